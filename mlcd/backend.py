@@ -1,0 +1,58 @@
+"""The protocol of everything that can run a job: recorded, simulated, or real machines."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from mlcd.configuration import Configuration
+from mlcd.job import Job
+from mlcd.measurement import Event
+
+
+class Provenance(StrEnum):
+    """Where numbers come from; shown wherever the user reads one."""
+
+    SIMULATED = "simulated"
+    RECORDED = "recorded"
+    LIVE = "live"
+
+
+class Purpose(StrEnum):
+    """Why machines are rented: to measure, or to do the work."""
+
+    PROBE = "probe"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """An order for machines.
+
+    `label` is unique to the order and goes on every machine, so that one left behind by a crash can be
+    found. `lifetime_s` is set on the machines themselves when they start: they stop by themselves then,
+    even if nobody is left to stop them. `ordinal` counts the launches of this run.
+    """
+
+    label: str
+    configuration: Configuration
+    purpose: Purpose
+    samples: float
+    lifetime_s: float | None
+    ordinal: int
+
+
+class Backend(Protocol):
+    """Runs a job on rented machines and reports its progress."""
+
+    provenance: Provenance
+
+    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+        """Start the machines and yield what happens; closing the generator tears them down."""
+        ...
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        ...

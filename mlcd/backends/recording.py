@@ -1,0 +1,192 @@
+"""A recording: real measurements of one job on many configurations, as a folder of two files.
+
+`recording.yaml`   name, work_samples, probe_base_s, probe_extra_s_per_3_nodes; optional: kind, global_batch,
+                   communication, source
+`points.csv`       one row for each configuration; what is not in the file cannot be rented
+
+docs/reference/recordings.md describes the columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.errors import RecordingError
+from mlcd.measurement import Outcome
+
+COLUMNS = (
+    "instance_type",
+    "nodes",
+    "usd_per_hour",
+    "samples_per_s",
+    "outcome",
+    "vcpus",
+    "memory_gb",
+    "accelerator",
+    "accelerators",
+    "tflops_per_accelerator",
+    "network_gbps",
+)
+OUTCOMES = (Outcome.OK, Outcome.OUT_OF_MEMORY, Outcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was recorded for one configuration: a rate, or how it failed."""
+
+    outcome: Outcome
+    samples_per_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A job's rate on every configuration that was recorded."""
+
+    name: str
+    work_samples: float
+    points: Mapping[Configuration, Point]
+    probe_time: ProbeTime = field(default_factory=ProbeTime)
+    communication: str = ""
+    global_batch: int | None = None
+    source: str = ""
+
+    @property
+    def space(self) -> Space:
+        """All configurations of the recording, offers in the order of the file."""
+        nodes: dict[Offer, list[int]] = {}
+        for configuration in self.points:
+            nodes.setdefault(configuration.offer, []).append(configuration.nodes)
+        return Space(tuple(Choice(offer, tuple(sorted(counts))) for offer, counts in nodes.items()), self.probe_time)
+
+
+def load_recording(folder: Path) -> Recording:
+    """Read a recording; `RecordingError` names the file, the line and what is wrong."""
+    about_file, points_file = folder / "recording.yaml", folder / "points.csv"
+    for file in (about_file, points_file):
+        if not file.is_file():
+            raise RecordingError(f"{file}: no such file; a recording is a folder with recording.yaml and points.csv")
+    about = _about(about_file)
+    return Recording(
+        name=str(about.get("name") or folder.name),
+        work_samples=_positive(about_file, about, "work_samples"),
+        points=_points(points_file),
+        probe_time=ProbeTime(
+            _positive(about_file, about, "probe_base_s"),
+            _positive(about_file, about, "probe_extra_s_per_3_nodes", zero=True),
+        ),
+        communication=str(about.get("communication") or ""),
+        global_batch=int(about["global_batch"]) if about.get("global_batch") else None,
+        source=str(about.get("source") or ""),
+    )
+
+
+def _about(file: Path) -> dict[str, Any]:
+    try:
+        about = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise RecordingError(f"{file}: not readable as YAML: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        raise RecordingError(f"{file}: {error.strerror}") from error
+    if not isinstance(about, dict):
+        raise RecordingError(f"{file}: expected keys such as name and work_samples")
+    return about
+
+
+def _positive(file: Path, about: Mapping[str, Any], key: str, *, zero: bool = False) -> float:
+    if key not in about:
+        raise RecordingError(f"{file}: '{key}' is missing")
+    value = about[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise RecordingError(f"{file}: {key} '{value}': expected a number")
+    if value < 0 or (value == 0 and not zero):
+        raise RecordingError(f"{file}: {key} '{value}': must be more than zero")
+    return float(value)
+
+
+def _points(file: Path) -> dict[Configuration, Point]:
+    points: dict[Configuration, Point] = {}
+    lines: dict[tuple[str, int], int] = {}
+    offers: dict[str, Offer] = {}
+    try:
+        with file.open(encoding="utf-8", newline="") as handle:
+            reader = csv.DictReader(handle)
+            missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+            if missing:
+                raise RecordingError(f"{file}:1: column '{missing[0]}' is missing; expected {', '.join(COLUMNS)}")
+            for row in reader:
+                where = f"{file}:{reader.line_num}"
+                offer = _offer(where, row)
+                # A type has one price and one set of facts; a second one would be two offers of the same name.
+                if offers.setdefault(offer.instance_type, offer) != offer:
+                    raise RecordingError(f"{where}: {offer.instance_type} has other facts than in its first row")
+                configuration = Configuration(offer, _whole(where, row, "nodes"))
+                first = lines.setdefault((offer.instance_type, configuration.nodes), reader.line_num)
+                if first != reader.line_num:
+                    raise RecordingError(f"{where}: duplicate row: {configuration} is also in line {first}")
+                points[configuration] = _point(where, row)
+    except (UnicodeError, csv.Error) as error:
+        raise RecordingError(f"{file}: not readable as CSV: {error}") from error
+    except OSError as error:
+        raise RecordingError(f"{file}: {error.strerror}") from error
+    if not any(point.outcome is Outcome.OK for point in points.values()):
+        raise RecordingError(f"{file}: no usable row: none has the outcome ok")
+    return points
+
+
+def _offer(where: str, row: Mapping[str, str | None]) -> Offer:
+    name = (row["instance_type"] or "").strip()
+    if not name:
+        raise RecordingError(f"{where}: instance_type is empty")
+    price = _number(where, row, "usd_per_hour")
+    if price <= 0:
+        raise RecordingError(f"{where}: usd_per_hour '{row['usd_per_hour']}': must be more than zero")
+    return Offer(
+        instance_type=name,
+        usd_per_hour=price,
+        vcpus=_number(where, row, "vcpus"),
+        memory_gb=_number(where, row, "memory_gb"),
+        accelerator=(row["accelerator"] or "").strip(),
+        accelerators=int(_number(where, row, "accelerators", empty=0.0)),
+        tflops_per_accelerator=_number(where, row, "tflops_per_accelerator", empty=0.0),
+        network_gbps=_number(where, row, "network_gbps"),
+    )
+
+
+def _point(where: str, row: Mapping[str, str | None]) -> Point:
+    written = (row["outcome"] or "").strip()
+    if written not in OUTCOMES:
+        raise RecordingError(f"{where}: outcome '{written}': expected {', '.join(OUTCOMES)}")
+    if written != Outcome.OK:
+        return Point(Outcome(written))
+    rate = _number(where, row, "samples_per_s")
+    if rate <= 0:
+        raise RecordingError(f"{where}: samples_per_s '{row['samples_per_s']}': must be more than zero")
+    return Point(Outcome.OK, rate)
+
+
+def _whole(where: str, row: Mapping[str, str | None], column: str) -> int:
+    value = _number(where, row, column)
+    if value < 1 or value != int(value):
+        raise RecordingError(f"{where}: {column} '{row[column]}': expected a whole number, 1 or more")
+    return int(value)
+
+
+def _number(where: str, row: Mapping[str, str | None], column: str, empty: float | None = None) -> float:
+    text = (row[column] or "").strip()
+    if not text and empty is not None:
+        return empty
+    try:
+        value = float(text)
+    except ValueError:
+        raise RecordingError(f"{where}: {column} '{text}': expected a number") from None
+    if not math.isfinite(value) or value < 0:
+        raise RecordingError(f"{where}: {column} '{text}': expected a finite number, zero or more")
+    return value

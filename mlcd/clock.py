@@ -1,0 +1,56 @@
+"""Time, as an object that is handed in. Nothing else in MLCD asks what time it is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The time of day for the record, and the time a run has used of its deadline."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        ...
+
+    def elapsed_s(self) -> float:
+        """Seconds since the run began."""
+        ...
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """Real time. A deadline goes on while nobody is driving, so a resumed run counts from its first start."""
+
+    started_at: datetime
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        return datetime.now(UTC)
+
+    def elapsed_s(self) -> float:
+        """Seconds since the run began, whether or not MLCD was running."""
+        return max(0.0, time.time() - self.started_at.timestamp())
+
+
+@dataclass
+class VirtualClock:
+    """The time of a recorded or simulated cloud: it moves only when that cloud works."""
+
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        """The real time of day: the record says when it was written, not when it pretends to be."""
+        return datetime.now(UTC)
+
+    def elapsed_s(self) -> float:
+        """Seconds the cloud has worked for this run."""
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        if seconds < 0:
+            raise ValueError(f"time cannot go back {-seconds} s")
+        self.seconds += seconds

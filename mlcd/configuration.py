@@ -1,0 +1,150 @@
+"""What can be rented: offers, configurations, and the space of them that a search may visit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+CPU_TFLOPS_PER_VCPU = 0.05
+"""A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An instance type at a price, with the published facts about it."""
+
+    instance_type: str
+    usd_per_hour: float
+    vcpus: float
+    memory_gb: float
+    accelerator: str = ""
+    accelerators: int = 0
+    tflops_per_accelerator: float = 0.0
+    accelerator_memory_gb: float = 0.0
+    network_gbps: float = 1.0
+    cloud: str = ""
+    region: str = ""
+    spot: bool = False
+    minimum_billed_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The instance type; a spot offer says so."""
+        return f"{self.instance_type} (spot)" if self.spot else self.instance_type
+
+    @property
+    def tflops(self) -> float:
+        """Published fp32 rate of one whole node."""
+        return self.accelerators * self.tflops_per_accelerator or self.vcpus * CPU_TFLOPS_PER_VCPU
+
+    @property
+    def workers(self) -> int:
+        """Devices that compute in one node: its accelerators, or the node itself."""
+        return max(self.accelerators, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """So many nodes of an offer."""
+
+    offer: Offer
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"{self.nodes} x {self.offer.name}"
+
+    @property
+    def usd_per_hour(self) -> float:
+        """Price of all nodes together."""
+        return self.offer.usd_per_hour * self.nodes
+
+    def usd(self, seconds: float) -> float:
+        """What holding it for so long costs: by the second, with the offer's minimum."""
+        if seconds <= 0:
+            return 0.0
+        return self.usd_per_hour * max(seconds, self.offer.minimum_billed_s) / 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTime:
+    """How long a probe may take: the paper's ten minutes, and a minute more for each three further nodes."""
+
+    base_s: float = 600.0
+    extra_s_per_3_nodes: float = 60.0
+
+    def seconds(self, nodes: int) -> float:
+        """t(D), set-up and warm-up included. A probe is cut off here, so this is also its worst case."""
+        return self.base_s + self.extra_s_per_3_nodes * (nodes - 1) / 3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An offer and the node counts that it can be rented in."""
+
+    offer: Offer
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The configurations a search may visit, in a fixed order, and what trying one takes.
+
+    `startup_limit_s`: a launch that is not up by then is given up, so a final run never waits longer.
+    """
+
+    choices: tuple[Choice, ...]
+    probe_time: ProbeTime = field(default_factory=ProbeTime)
+    startup_limit_s: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The offers, in order."""
+        return tuple(choice.offer for choice in self.choices)
+
+    @cached_property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """All configurations: offers in order, node counts rising within each."""
+        return tuple(Configuration(choice.offer, n) for choice in self.choices for n in sorted(choice.nodes))
+
+    @cached_property
+    def index(self) -> dict[Configuration, int]:
+        """Where each configuration stands in the order."""
+        return {configuration: i for i, configuration in enumerate(self.configurations)}
+
+    @cached_property
+    def offer_index(self) -> NDArray[np.intp]:
+        """For each configuration, the index of its offer."""
+        return np.repeat(np.arange(len(self.choices)), [len(choice.nodes) for choice in self.choices])
+
+    @cached_property
+    def nodes(self) -> Floats:
+        """For each configuration, its node count."""
+        return np.array([configuration.nodes for configuration in self.configurations], dtype=float)
+
+    @cached_property
+    def usd_per_s(self) -> Floats:
+        """For each configuration, dollars a second for all its nodes."""
+        return np.array([configuration.usd_per_hour / 3_600 for configuration in self.configurations])
+
+    @cached_property
+    def probe_s(self) -> Floats:
+        """For each configuration, the longest its probe can take."""
+        return np.array([self.probe_time.seconds(configuration.nodes) for configuration in self.configurations])
+
+    @cached_property
+    def probe_usd(self) -> Floats:
+        """For each configuration, the most its probe can cost."""
+        return np.array([self.worst_probe(configuration)[1] for configuration in self.configurations])
+
+    def worst_probe(self, configuration: Configuration) -> tuple[float, float]:
+        """Seconds and dollars that a probe of this configuration can take at the most."""
+        seconds = self.probe_time.seconds(configuration.nodes)
+        return seconds, configuration.usd(seconds)

@@ -1,0 +1,43 @@
+"""What a search ends with: a configuration with its evidence, or an honest 'cannot be certified'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlcd.configuration import Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the final run should take, and the most that it is counted on to take. Probes are not in it."""
+
+    seconds: float
+    usd: float
+    worst_seconds: float
+    worst_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A limit that would have made the job possible: the new total, in dollars or in seconds."""
+
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    configuration: Configuration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of a search.
+
+    With a configuration: `certified` says that probes and the final run together stay within the limits,
+    counting on the slow end of the measured rate. Without one, `binding` names the constraint that
+    nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
+    """
+
+    configuration: Configuration | None
+    because: str
+    certified: bool = False
+    forecast: Forecast | None = None
+    binding: str = ""
+    relaxations: tuple[Relaxation, ...] = ()

@@ -1,0 +1,106 @@
+"""Everything MLCD raises on purpose.
+
+MlcdError                    one sentence a person can act on; the command line exits with its `exit_code`
+ ├─ UserError                something the user wrote is wrong
+ │   ├─ JobFileError         the job file: its message starts with file:line:column
+ │   ├─ RecordingError       a recording: its message starts with file:line
+ │   ├─ CatalogError         a catalog or price file
+ │   └─ UnknownName          no such method, backend, run ...: says what was meant
+ ├─ LedgerError              the state file
+ │   ├─ LedgerLocked         another process holds it
+ │   ├─ LedgerReadOnly       it cannot be written
+ │   ├─ LedgerFull           the disk is full
+ │   ├─ LedgerTooNew         written by a newer MLCD
+ │   └─ LedgerCorrupt        not a ledger, or damaged
+ ├─ WrongState               the run is not in a state that allows this (finished, undecided, busy ...)
+ ├─ MissingExtra             an optional part is not installed: says which `pip install`
+ ├─ BackendError             a cloud did not do what it was asked
+ └─ Interrupted              Ctrl-C: says how to resume
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MlcdError(Exception):
+    """Root of all deliberate errors; `str(error)` is one line for the user."""
+
+    exit_code = 2
+
+
+class UserError(MlcdError):
+    """Something the user wrote is wrong; the message says what, where and what to do."""
+
+
+class JobFileError(UserError):
+    """The job file cannot be used; the message starts with file:line:column."""
+
+
+class RecordingError(UserError):
+    """A recording cannot be used; the message starts with the file and line."""
+
+
+class CatalogError(UserError):
+    """A catalog file, or an answer of a price API, cannot be used."""
+
+
+class UnknownName(UserError):
+    """A name that is none of those known; suggests the nearest."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(set(known))
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        if near:
+            hint = f"did you mean '{near[0]}'?"
+        elif not names:
+            hint = "there is none yet"
+        elif len(names) <= 20:
+            hint = "known: " + ", ".join(names)
+        else:
+            hint = "known: " + ", ".join(names[:20]) + f" and {len(names) - 20} more"
+        super().__init__(f"unknown {what} '{name}': {hint}")
+
+
+class LedgerError(MlcdError):
+    """The state file cannot be used."""
+
+
+class LedgerLocked(LedgerError):
+    """Another process holds the state file."""
+
+
+class LedgerReadOnly(LedgerError):
+    """The state file cannot be written."""
+
+
+class LedgerFull(LedgerError):
+    """The disk under the state file is full."""
+
+
+class LedgerTooNew(LedgerError):
+    """The state file was written by a newer MLCD."""
+
+
+class LedgerCorrupt(LedgerError):
+    """The file is not a ledger, or it is damaged."""
+
+
+class WrongState(MlcdError):
+    """The run is not in a state that allows what was asked."""
+
+
+class MissingExtra(MlcdError):
+    """An optional part is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra that is not installed: pip install 'mlcd[{extra}]'")
+
+
+class BackendError(MlcdError):
+    """A cloud did not do what it was asked."""
+
+
+class Interrupted(MlcdError):
+    """The user pressed Ctrl-C; everything measured so far is in the ledger."""

@@ -1,0 +1,145 @@
+"""The guarantee: what is gone, what a step can cost, and what finishing takes stay within the limits.
+
+    spent + worst case of the next probe + conservative finish on a measured configuration <= limit
+
+checked before every probe, for dollars and for hours. 'Conservative' is the slow end of the measured
+rate (see `Measurement`) and the longest start-up that is waited for. The final choice carries the same
+sum as its certificate; where nothing measured satisfies it, the answer is 'cannot be certified'.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.configuration import Configuration, Space
+from mlcd.decision import Decision, Forecast, Relaxation
+from mlcd.history import History
+from mlcd.job import Goal, Job, Objective
+from mlcd.measurement import Measurement
+from mlcd.units import format_duration, format_usd
+
+
+def forecast(job: Job, space: Space, measurement: Measurement) -> Forecast:
+    """What the whole job takes on a measured configuration: expected, and at the worst."""
+    seconds = measurement.startup_s + job.work_samples / measurement.rate
+    worst_s = max(space.startup_limit_s, measurement.startup_s) + job.work_samples / measurement.slow_samples_per_s
+    configuration = measurement.configuration
+    return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
+
+
+def fits(goal: Goal, spent_usd: float, elapsed_s: float) -> bool:
+    """Whether these totals are within the limits."""
+    within_budget = goal.budget_usd is None or spent_usd <= goal.budget_usd
+    return within_budget and (goal.deadline_s is None or elapsed_s <= goal.deadline_s)
+
+
+def safe(job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0) -> list[Measurement]:
+    """Measured configurations on which the job still ends within the limits, after spending so much more."""
+    spent_usd, elapsed_s = history.spent_usd + extra_usd, history.elapsed_s + extra_s
+    found = []
+    for measurement in history.good:
+        ahead = forecast(job, space, measurement)
+        if fits(job.goal, spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds):
+            found.append(measurement)
+    return found
+
+
+def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
+    """What the goal makes small, and what breaks a tie."""
+    if goal.objective is Objective.FASTEST:
+        return ahead.seconds, ahead.usd
+    return ahead.usd, ahead.seconds
+
+
+def refusal(job: Job, space: Space, history: History, configuration: Configuration) -> str | None:
+    """Why a probe of this configuration is not allowed, or None if it is."""
+    seconds, usd = space.worst_probe(configuration)
+    goal = job.goal
+    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
+        left = max(0.0, goal.budget_usd - history.spent_usd)
+        return f"the probe can cost {format_usd(usd)}; {format_usd(left)} of the budget is left"
+    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
+        left = max(0.0, goal.deadline_s - history.elapsed_s)
+        return f"the probe can take {format_duration(seconds)}; {format_duration(left)} is left to the deadline"
+    protected = safe(job, space, history)
+    if protected and not safe(job, space, history, usd, seconds):
+        best = min(protected, key=lambda m: objective(goal, forecast(job, space, m)))
+        return f"it would use what is reserved to finish on {best.configuration}"
+    return None
+
+
+def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+    """For each configuration of the space, whether `refusal` would let it be probed: the same rule, at once."""
+    spent = history.spent_usd + space.probe_usd
+    elapsed = history.elapsed_s + space.probe_s
+    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
+    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
+    affordable: NDArray[np.bool_] = (spent <= budget) & (elapsed <= deadline)
+    protected = [forecast(job, space, measurement) for measurement in safe(job, space, history)]
+    if not protected:
+        return affordable
+    finish_usd = np.array([ahead.worst_usd for ahead in protected])
+    finish_s = np.array([ahead.worst_seconds for ahead in protected])
+    still = (spent[:, None] + finish_usd <= budget) & (elapsed[:, None] + finish_s <= deadline)
+    kept: NDArray[np.bool_] = affordable & still.any(axis=1)
+    return kept
+
+
+def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> float | None:
+    """How long this configuration can be held before a limit breaks; None without limits."""
+    bounds = []
+    if goal.deadline_s is not None:
+        bounds.append(goal.deadline_s - history.elapsed_s)
+    if goal.budget_usd is not None:
+        left_s = (goal.budget_usd - history.spent_usd) / configuration.usd_per_hour * 3_600
+        # Under the billed minimum even one second costs the minimum.
+        bounds.append(left_s if left_s >= configuration.offer.minimum_billed_s else 0.0)
+    return max(0.0, min(bounds)) if bounds else None
+
+
+def decide(
+    job: Job, space: Space, history: History, because: str, configuration: Configuration | None = None
+) -> Decision:
+    """The decision from what was measured: the named configuration, or the best that can be certified."""
+    certified = safe(job, space, history)
+    if configuration is not None:
+        certified = [m for m in certified if m.configuration == configuration]
+    if not certified:
+        return _infeasible(job, space, history, because)
+    best = min(certified, key=lambda m: objective(job.goal, forecast(job, space, m)))
+    return Decision(best.configuration, because, certified=True, forecast=forecast(job, space, best))
+
+
+def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
+    goal = job.goal
+    needs = [(m, forecast(job, space, m)) for m in history.good]
+    if not needs:
+        tried = len(history.measurements)
+        binding = f"none of {tried} probes could run the job" if tried else "no probe fits within the limits"
+        return Decision(None, because, binding=binding)
+    ways = _relaxations(goal, history, needs)
+    over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
+    over_deadline = goal.deadline_s is not None and all(way.deadline_s is not None for way in ways)
+    if over_budget == over_deadline:
+        binding = "the budget and the deadline together"
+    else:
+        binding = "the budget" if over_budget else "the deadline"
+    return Decision(None, because, binding=binding, relaxations=tuple(ways))
+
+
+def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:
+    """For each measured configuration the limits it would need; the smallest step for each kind of relaxation."""
+    best: dict[tuple[bool, bool], tuple[float, Relaxation]] = {}
+    for measurement, ahead in needs:
+        usd, seconds = history.spent_usd + ahead.worst_usd, history.elapsed_s + ahead.worst_seconds
+        budget_step = usd / goal.budget_usd if goal.budget_usd is not None else 0.0
+        deadline_step = seconds / goal.deadline_s if goal.deadline_s is not None else 0.0
+        kind = (budget_step > 1, deadline_step > 1)
+        way = Relaxation(usd if kind[0] else None, seconds if kind[1] else None, measurement.configuration)
+        step = max(budget_step, 1.0) * max(deadline_step, 1.0)
+        if kind not in best or step < best[kind][0]:
+            best[kind] = (step, way)
+    one_limit = {kind: found for kind, found in best.items() if kind != (True, True)}
+    chosen = one_limit or best
+    return [way for _, way in sorted(chosen.values(), key=lambda found: found[0])]

@@ -1,0 +1,23 @@
+"""The ledger: every dollar, probe and reason of every run, in order. All other state is its replay."""
+
+from mlcd.ledger.account import Account, Status
+from mlcd.ledger.entries import Decided, Ended, Entry, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided
+from mlcd.ledger.store import Book, Ledger, Line
+
+__all__ = [
+    "Account",
+    "Book",
+    "Decided",
+    "Ended",
+    "Entry",
+    "Ledger",
+    "Line",
+    "Refused",
+    "Reserved",
+    "Resumed",
+    "Settled",
+    "Started",
+    "Status",
+    "Stopped",
+    "Voided",
+]

@@ -1,0 +1,129 @@
+"""Where a run stands: the replay of its entries, and the rules that no entry may break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from mlcd.backend import Purpose
+from mlcd.decision import Decision
+from mlcd.history import History, Refusal
+from mlcd.job import Job
+from mlcd.ledger.entries import (
+    Decided,
+    Ended,
+    Entry,
+    Refused,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stopped,
+    Voided,
+)
+
+
+class Status(StrEnum):
+    """Where a run stands, in a word."""
+
+    SEARCHING = "searching"
+    DECIDED = "decided"
+    INFEASIBLE = "infeasible"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class BrokenBooks(RuntimeError):
+    """An entry that contradicts those before it: a bug, never a user's mistake."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place."""
+
+    started: Started | None = None
+    history: History = field(default_factory=History)
+    open: Reserved | None = None
+    decision: Decision | None = None
+    ended: Ended | None = None
+    stopped: bool = False
+    launches: int = 0
+
+    @staticmethod
+    def replay(entries: Iterable[tuple[Entry, float]]) -> Account:
+        """The state after these entries, each with the run's elapsed seconds when it was written."""
+        account = Account()
+        for entry, elapsed_s in entries:
+            account = account.after(entry, elapsed_s)
+        return account
+
+    @property
+    def job(self) -> Job:
+        """The job of the run."""
+        return self._started().job
+
+    @property
+    def status(self) -> Status:
+        """Where the run stands."""
+        if self.ended is not None:
+            return Status.FINISHED if self.ended.finished else Status.FAILED
+        if self.stopped:
+            return Status.STOPPED
+        if self.decision is None:
+            return Status.SEARCHING
+        if self.history.runs or self.open is not None:
+            return Status.RUNNING
+        return Status.DECIDED if self.decision.configuration is not None else Status.INFEASIBLE
+
+    def after(self, entry: Entry, elapsed_s: float) -> Account:
+        """The state once this entry is written."""
+        history = replace(self.history, elapsed_s=max(elapsed_s, self.history.elapsed_s))
+        here = replace(self, history=history)
+        match entry:
+            case Started():
+                if self.started is not None:
+                    raise BrokenBooks("the run has started already")
+                return replace(here, started=entry)
+            case Reserved():
+                if self.open is not None:
+                    raise BrokenBooks(f"launch {self.open.launch.label} is still open")
+                return replace(here, open=entry, stopped=False)
+            case Settled():
+                return here._settle(entry)
+            case Voided():
+                here._check_open(entry.launch.label)
+                return replace(here, open=None)
+            case Refused():
+                refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
+                return replace(here, history=replace(history, refusals=refusals))
+            case Decided():
+                return replace(here, decision=entry.decision, stopped=False)
+            case Stopped():
+                return replace(here, stopped=True)
+            case Resumed():
+                return replace(here, stopped=False)
+            case Ended():
+                return replace(here, ended=entry, stopped=False)
+
+    def _settle(self, entry: Settled) -> Account:
+        self._check_open(entry.launch.label)
+        probe = entry.launch.purpose is Purpose.PROBE
+        history = replace(
+            self.history,
+            measurements=(*self.history.measurements, entry.measurement) if probe else self.history.measurements,
+            runs=self.history.runs if probe else (*self.history.runs, entry.measurement),
+            spent_usd=self.history.spent_usd + entry.measurement.usd,
+        )
+        return replace(self, history=history, open=None, launches=self.launches + 1)
+
+    def _check_open(self, label: str) -> None:
+        if self.open is None or self.open.launch.label != label:
+            raise BrokenBooks(f"launch {label} was never reserved, or is closed")
+
+    def _started(self) -> Started:
+        if self.started is None:
+            raise BrokenBooks("the run has no first entry")
+        return self.started

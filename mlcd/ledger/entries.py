@@ -1,0 +1,123 @@
+"""The kinds of entry a ledger holds, and their JSON.
+
+started    a run began: its job, the space with its prices frozen, the cloud, the method
+reserved   the worst case of a launch was set aside, before anything was launched
+settled    what that launch really showed and cost
+voided     a launch that never came to be: nothing was spent
+refused    a step that the limits did not allow
+decided    the search ended
+stopped    the user interrupted
+resumed    somebody went on; the time in between counts as the clock says
+ended      the job itself ended, well or badly
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from mlcd.backend import Launch, Provenance
+from mlcd.configuration import Configuration, Space
+from mlcd.decision import Decision
+from mlcd.job import Job
+from mlcd.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run began. Prices are frozen here, inside the space."""
+
+    job: Job
+    space: Space
+    on: str
+    provenance: Provenance
+    version: str
+    kind: Literal["started"] = "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The worst case of a launch was set aside, before anything was launched."""
+
+    launch: Launch
+    because: str
+    worst_usd: float
+    worst_s: float
+    kind: Literal["reserved"] = "reserved"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a launch really showed and cost."""
+
+    launch: Launch
+    measurement: Measurement
+    kind: Literal["settled"] = "settled"
+
+
+@dataclass(frozen=True, slots=True)
+class Voided:
+    """A reservation whose machines never were: nothing was spent."""
+
+    launch: Launch
+    because: str
+    kind: Literal["voided"] = "voided"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A step that the limits did not allow."""
+
+    configuration: Configuration
+    because: str
+    kind: Literal["refused"] = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The search ended with this decision."""
+
+    decision: Decision
+    kind: Literal["decided"] = "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The user interrupted; the run can be resumed."""
+
+    because: str
+    kind: Literal["stopped"] = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Somebody went on with the run."""
+
+    because: str
+    kind: Literal["resumed"] = "resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job itself ended: to its last sample, or not."""
+
+    finished: bool
+    because: str
+    kind: Literal["ended"] = "ended"
+
+
+Entry = Started | Reserved | Settled | Voided | Refused | Decided | Stopped | Resumed | Ended
+
+_CODEC: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+
+
+def to_json(entry: Entry) -> str:
+    """The entry as one JSON object."""
+    return _CODEC.dump_json(entry).decode()
+
+
+def from_json(text: str) -> Entry:
+    """The entry that was written; `ValueError` if the text is not one."""
+    return _CODEC.validate_json(text)

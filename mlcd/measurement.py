@@ -1,0 +1,86 @@
+"""What a running job tells, and what is concluded from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mlcd.configuration import Configuration
+
+Z = 3.0
+"""Standard errors between a measured rate and the rate that certificates count on."""
+
+
+class Outcome(StrEnum):
+    """How a launch ended. All but OK are answers too, and are billed."""
+
+    OK = "ok"
+    OUT_OF_MEMORY = "out_of_memory"
+    LAUNCH_FAILED = "launch_failed"
+    PREEMPTED = "preempted"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    AT_THE_LIMIT = "at_the_limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for."""
+
+    elapsed_s: float
+    samples: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that ended by itself: done, or failed in a way it can name."""
+
+    elapsed_s: float
+    outcome: Outcome
+    detail: str = ""
+
+
+Event = Sample | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What one launch showed and cost.
+
+    `samples_per_s` is None unless the outcome is OK. `rel_error` is one standard error of the log rate,
+    widened for few samples, so that `slow_samples_per_s` is a rate the job keeps but for one time in 740.
+    """
+
+    configuration: Configuration
+    outcome: Outcome
+    seconds: float
+    usd: float
+    samples_per_s: float | None = None
+    rel_error: float = 0.0
+    startup_s: float = 0.0
+    samples_done: float = 0.0
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has a rate."""
+        return self.samples_per_s is not None
+
+    @property
+    def rate(self) -> float:
+        """The measured rate; asking a failure for it is a bug."""
+        if self.samples_per_s is None:
+            raise ValueError(f"{self.configuration} has no rate: {self.outcome}")
+        return self.samples_per_s
+
+    @property
+    def slow_samples_per_s(self) -> float:
+        """The lower end of the rate's interval: what reserves and certificates count on."""
+        return self.rate * math.exp(-Z * self.rel_error)
+
+    @property
+    def fast_samples_per_s(self) -> float:
+        """The upper end of the rate's interval."""
+        return self.rate * math.exp(Z * self.rel_error)

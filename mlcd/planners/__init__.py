@@ -1,0 +1,1 @@
+"""The planners: for each, what may vary and one file for each published algorithm."""

@@ -1,0 +1,91 @@
+"""What may vary in training: the instance type and the number of nodes."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from mlcd.configuration import Choice, Offer, Space
+from mlcd.errors import UserError
+from mlcd.job import Job
+
+
+def narrow(space: Space, job: Job) -> Space:
+    """The part of a cloud's space that the job asks for: patterns, node range, resources, memory."""
+    named = [c for c in space.choices if _matches(c.offer, job.search.instances)]
+    if not named:
+        raise UserError(_no_match(space, job.search.instances))
+    suited = [c for c in named if _suits(c.offer, job)]
+    if not suited:
+        raise UserError("no instance matches the job's resources and hints; relax `resources` or `hints.memory`")
+    low, high = job.search.nodes
+    choices = []
+    for choice in suited:
+        nodes = tuple(n for n in choice.nodes if low <= n <= high)
+        if nodes:
+            choices.append(replace(choice, nodes=nodes))
+    if not choices:
+        counts = sorted({n for choice in suited for n in choice.nodes})
+        raise UserError(f"nodes {low}..{high}: empty here; this cloud has {counts[0]}..{counts[-1]} nodes of a type")
+    return replace(space, choices=tuple(choices))
+
+
+def grid(offers: tuple[Offer, ...], nodes: tuple[int, int], **terms: Any) -> Space:
+    """Every offer with every node count of the range."""
+    counts = tuple(range(nodes[0], nodes[1] + 1))
+    return Space(tuple(Choice(offer, counts) for offer in offers), **terms)
+
+
+def _matches(offer: Offer, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(offer.instance_type.lower(), pattern.lower()) for pattern in patterns)
+
+
+def _no_match(space: Space, patterns: tuple[str, ...]) -> str:
+    names = sorted({offer.instance_type for offer in space.offers})
+    wanted = ", ".join(patterns)
+    stems = [re.sub(r"[*?\[\]]", "", pattern) for pattern in patterns]
+    near = difflib.get_close_matches(stems[0] if stems else "", names, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"there are {len(names)} types, such as {names[0]}"
+    return f"no instance matches '{wanted}': {hint}"
+
+
+def _suits(offer: Offer, job: Job) -> bool:
+    """Whether an offer satisfies the SkyPilot `resources` block and the memory hint."""
+    needed = job.hints.memory_gb
+    memory = offer.accelerators * offer.accelerator_memory_gb or offer.memory_gb
+    if needed is not None and memory < needed:
+        return False
+    resources: Mapping[str, Any] = job.task.get("resources") or {}
+    if (wanted := resources.get("instance_type")) and offer.instance_type != wanted:
+        return False
+    if (cloud := str(resources.get("infra") or resources.get("cloud") or "").split("/")[0]) and offer.cloud:
+        if cloud not in ("*", offer.cloud):
+            return False
+    if not _enough(resources.get("cpus"), offer.vcpus) or not _enough(resources.get("memory"), offer.memory_gb):
+        return False
+    return _has_accelerator(resources.get("accelerators"), offer)
+
+
+def _enough(wanted: Any, has: float) -> bool:
+    """SkyPilot's '8' is exactly eight, '8+' eight or more."""
+    if wanted is None:
+        return True
+    text = str(wanted)
+    return has >= float(text[:-1]) if text.endswith("+") else has == float(text)
+
+
+def _has_accelerator(wanted: Any, offer: Offer) -> bool:
+    if not wanted:
+        return True
+    options = list(wanted) if isinstance(wanted, list | dict) else [wanted]
+    counts = wanted if isinstance(wanted, dict) else {}
+    for option in options:
+        name, _, count = str(option).partition(":")
+        number = counts.get(option, count)
+        if offer.accelerator.lower() == name.lower() and (not number or offer.accelerators == int(number)):
+            return True
+    return False

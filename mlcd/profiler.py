@@ -1,0 +1,21 @@
+"""The protocol of what turns a launch into a measurement."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mlcd.backend import Launch
+from mlcd.job import Job
+from mlcd.measurement import Measurement
+
+
+class Profiler(Protocol):
+    """Launches, watches, tears down, and concludes."""
+
+    def measure(self, job: Job, launch: Launch) -> Measurement:
+        """What the launch showed and cost. A failure is a measurement too."""
+        ...
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        ...

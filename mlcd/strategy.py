@@ -1,0 +1,50 @@
+"""The protocol of everything that decides what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlcd.configuration import Configuration, Space
+from mlcd.history import History
+from mlcd.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Measure this configuration for a few minutes."""
+
+    configuration: Configuration
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Run the job itself on this configuration, for the work that is left."""
+
+    configuration: Configuration
+    because: str
+    samples: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing more to do. A search that names no configuration takes the best that can be certified."""
+
+    because: str
+    configuration: Configuration | None = None
+
+
+Step = Probe | Apply | Finish
+
+
+class Strategy(Protocol):
+    """Decides the next step from the job, the space and what was seen.
+
+    Pure: no clock, no I/O, no state between calls; randomness only from a seed and the length of the
+    history. The same history therefore gives the same step, which is what makes a search resumable.
+    """
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The step to take now."""
+        ...

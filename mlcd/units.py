@@ -1,0 +1,141 @@
+"""Money, durations, counts and ranges, as people write and read them.
+
+Inside MLCD a duration is a float of seconds (`_s`), money a float of US dollars (`usd`).
+Every parser raises `ValueError` with a sentence that says what was expected; whoever knows
+the file and the line puts them in front.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNIT_NAMES = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s",
+    "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+    "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+    "day": "d", "days": "d", "week": "w", "weeks": "w",
+}  # fmt: skip
+_MULTIPLES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12, "p": 1e15}
+_NUMBER = r"\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+"
+
+
+def parse_usd(text: str | float) -> float:
+    """'$100', '100', '1,200.50 usd' -> dollars, more than zero."""
+    expected = "expected dollars, such as $100"
+    if isinstance(text, bool):
+        raise ValueError(f"'{text}': {expected}")
+    match = re.fullmatch(rf"\s*(-?)\s*\$?\s*(-?)({_NUMBER})\s*(?:\$|usd|dollars?)?\s*", str(text), re.IGNORECASE)
+    if match is None:
+        raise ValueError(f"'{text}': {expected}")
+    value = _number(match[3])
+    if match[1] or match[2] or value <= 0:
+        raise ValueError(f"'{text}': must be more than zero, such as $100")
+    return value
+
+
+def parse_duration(text: str | float) -> float:
+    """'6h', '1d 4h', '90m', '1h30m', '45 s' -> seconds, more than zero."""
+    expected = "expected a duration, such as 6h, 90m or 1d 4h"
+    written = str(text).strip()
+    if isinstance(text, bool) or re.fullmatch(_NUMBER, written):
+        raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
+    if written.startswith("-"):
+        raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
+    if not re.fullmatch(rf"(?:(?:{_NUMBER})\s*[A-Za-z]+\s*)+", written):
+        raise ValueError(f"'{text}': {expected}")
+    seconds = 0.0
+    for number, word in re.findall(rf"({_NUMBER})\s*([A-Za-z]+)", written):
+        unit = _UNIT_NAMES.get(word.lower(), word.lower())
+        if unit not in SECONDS:
+            raise ValueError(f"'{text}': unknown unit '{word}'; {expected}")
+        seconds += _number(number) * SECONDS[unit]
+    if seconds <= 0:
+        raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
+    return seconds
+
+
+def parse_count(text: str | float) -> float:
+    """'60M', '1.2B', '50k', 50000 -> a number, more than zero."""
+    if isinstance(text, bool):
+        raise ValueError(f"'{text}': expected a number, such as 60M")
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*([kKmMgGbBtTpP]?)\s*", str(text))
+    if match is None:
+        raise ValueError(f"'{text}': expected a positive number, such as 60M, 1.2B or 50000")
+    value = _number(match[1]) * _MULTIPLES[match[2].lower()]
+    if value <= 0:
+        raise ValueError(f"'{text}': must be more than zero")
+    return value
+
+
+def parse_gb(text: str | float) -> float:
+    """'32', '32GB', '32GiB', '1.5TB', '512MB' -> gigabytes, more than zero."""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:([kmgt])i?b)?\s*", str(text), re.IGNORECASE)
+    if isinstance(text, bool) or match is None:
+        raise ValueError(f"'{text}': expected an amount of memory, such as 32GB")
+    value = _number(match[1]) * {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()]
+    if value <= 0:
+        raise ValueError(f"'{text}': must be more than zero, such as 32GB")
+    return value
+
+
+def parse_range(text: str | int) -> tuple[int, int]:
+    """'1..50' or '8' -> the smallest and the largest count, both included."""
+    match = re.fullmatch(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", str(text))
+    if isinstance(text, bool) or match is None:
+        raise ValueError(f"'{text}': expected a range, such as 1..50")
+    low, high = int(match[1]), int(match[2] or match[1])
+    if low < 1:
+        raise ValueError(f"'{text}': the smallest count is 1")
+    if high < low:
+        raise ValueError(f"'{text}': the range is empty; did you mean {high}..{low}?")
+    return low, high
+
+
+def format_usd(usd: float) -> str:
+    """Two decimals; more for less than ten cents, so that a cheap probe is not shown as free."""
+    if 0 < abs(usd) < 0.1:
+        return f"${usd:.4f}"
+    return f"${usd:,.2f}"
+
+
+def format_duration(seconds: float) -> str:
+    """The two largest units that say something: '9 h 20 m', '1 d 4 h', '12 m', '8 s'."""
+    if not math.isfinite(seconds):
+        return "forever"
+    total = round(seconds)
+    if total < 60:
+        return f"{seconds:.2g} s" if 0 < seconds < 1 else f"{total} s"
+    if total >= 3_600:  # to the minute
+        total = round(total / 60) * 60
+    if total >= 86_400:  # to the hour
+        total = round(total / 3_600) * 3_600
+    days, rest = divmod(total, 86_400)
+    hours, rest = divmod(rest, 3_600)
+    minutes, left = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "m"), (left, "s")]
+    shown = [f"{value} {unit}" for value, unit in parts if value][:2]
+    return " ".join(shown)
+
+
+def format_rate(per_s: float) -> str:
+    """Three significant digits: '1,240', '82.1', '0.000376'."""
+    if per_s >= 1_000:
+        return f"{per_s:,.0f}"
+    return f"{per_s:.3g}"
+
+
+def format_count(value: float) -> str:
+    """'60M', '1.2B', '950'."""
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def _number(text: str) -> float:
+    value = float(re.sub(r"[_,](?=\d{3})", "", text))
+    if not math.isfinite(value):
+        raise ValueError(f"'{text}': too large")
+    return value
