@@ -2,6 +2,7 @@
 
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.heterbo import HeterBO
-from mlcd.planners.train.space import narrow
+from mlcd.planners.train.outlook import Outlook, outlook
+from mlcd.planners.train.space import grid, narrow
 
-__all__ = ["HeterBO", "RunToCompletion", "narrow"]
+__all__ = ["HeterBO", "Outlook", "RunToCompletion", "grid", "narrow", "outlook"]

@@ -1,0 +1,205 @@
+"""Names to objects: the one module that knows every strategy, cloud and profiler.
+
+A `Run` is a job with everything it needs to be searched for and run, bound to its place in the ledger.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlcd import drive
+from mlcd.backend import Backend, Provenance
+from mlcd.backends import Recorded, Recording, Simulated, load_recording
+from mlcd.backends.simulated import STARTUP_LIMIT_S
+from mlcd.catalog import load_offers
+from mlcd.clock import Clock, VirtualClock
+from mlcd.configuration import Space
+from mlcd.decision import Decision
+from mlcd.errors import UnknownName, WrongState
+from mlcd.guarantee import decide
+from mlcd.job import Goal, Job
+from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
+from mlcd.measurement import Measurement
+from mlcd.planners.train import HeterBO, RunToCompletion, grid, narrow
+from mlcd.profiler import Profiler
+from mlcd.profilers import TrainingProfiler
+from mlcd.strategy import Strategy
+from mlcd.version import VERSION
+
+METHODS: dict[str, Callable[[int], Strategy]] = {
+    "heterbo": lambda seed: HeterBO(),
+}
+"""How to make each method from a seed."""
+
+BACKENDS = ("simulated", "recorded:DIR")
+
+Listener = Callable[[Line], None]
+
+
+def home() -> Path:
+    """Where MLCD keeps its state: $MLCD_HOME, or ~/.mlcd."""
+    return Path(os.environ.get("MLCD_HOME") or Path.home() / ".mlcd")
+
+
+def open_ledger(folder: Path | None = None) -> Ledger:
+    """The ledger of this machine."""
+    return Ledger((folder or home()) / "ledger.db")
+
+
+def method(name: str, seed: int = 0) -> Strategy:
+    """The strategy of that name."""
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
+    return METHODS[name](seed)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A place to search and run on: what can be rented there, and how it is measured."""
+
+    space: Space
+    backend: Backend
+    profiler: Profiler
+    clock: Clock
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where its numbers come from."""
+        return self.backend.provenance
+
+
+def cloud(on: str, job: Job, elapsed_s: float = 0.0) -> Cloud:
+    """The cloud of that name, with the part of its space that the job asks for."""
+    kind, _, rest = on.partition(":")
+    if kind == "simulated" and not rest:
+        return _simulated(job, elapsed_s)
+    if kind == "recorded" and rest:
+        return recorded_cloud(load_recording(Path(rest)), job, elapsed_s=elapsed_s)
+    raise UnknownName("backend", on, BACKENDS)
+
+
+def recorded_cloud(
+    recording: Recording, job: Job, *, noise: float = 0.0, seed: int = 0, elapsed_s: float = 0.0
+) -> Cloud:
+    """A recording as a cloud. Its probes take their full recorded time, and what noise is stated is assumed."""
+    clock = VirtualClock(elapsed_s)
+    backend = Recorded(recording, clock, noise, seed)
+    profiler = TrainingProfiler(backend, noise_floor=noise or 0.01, tight=None, warm_up=False)
+    return Cloud(narrow(recording.space, job), backend, profiler, clock)
+
+
+def _simulated(job: Job, elapsed_s: float) -> Cloud:
+    resources = job.task.get("resources") or {}
+    asked = str(resources.get("infra") or resources.get("cloud") or "").split("/")[0]
+    offers = load_offers((asked or "aws",), spot=bool(resources.get("use_spot")), directory=home() / "catalog")
+    clock = VirtualClock(elapsed_s)
+    backend = Simulated(clock, job.search.seed)
+    space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)
+    return Cloud(narrow(space, job), backend, TrainingProfiler(backend), clock)
+
+
+@dataclass
+class Run:
+    """A job bound to a cloud, a method and its place in the ledger."""
+
+    ledger: Ledger
+    book: Book
+    job: Job
+    cloud: Cloud
+
+    @property
+    def name(self) -> str:
+        """The run's name, for every command that takes one."""
+        return self.book.run
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision, once there is one."""
+        return self.book.account.decision
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Be the only process that drives this run."""
+        return self.ledger.hold(self.name)
+
+    def search(self, stop: Callable[[], bool] = lambda: False) -> Decision:
+        """Probe and decide; a decision that is there already stands."""
+        if self.decision is not None:
+            return self.decision
+        strategy = method(self.job.search.method, self.job.search.seed)
+        return drive.search(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+
+    def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
+        """Run the job on the decided configuration to its end."""
+        decision = self.decision
+        if decision is None:
+            raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
+        if decision.configuration is None:
+            raise WrongState(f"run '{self.name}' cannot be certified, so there is nothing to launch; see mlcd show")
+        if self.book.account.ended is not None:
+            raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
+        strategy = RunToCompletion(decision.configuration)
+        return drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+
+
+def start(job: Job, ledger: Ledger, listen: Listener | None = None) -> Run:
+    """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
+    method(job.search.method, job.search.seed)  # a wrong name is told before anything is written
+    job = _absolute(job)
+    place = cloud(job.on, job)
+    first = Started(job, place.space, job.on, place.provenance, VERSION)
+    return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)
+
+
+def resume(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
+    """A run that was begun, as the ledger knows it: its own job, space and prices."""
+    name = ledger.find(run)
+    account = ledger.account(name)
+    begun = account.started
+    if begun is None:
+        raise WrongState(f"run '{name}' has no first entry; it cannot be resumed")
+    place = cloud(begun.on, begun.job, account.history.elapsed_s)
+    place = replace(place, space=begun.space)
+    return Run(ledger, ledger.book(name, place.clock, listen), begun.job, place)
+
+
+def go_on(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
+    """A stopped or crashed run, marked as resumed; `WrongState` if there is nothing left to do."""
+    resumed = resume(run, ledger, listen)
+    status = resumed.book.account.status
+    if status in (Status.FINISHED, Status.FAILED, Status.INFEASIBLE):
+        raise WrongState(f"run '{resumed.name}' is {status}; there is nothing to resume. See: mlcd show {resumed.name}")
+    if resumed.book.account.stopped:
+        resumed.book.write(Resumed("the user went on"))
+    return resumed
+
+
+def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
+    """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
+    account = ledger.account(run)
+    if account.started is None:
+        raise WrongState(f"run '{run}' has no first entry")
+    job = replace(account.job, goal=goal)
+    probes = replace(account.history, runs=(), elapsed_s=_probing_s(ledger, run), spent_usd=_probing_usd(ledger, run))
+    return decide(job, account.started.space, probes, "decided again from the stored probes")
+
+
+def _probing_usd(ledger: Ledger, run: str) -> float:
+    return sum(m.usd for m in ledger.account(run).history.measurements)
+
+
+def _probing_s(ledger: Ledger, run: str) -> float:
+    """What the search took of a deadline: up to the decision, or up to now."""
+    lines = ledger.lines(run)
+    decided = [line.elapsed_s for line in lines if line.entry.kind == "decided"]
+    return decided[0] if decided else lines[-1].elapsed_s
+
+
+def _absolute(job: Job) -> Job:
+    """With the recording's path made absolute, so that the run can be resumed from any folder."""
+    if not job.on.startswith("recorded:"):
+        return job
+    return replace(job, on=f"recorded:{Path(job.on.removeprefix('recorded:')).resolve()}")

@@ -1,0 +1,17 @@
+"""Offers that can be rented: dated price files, choosing among them, and refreshing them from a cloud."""
+
+from mlcd.catalog.accelerators import Accelerator, known_accelerators
+from mlcd.catalog.files import CLOUDS, load_offers, load_rows
+from mlcd.catalog.query import SORT_ORDERS, select
+from mlcd.catalog.row import CatalogRow
+
+__all__ = [
+    "CLOUDS",
+    "SORT_ORDERS",
+    "Accelerator",
+    "CatalogRow",
+    "known_accelerators",
+    "load_offers",
+    "load_rows",
+    "select",
+]

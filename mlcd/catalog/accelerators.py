@@ -1,0 +1,35 @@
+"""Published facts about accelerators, which no cloud's API gives: `accelerators.csv`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from mlcd.catalog.files import packaged_text
+from mlcd.catalog.table import read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator: dense fp32 rate without tensor cores, its memory, and who says so."""
+
+    name: str
+    tflops_fp32: float
+    memory_gb: float
+    source: str
+
+
+@cache
+def known_accelerators() -> dict[str, Accelerator]:
+    """The packaged accelerators by name."""
+    columns = ("name", "tflops_fp32", "memory_gb", "source")
+    lines = read_table(packaged_text("accelerators.csv"), name="mlcd/catalog/accelerators.csv", columns=columns)
+    return {
+        line.text("name"): Accelerator(
+            name=line.text("name"),
+            tflops_fp32=line.number("tflops_fp32", above_zero=True),
+            memory_gb=line.number("memory_gb", above_zero=True),
+            source=line.text("source"),
+        )
+        for line in lines
+    }

@@ -1,0 +1,1 @@
+"""Refreshing a cloud's catalog from its own API: one file for each cloud."""

@@ -1,0 +1,141 @@
+"""Reading and writing catalog files: the packaged ones, and refreshed ones that take their place.
+
+A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state folder's `catalog`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+
+from mlcd.catalog.row import COLUMNS, MINIMUM_BILLED_S, CatalogRow
+from mlcd.catalog.table import Line, read_table
+from mlcd.configuration import Offer
+from mlcd.errors import CatalogError, UnknownName, UserError
+
+CLOUDS = tuple(MINIMUM_BILLED_S)
+"""The clouds that have a packaged catalog."""
+
+
+def load_offers(
+    clouds: Sequence[str] = ("aws",), *, spot: bool = False, directory: Path | None = None
+) -> tuple[Offer, ...]:
+    """What can be rented from these clouds; with `spot`, only types whose spot price is known."""
+    if not clouds:
+        raise UserError(f"no cloud to take offers from; name one of {', '.join(CLOUDS)}")
+    rows = [row for cloud in clouds for row in load_rows(cloud, directory=directory)]
+    offers = tuple(row.offer(spot=spot) for row in rows if row.price(spot=spot) is not None)
+    if not offers:
+        raise CatalogError(f"no spot price is known for {', '.join(clouds)}: use on-demand offers")
+    return offers
+
+
+def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow, ...]:
+    """A cloud's catalog in file order: the refreshed file in `directory` if there is one, else the packaged one."""
+    if cloud not in CLOUDS:
+        raise UnknownName("cloud", cloud, CLOUDS)
+    refreshed = refreshed_path(cloud, directory) if directory is not None else None
+    if refreshed is not None and refreshed.exists():
+        try:
+            return parse_rows(_read(refreshed), cloud=cloud, name=str(refreshed))
+        except CatalogError as error:
+            raise CatalogError(f"{error} (delete the file to return to the packaged catalog)") from None
+    return parse_rows(packaged_text(f"{cloud}.csv"), cloud=cloud, name=f"mlcd/catalog/{cloud}.csv")
+
+
+def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
+    """The rows of a catalog file's text; `name` goes in front of complaints."""
+    rows: list[CatalogRow] = []
+    first_seen: dict[tuple[str, str], str] = {}
+    for line in read_table(text, name=name, columns=COLUMNS):
+        row = _parse_row(line, cloud)
+        key = row.instance_type, row.region
+        if key in first_seen:
+            raise line.error(f"{row.instance_type} in {row.region} is already on {first_seen[key]}; delete one of them")
+        first_seen[key] = f"line {line.where.rpartition(':')[2]}"
+        rows.append(row)
+    if not rows:
+        raise CatalogError(f"{name}:1: no instance type in the file; add a row")
+    return tuple(rows)
+
+
+def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
+    """Write a catalog file whole or not at all: a failure leaves what was there before."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({column: _cell(value) for column, value in asdict(row).items()} for row in rows)
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # in the same folder: a rename is atomic only within one file system
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8", newline=""
+        ) as file:
+            temporary = Path(file.name)
+            file.write(text.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise CatalogError(f"{path}: cannot write the catalog: {error.strerror}; the old one is unchanged") from None
+
+
+def refreshed_path(cloud: str, directory: Path) -> Path:
+    """Where the refreshed catalog of a cloud is kept."""
+    return directory / f"{cloud}.csv"
+
+
+def packaged_text(file_name: str) -> str:
+    """A file that came with MLCD."""
+    return (resources.files("mlcd.catalog") / file_name).read_text(encoding="utf-8")
+
+
+def _parse_row(line: Line, cloud: str) -> CatalogRow:
+    accelerators = line.count("accelerators")
+    if not accelerators and line.cells["accelerator"]:
+        raise line.error(f"accelerator '{line.cells['accelerator']}' but accelerators is 0; say how many")
+    price_date = line.text("price_date")
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", price_date):
+        raise line.error(f"price_date '{price_date}': expected a year and a month, such as 2026-08")
+    has_spot = bool(line.cells["spot_usd_per_hour"])
+    return CatalogRow(
+        cloud=cloud,
+        instance_type=line.text("instance_type"),
+        region=line.text("region"),
+        vcpus=line.number("vcpus", above_zero=True),
+        memory_gb=line.number("memory_gb", above_zero=True),
+        accelerator=line.text("accelerator") if accelerators else "",
+        accelerators=accelerators,
+        tflops_per_accelerator=line.number("tflops_per_accelerator", above_zero=accelerators > 0),
+        accelerator_memory_gb=line.number("accelerator_memory_gb", above_zero=accelerators > 0),
+        network_gbps=line.number("network_gbps", above_zero=True),
+        usd_per_hour=line.number("usd_per_hour", above_zero=True),
+        spot_usd_per_hour=line.number("spot_usd_per_hour", above_zero=True) if has_spot else None,
+        price_date=price_date,
+        source=line.text("source"),
+    )
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CatalogError(f"{path}: not a text file in UTF-8; save it as CSV") from None
+    except OSError as error:
+        raise CatalogError(f"{path}: cannot read the catalog: {error.strerror}") from None

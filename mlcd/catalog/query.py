@@ -1,0 +1,109 @@
+"""Choosing rows of a catalog: by GPU, price, memory, name; sorted. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from mlcd.catalog.row import CatalogRow
+from mlcd.errors import UnknownName, UserError
+
+_Key = Callable[[CatalogRow, float], float]
+_SORT_KEYS: dict[str, _Key] = {
+    "price": lambda row, usd: usd,
+    "memory": lambda row, usd: -row.memory_gb,
+    "gpus": lambda row, usd: -row.accelerators,
+    "tflops-per-dollar": lambda row, usd: -row.offer().tflops / usd,
+}
+SORT_ORDERS = tuple(_SORT_KEYS)
+"""Cheapest first; most memory, most GPUs, or most fp32 rate for a dollar first."""
+
+
+def select(
+    rows: Iterable[CatalogRow],
+    *,
+    gpu: str | None = None,
+    max_price: float | None = None,
+    min_memory_gb: float | None = None,
+    min_vcpus: float | None = None,
+    cloud: str | None = None,
+    instances: Sequence[str] = (),
+    spot: bool = False,
+    sort: str = "price",
+) -> list[CatalogRow]:
+    """The rows that pass every filter, sorted. With `spot`, prices are spot prices, and rows without one are left out.
+
+    `gpu` is a name or name:count; `instances` are patterns such as c5.*, of which one must match.
+    """
+    if sort not in _SORT_KEYS:
+        raise UnknownName("sort order", sort, SORT_ORDERS)
+    everything = list(rows)
+    chosen = everything
+    if cloud is not None:
+        chosen = _of_cloud(chosen, cloud)
+    if instances:
+        chosen = _matching(chosen, instances)
+    if gpu is not None:
+        # known GPUs are those of the whole catalog: one that other filters leave out is no typing mistake
+        chosen = _with_gpu(chosen, gpu, known={row.accelerator for row in everything if row.accelerator})
+    priced = [(row, usd) for row in chosen if (usd := row.price(spot=spot)) is not None]
+    kept = [
+        (row, usd)
+        for row, usd in priced
+        if (max_price is None or usd <= max_price)
+        and (min_memory_gb is None or row.memory_gb >= min_memory_gb)
+        and (min_vcpus is None or row.vcpus >= min_vcpus)
+    ]
+    key = _SORT_KEYS[sort]
+    # ties go to the cheaper, then by name, so that the same question always has the same answer
+    kept.sort(key=lambda pair: (key(*pair), pair[1], pair[0].cloud, pair[0].instance_type, pair[0].region))
+    return [row for row, _ in kept]
+
+
+def _of_cloud(rows: list[CatalogRow], cloud: str) -> list[CatalogRow]:
+    clouds = {row.cloud for row in rows}
+    if cloud.lower() not in clouds:
+        raise UnknownName("cloud", cloud, clouds)
+    return [row for row in rows if row.cloud == cloud.lower()]
+
+
+def _matching(rows: list[CatalogRow], patterns: Sequence[str]) -> list[CatalogRow]:
+    names = {row.instance_type for row in rows}
+    matched: set[str] = set()
+    for pattern in patterns:
+        found = {name for name in names if fnmatchcase(name.lower(), pattern.lower())}
+        if not found:
+            raise UserError(f"no instance matches '{pattern}'{_nearest(pattern, names)}")
+        matched |= found
+    return [row for row in rows if row.instance_type in matched]
+
+
+def _nearest(pattern: str, names: set[str]) -> str:
+    # a pattern is answered with a pattern: c6.* means a family, and so should what is suggested
+    families = {re.sub(r"[.-].*", lambda rest: f"{rest[0][0]}*", name) for name in names}
+    candidates = families if re.search(r"[*?\[]", pattern) else names
+    by_lower = {name.lower(): name for name in candidates}
+    near = difflib.get_close_matches(pattern.lower(), sorted(by_lower), n=5, cutoff=0.5)
+    if not near:
+        return "; `mlcd offers` lists them all"
+    # among near ones the same first letter wins: for c6.* rather c5.* than g6.*
+    nearest = next((name for name in near if name[0] == pattern[0].lower()), near[0])
+    return f": did you mean '{by_lower[nearest]}'?"
+
+
+def _with_gpu(rows: list[CatalogRow], gpu: str, *, known: set[str]) -> list[CatalogRow]:
+    match = re.fullmatch(r"\s*([^:\s]+)\s*(?::\s*([1-9]\d*)\s*)?", gpu)
+    if match is None:
+        raise UserError(f"gpu '{gpu}': expected a name, or a name and a count, such as A100:8")
+    name, count = match[1].upper(), int(match[2]) if match[2] else None
+    wanted = {accelerator for accelerator in known if _is_a(accelerator.upper(), name)}
+    if not wanted:
+        raise UnknownName("GPU", name, known)
+    return [row for row in rows if row.accelerator in wanted and count in (None, row.accelerators)]
+
+
+def _is_a(accelerator: str, name: str) -> bool:
+    # A100 covers A100-80GB; the dash keeps L4 from covering L40S
+    return accelerator == name or accelerator.startswith(f"{name}-")

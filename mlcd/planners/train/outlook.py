@@ -1,0 +1,111 @@
+"""What can be said before a cent is spent: the space, the first probes, and whether the limits look possible.
+
+Times and costs here are modelled from published facts and the job's hints, at a typical efficiency.
+They are never more than an outlook; `modeling/physics.py` says what they rest on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from mlcd.configuration import Configuration, Floats, Space
+from mlcd.job import Goal, Job, Objective
+from mlcd.modeling.physics import Model, device_gb, needed_gb, samples_per_s
+
+TYPICAL_EFFICIENCY = 0.35
+"""Share of the published rate that training keeps on most hardware."""
+
+
+class Chance(StrEnum):
+    """Whether the limits look possible."""
+
+    NO_LIMIT = "no limit"
+    LIKELY = "likely"
+    DOUBTFUL = "doubtful"
+    UNLIKELY = "unlikely"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a search would face.
+
+    `first_usd`, `first_s`: the most that the smallest size of every type costs to probe, which a search
+    pays at the least unless its limits stop it. `modelled` are the modelled seconds and dollars of
+    finishing on `best`, None where the job gives no hint to model from.
+    """
+
+    configurations: int
+    types: int
+    first_probes: tuple[Configuration, ...]
+    first_usd: float
+    first_s: float
+    chance: Chance = Chance.UNKNOWN
+    because: str = ""
+    best: Configuration | None = None
+    modelled: tuple[float, float] | None = None
+
+
+def outlook(job: Job, space: Space) -> Outlook:
+    """What a search for this job would face in this space."""
+    smallest = [Configuration(choice.offer, min(choice.nodes)) for choice in space.choices]
+    first = tuple(sorted(smallest, key=lambda configuration: configuration.offer.usd_per_hour))
+    worst = [space.worst_probe(configuration) for configuration in first]
+    first_s, first_usd = sum(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
+    bare = Outlook(len(space), len(space.choices), first, first_usd, first_s)
+    if job.hints.flops_per_sample is None and job.hints.parameters is None:
+        because = "the job gives neither `parameters` nor `flops_per_sample`, so only a probe can tell"
+        return replace(bare, because=because)
+    typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
+    pick = _best(job.goal, space, typical_s)
+    if pick is None:
+        because = "by its hints the job fits the memory of nothing in the space"
+        return replace(bare, chance=Chance.UNLIKELY, because=because)
+    chance, because = _chance(job, space, typical_s)
+    modelled = float(typical_s[pick]), float(typical_s[pick] * space.usd_per_s[pick])
+    return replace(bare, chance=chance, because=because, best=space.configurations[pick], modelled=modelled)
+
+
+def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
+    """Modelled seconds to finish on each configuration; infinite where the job does not fit."""
+    model = Model.of(job.hints)
+    rates = np.empty(len(space))
+    for i, offer in enumerate(space.offers):
+        here = space.offer_index == i
+        nodes = space.nodes[here]
+        rate = samples_per_s(model, job.communication, offer, nodes, efficiency)
+        has = device_gb(offer) or np.inf  # recordings do not tell the accelerator's memory
+        rates[here] = np.where(needed_gb(model, offer, nodes) <= has, rate, 0.0)
+    with np.errstate(divide="ignore"):
+        finish: Floats = job.work_samples / rates
+    return finish
+
+
+def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
+    """The best configuration within the limits, or the best of all where none is within them."""
+    if not np.isfinite(finish_s).any():
+        return None
+    usd = finish_s * space.usd_per_s
+    value = finish_s if goal.objective is Objective.FASTEST else usd
+    inside = _inside(goal, finish_s, usd)
+    return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
+
+
+def _chance(job: Job, space: Space, typical_s: Floats) -> tuple[Chance, str]:
+    if not job.goal.limited:
+        return Chance.NO_LIMIT, "there is no limit to keep"
+    if _inside(job.goal, typical_s, typical_s * space.usd_per_s).any():
+        return Chance.LIKELY, f"at {TYPICAL_EFFICIENCY:.0%} of the published rate some configuration keeps the limits"
+    full_s = _finish_s(job, space, 1.0)
+    if _inside(job.goal, full_s, full_s * space.usd_per_s).any():
+        return Chance.DOUBTFUL, "only at more than the usual share of the published rate are the limits kept"
+    return Chance.UNLIKELY, "not even at the full published fp32 rate does anything keep the limits"
+
+
+def _inside(goal: Goal, finish_s: Floats, usd: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    budget = np.inf if goal.budget_usd is None else goal.budget_usd
+    deadline = np.inf if goal.deadline_s is None else goal.deadline_s
+    return np.isfinite(finish_s) & (usd <= budget) & (finish_s <= deadline)
