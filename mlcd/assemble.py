@@ -22,7 +22,7 @@ from mlcd.decision import Decision
 from mlcd.errors import UnknownName, WrongState
 from mlcd.guarantee import decide
 from mlcd.job import Goal, Job
-from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
+from mlcd.ledger import Account, Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
 from mlcd.planners.train import HeterBO, RunToCompletion, grid, narrow
 from mlcd.profiler import Profiler
@@ -158,12 +158,9 @@ def resume(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
     """A run that was begun, as the ledger knows it: its own job, space and prices."""
     name = ledger.find(run)
     account = ledger.account(name)
-    begun = account.started
-    if begun is None:
-        raise WrongState(f"run '{name}' has no first entry; it cannot be resumed")
-    place = cloud(begun.on, begun.job, account.history.elapsed_s)
-    place = replace(place, space=begun.space)
-    return Run(ledger, ledger.book(name, place.clock, listen), begun.job, place)
+    place = cloud(account.job.on, account.job, account.history.elapsed_s)
+    place = replace(place, space=account.space)
+    return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
 
 
 def go_on(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
@@ -177,25 +174,19 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
     return resumed
 
 
+def searched(run: str, ledger: Ledger) -> Account:
+    """A run as it stood when its search ended, or as it stands while it searches."""
+    lines = ledger.lines(run)
+    decided = [i for i, line in enumerate(lines) if line.entry.kind == "decided"]
+    until = lines[: decided[0] + 1] if decided else lines
+    return Account.replay((line.entry, line.elapsed_s) for line in until)
+
+
 def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
-    account = ledger.account(run)
-    if account.started is None:
-        raise WrongState(f"run '{run}' has no first entry")
+    account = searched(run, ledger)
     job = replace(account.job, goal=goal)
-    probes = replace(account.history, runs=(), elapsed_s=_probing_s(ledger, run), spent_usd=_probing_usd(ledger, run))
-    return decide(job, account.started.space, probes, "decided again from the stored probes")
-
-
-def _probing_usd(ledger: Ledger, run: str) -> float:
-    return sum(m.usd for m in ledger.account(run).history.measurements)
-
-
-def _probing_s(ledger: Ledger, run: str) -> float:
-    """What the search took of a deadline: up to the decision, or up to now."""
-    lines = ledger.lines(run)
-    decided = [line.elapsed_s for line in lines if line.entry.kind == "decided"]
-    return decided[0] if decided else lines[-1].elapsed_s
+    return decide(job, account.space, account.history, "decided again from the stored probes")
 
 
 def _absolute(job: Job) -> Job:

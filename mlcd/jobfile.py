@@ -41,8 +41,9 @@ TASK_KEYS = (
 """What SkyPilot lets a task say; passed on untouched."""
 
 
-def load_job(path: Path) -> Job:
+def load_job(path: str | Path) -> Job:
     """The job that a file describes; `JobFileError` says what is wrong, and where."""
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

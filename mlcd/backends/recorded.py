@@ -52,7 +52,7 @@ class Recorded:
 
     def reclaim(self, label: str) -> None:
         """A recorded machine dies with the process that replays it."""
-        return None
+        return
 
     def factors(self, rng: np.random.Generator) -> Floats:
         """How much of the recorded progress each report of a probe shows."""

@@ -67,8 +67,9 @@ class Recording:
         return Space(tuple(Choice(offer, tuple(sorted(counts))) for offer, counts in nodes.items()), self.probe_time)
 
 
-def load_recording(folder: Path) -> Recording:
+def load_recording(folder: str | Path) -> Recording:
     """Read a recording; `RecordingError` names the file, the line and what is wrong."""
+    folder = Path(folder)
     about_file, points_file = folder / "recording.yaml", folder / "points.csv"
     for file in (about_file, points_file):
         if not file.is_file():

@@ -76,7 +76,7 @@ class Simulated:
 
     def reclaim(self, label: str) -> None:
         """A simulated machine dies with the process that simulates it."""
-        return None
+        return
 
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
         """The rate without noise: what a benchmark's oracle knows and a search never sees."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from mlcd.backend import Purpose
+from mlcd.backend import Provenance, Purpose
+from mlcd.configuration import Space
 from mlcd.decision import Decision
 from mlcd.history import History, Refusal
 from mlcd.job import Job
@@ -64,6 +65,16 @@ class Account:
     def job(self) -> Job:
         """The job of the run."""
         return self._started().job
+
+    @property
+    def space(self) -> Space:
+        """The space of the run, with the prices that were frozen when it started."""
+        return self._started().space
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the run's numbers come from."""
+        return self._started().provenance
 
     @property
     def status(self) -> Status:

@@ -88,20 +88,21 @@ class _Belief:
 
     @property
     def pays(self) -> Mask:
-        """Whether the 95 % upper bound on the rate improves the objective by more than the probe takes of it.
+        """Whether at the 95 % upper bound of its rate a configuration would be worth its probe.
 
-        While nothing measured can finish within the limits, a probe pays if at its upper bound it would.
+        It must end within the limits then; and where something measured already does, improve the
+        objective on it by more than the probe takes.
         """
         fastest_s = self.job.work_samples * np.exp(-self.mu - UPPER_95 * self.sigma)
+        within = _in_limits(self.job, self.space, self.history, fastest_s)
         if not safe(self.job, self.space, self.history):
-            return _in_limits(self.job, self.space, self.history, fastest_s)
+            return within
         ahead = forecast(self.job, self.space, self.incumbent)
         if self.job.goal.objective is Objective.FASTEST:
             gain: Floats = ahead.seconds - fastest_s - self.space.probe_s
         else:
             gain = ahead.usd - fastest_s * self.space.usd_per_s - self.space.probe_usd
-        pays: Mask = gain > 0
-        return pays
+        return within & (gain > 0)
 
     def best_probe(self, open_: Mask) -> Probe:
         """The largest TEI; with two limits, the smaller share of them; with none, the smallest total."""

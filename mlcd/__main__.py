@@ -1,0 +1,5 @@
+"""`python -m mlcd` is `mlcd`."""
+
+from mlcd.cli import main
+
+main()

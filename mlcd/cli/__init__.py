@@ -1,0 +1,102 @@
+"""The command line: parse, assemble, drive, report. Nothing is decided here.
+
+Only click is imported until a command runs, so that `mlcd --help` answers at once.
+
+Exit codes   0  done              1  the job itself did not finish, or a bug
+             2  wrong input, or interrupted: one line on stderr says what to do
+             3  cannot be certified: nothing was run
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from mlcd.errors import MlcdError, UnknownName
+from mlcd.version import VERSION
+
+COMMANDS = {
+    "train": "mlcd.cli.train:train",
+    "launch": "mlcd.cli.train:launch",
+    "resume": "mlcd.cli.train:resume",
+    "plan": "mlcd.cli.plan:plan",
+    "what-if": "mlcd.cli.what_if:what_if",
+    "runs": "mlcd.cli.runs:runs",
+    "show": "mlcd.cli.runs:show",
+    "ledger": "mlcd.cli.runs:ledger",
+    "report": "mlcd.cli.report:report",
+    "export": "mlcd.cli.export:export",
+    "offers": "mlcd.cli.offers:offers",
+    "catalog": "mlcd.cli.offers:catalog",
+    "check": "mlcd.cli.check:check",
+    "bench": "mlcd.cli.bench:bench",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of use, not of the alphabet."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Like click's, with a suggestion for a mistyped name."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise UnknownName("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name="mlcd")
+def cli() -> None:
+    """Find the right cloud configuration for a machine-learning job, and run it within budget and deadline."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point: every deliberate error is one line and an exit code, never a stack trace."""
+    try:
+        code = cli.main(args=arguments, prog_name="mlcd", standalone_mode=False)
+    except MlcdError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx is not None else error.format_message(), err=True)
+        code = 2
+    except click.ClickException as error:
+        _complain(_usage(error))
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted; `mlcd runs` shows what can be resumed")
+        code = 2
+    except BrokenPipeError:
+        # The reader went away (`mlcd ledger RUN | head`); Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"mlcd: {' '.join(message.split())}", err=True)
+
+
+def _usage(error: click.ClickException) -> str:
+    """click's complaint on one line, with where to look."""
+    message = error.format_message().rstrip(".")
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "mlcd"
+    return f"{message}; see {command} --help"

@@ -1,0 +1,29 @@
+"""Ctrl-C: once finishes the measurement under way and keeps everything, twice stops it now."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from rich.console import Console
+
+
+@contextmanager
+def stop_on_ctrl_c(console: Console) -> Iterator[Callable[[], bool]]:
+    """Gives a question to ask between steps: was Ctrl-C pressed?"""
+    pressed = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        console.print("stopping after this probe; Ctrl-C again stops it now", style="yellow")
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,103 @@
+"""mlcd offers, mlcd catalog refresh: what can be rented, and at what price."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json, written
+from mlcd.units import parse_usd
+
+
+@click.command()
+@click.option("--gpu", help="A GPU, such as A100, or A100:8 for eight in a node.")
+@click.option("--max-price", metavar="USD", callback=written(parse_usd), help="Dollars an hour at the most.")
+@click.option("--min-memory", type=float, help="GB of main memory at the least.")
+@click.option("--min-vcpus", type=float, help="vCPUs at the least.")
+@click.option("--cloud", help="aws, gcp or azure; all by default.")
+@click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable.")
+@click.option("--spot", is_flag=True, help="Spot prices, where they are known.")
+@click.option("--sort", default="price", show_default=True, help="price, memory, gpus or tflops-per-dollar.")
+@output
+def offers(
+    gpu: str | None,
+    max_price: float | None,
+    min_memory: float | None,
+    min_vcpus: float | None,
+    cloud: str | None,
+    instances: tuple[str, ...],
+    spot: bool,
+    sort: str,
+    output: str,
+) -> None:
+    """The catalog, filtered and sorted."""
+    from rich.table import Table
+
+    from mlcd.assemble import home
+    from mlcd.catalog import CLOUDS, load_rows, select
+
+    rows = select(
+        [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")],
+        gpu=gpu,
+        max_price=max_price,
+        min_memory_gb=min_memory,
+        min_vcpus=min_vcpus,
+        cloud=cloud,
+        instances=instances,
+        spot=spot,
+        sort=sort,
+    )
+    if output == "json":
+        print_json({"offers": [asdict(row) for row in rows]})
+        return
+    results, _ = consoles()
+    if not rows:
+        results.print("No offer passes these filters.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    for column in ("INFRA", "INSTANCE"):
+        table.add_column(column, no_wrap=True)
+    for column in ("vCPUS", "MEM(GB)"):
+        table.add_column(column, justify="right")
+    table.add_column("GPUS", no_wrap=True)
+    for column in ("NET(Gbps)", "$/H", "SPOT $/H"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("PRICE OF", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            f"{row.cloud}/{row.region}",
+            row.instance_type,
+            f"{row.vcpus:g}",
+            f"{row.memory_gb:g}",
+            f"{row.accelerator}:{row.accelerators}" if row.accelerators else "-",
+            f"{row.network_gbps:g}",
+            f"{row.usd_per_hour:,.3f}",
+            f"{row.spot_usd_per_hour:,.3f}" if row.spot_usd_per_hour is not None else "-",
+            row.price_date,
+        )
+    results.print(table)
+    results.print(f"{len(rows)} offers; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+
+
+@click.group()
+def catalog() -> None:
+    """The price lists."""
+
+
+@catalog.command()
+@click.argument("cloud", type=click.Choice(["aws"]))
+@click.option("--region", default="us-east-1", show_default=True, help="The region to take prices of.")
+@output
+def refresh(cloud: str, region: str, output: str) -> None:
+    """Fetch today's specs and prices; the packaged list stays as it is."""
+    from mlcd.assemble import home
+    from mlcd.catalog.fetch.aws import refresh as refresh_aws
+
+    summary = refresh_aws(home() / "catalog", region=region)
+    if output == "json":
+        print_json(
+            {"cloud": cloud, **{key: str(value) if key == "path" else value for key, value in asdict(summary).items()}}
+        )
+        return
+    click.echo(str(summary))

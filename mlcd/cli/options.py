@@ -1,0 +1,126 @@
+"""Options that several commands share, and the types of their values."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mlcd.units import parse_duration, parse_range, parse_usd
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mlcd.job import Job
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NO_LIMIT = "none"
+
+
+def written(parse: Callable[[str], Any], *, or_none: bool = False) -> Callable[..., Any]:
+    """A value as people write it: money, a duration, a range. The parser's sentence is the complaint.
+
+    'none' stays a word where it is allowed, since no option at all is None.
+    """
+
+    def convert(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+        if value is None or (or_none and value.lower() == NO_LIMIT):
+            return value.lower() if value is not None else None
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from None
+
+    return convert
+
+
+usd = written(parse_usd, or_none=True)
+duration = written(parse_duration, or_none=True)
+
+output = click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table to read, or JSON."
+)
+goal_options: Sequence[Callable[[F], F]] = (
+    click.option("--goal", type=click.Choice(["fastest", "cheapest"]), help="What to make small."),
+    click.option(
+        "--budget",
+        metavar="USD",
+        callback=usd,
+        help="Dollars for probes and the final run together, such as 100; 'none'.",
+    ),
+    click.option(
+        "--deadline",
+        metavar="TIME",
+        callback=duration,
+        help="Time for probes and the final run together: 6h, 1d 4h; 'none'.",
+    ),
+)
+job_options: Sequence[Callable[[F], F]] = (
+    *goal_options,
+    click.option("--on", metavar="BACKEND", help="Where: simulated, or recorded:DIR."),
+    click.option("--method", help="How to search, such as heterbo."),
+    click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
+    click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
+    click.option("--seed", type=int, help="Seed of everything random."),
+)
+job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
+run_name = click.argument("run")
+
+
+def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
+    """Decorate a command with these options, in this order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def read_job(path: Path, chosen: Mapping[str, Any]) -> Job:
+    """The job of a file, with what the command line says in place of what the file says."""
+    from dataclasses import replace
+
+    from mlcd.jobfile import load_job
+
+    job = load_job(path)
+    goal = new_goal(job.goal, chosen)
+    names = ("method", "nodes", "seed")
+    search = replace(job.search, **{name: chosen[name] for name in names if chosen.get(name) is not None})
+    if chosen.get("instances"):
+        search = replace(search, instances=tuple(chosen["instances"]))
+    return replace(job, goal=goal, search=search, on=chosen.get("on") or job.on)
+
+
+def new_goal(goal: Any, chosen: Mapping[str, Any]) -> Any:
+    """A goal with the command line's words in place of its own."""
+    from dataclasses import replace
+
+    from mlcd.job import Objective
+
+    changes: dict[str, Any] = {}
+    if chosen.get("goal"):
+        changes["objective"] = Objective(chosen["goal"])
+    for option, field in (("budget", "budget_usd"), ("deadline", "deadline_s")):
+        if chosen.get(option) is not None:
+            changes[field] = None if chosen[option] == NO_LIMIT else chosen[option]
+    return replace(goal, **changes)
+
+
+def print_json(document: Any) -> None:
+    """JSON alone on stdout."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def consoles() -> tuple[Console, Console]:
+    """Where results go (stdout), and where progress goes (stderr)."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 160
+    return Console(width=width), Console(stderr=True, width=None if sys.stderr.isatty() else 160)

@@ -1,0 +1,61 @@
+"""mlcd plan: what a search would face, before a cent is spent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
+
+SHOWN = 12
+
+
+@click.command()
+@job_file
+@with_options(job_options)
+@output
+def plan(job_path: Path, output: str, **chosen: Any) -> None:
+    """Before a cent is spent: the space, the likely spend, whether the limit looks possible."""
+    from mlcd.assemble import cloud, method
+    from mlcd.planners.train import outlook
+    from mlcd.reports.words import goal_words
+    from mlcd.units import format_count, format_duration, format_usd
+
+    job = read_job(job_path, chosen)
+    method(job.search.method)
+    place = cloud(job.on, job)
+    seen = outlook(job, place.space)
+    if output == "json":
+        document = asdict(seen)
+        document["first_probes"] = [str(configuration) for configuration in seen.first_probes]
+        document["best"] = str(seen.best) if seen.best is not None else None
+        document["modelled"] = dict(zip(("seconds", "usd"), seen.modelled, strict=True)) if seen.modelled else None
+        print_json({"job": job.name, "on": job.on, "method": job.search.method, **document})
+        return
+    results, _ = consoles()
+    say = results.print
+    say(f"[bold]{job.name}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples", highlight=False)
+    low, high = min(c.usd_per_hour for c in seen.first_probes), max(c.usd_per_hour for c in seen.first_probes)
+    say(
+        f"Space ({place.provenance}): {seen.configurations} configurations of {seen.types} types, "
+        f"{format_usd(low)} to {format_usd(high)} an hour at their smallest size",
+        highlight=False,
+    )
+    names = ", ".join(str(configuration) for configuration in seen.first_probes[:SHOWN])
+    more = f" and {seen.types - SHOWN} more" if seen.types > SHOWN else ""
+    say(f"First probes: {names}{more}", highlight=False)
+    say(f"  at most {format_usd(seen.first_usd)} and {format_duration(seen.first_s)} for all of them", highlight=False)
+    if job.goal.limited:
+        say("  the reserve stops them earlier where the limit needs it", highlight=False)
+    if seen.best is not None and seen.modelled is not None:
+        seconds, usd = seen.modelled
+        say(
+            f"Modelled from published rates, not measured: {format_duration(seconds)} and {format_usd(usd)} "
+            f"on {seen.best}",
+            highlight=False,
+        )
+    say(f"Within the limit: [bold]{seen.chance}[/bold]; {seen.because}", highlight=False)
+    say("Nothing was spent.", style="dim")

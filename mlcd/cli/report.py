@@ -1,0 +1,31 @@
+"""mlcd report: one page to look at and to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mlcd.cli.options import output, print_json, run_name
+
+
+@click.command()
+@run_name
+@click.option("--to", "to", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; RUN.html.")
+@output
+def report(run: str, to: Path | None, output: str) -> None:
+    """Write one self-contained HTML page about a run."""
+    from mlcd.assemble import open_ledger
+    from mlcd.errors import UserError
+    from mlcd.reports.html import page
+
+    lines = open_ledger().lines(run)
+    path = to or Path(f"{lines[0].run}.html")
+    try:
+        path.write_text(page(lines), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    if output == "json":
+        print_json({"run": lines[0].run, "path": str(path), "bytes": path.stat().st_size})
+        return
+    click.echo(f"Wrote {path} ({path.stat().st_size / 1000:.0f} kB); open it in a browser.")

@@ -1,0 +1,118 @@
+"""mlcd runs, show, ledger: what is in the ledger."""
+
+from __future__ import annotations
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json, run_name
+
+
+@click.command()
+@output
+def runs(output: str) -> None:
+    """All runs: goal, state, what they chose and what they cost."""
+    from rich.table import Table
+
+    from mlcd.assemble import open_ledger
+    from mlcd.reports.document import run_document
+    from mlcd.reports.words import goal_words
+    from mlcd.units import format_duration, format_usd
+
+    ledger = open_ledger()
+    names = ledger.runs()
+    if output == "json":
+        print_json({"runs": [_brief(run_document(ledger.lines(name))) for name in names]})
+        return
+    results, _ = consoles()
+    if not names:
+        results.print("No run yet. Start one with: mlcd train JOB", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
+    total = 0.0
+    rows = []
+    for name in names:
+        lines, account = ledger.lines(name), ledger.account(name)
+        decision = account.decision
+        place = str(decision.configuration) if decision is not None and decision.configuration is not None else "-"
+        history = account.history
+        total += history.spent_usd
+        rows.append(
+            (
+                name,
+                lines[0].written_at.strftime("%Y-%m-%d %H:%M"),
+                str(account.provenance),
+                goal_words(account.job.goal),
+                str(account.status),
+                str(len(history.measurements)),
+                place,
+                format_duration(history.elapsed_s),
+                format_usd(history.spent_usd),
+            )
+        )
+    for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("PROBES", justify="right")
+    table.add_column("CHOSEN", no_wrap=True, footer="total")
+    table.add_column("TIME", justify="right", no_wrap=True)
+    table.add_column("COST", justify="right", no_wrap=True, footer=format_usd(total))
+    for row in rows:
+        table.add_row(*row)
+    results.print(table)
+
+
+@click.command()
+@run_name
+@output
+def show(run: str, output: str) -> None:
+    """A run: its probes, its decision, its outcome."""
+    from mlcd.assemble import open_ledger, searched
+    from mlcd.reports.document import run_document
+    from mlcd.reports.text import Narrator, show_decision, show_outcome
+
+    ledger = open_ledger()
+    lines = ledger.lines(run)
+    if output == "json":
+        print_json(run_document(lines))
+        return
+    results, _ = consoles()
+    narrate = Narrator(results)
+    for line in lines:
+        narrate(line)
+    account = ledger.account(run)
+    if account.decision is not None:
+        show_decision(results, searched(run, ledger), account.decision, account.job.goal)
+    show_outcome(results, account)
+    results.print(f"Status: {account.status}", highlight=False)
+
+
+@click.command()
+@run_name
+@output
+def ledger(run: str, output: str) -> None:
+    """Every dollar, probe and reason of a run, in order."""
+    import json
+
+    from mlcd.assemble import open_ledger
+    from mlcd.ledger.entries import to_json
+    from mlcd.reports.text import ledger_table
+
+    lines = open_ledger().lines(run)
+    if output == "json":
+        entries = [
+            {
+                "seq": line.seq,
+                "written_at": line.written_at.isoformat(),
+                "elapsed_s": line.elapsed_s,
+                **json.loads(to_json(line.entry)),
+            }
+            for line in lines
+        ]
+        print_json({"run": lines[0].run, "entries": entries})
+        return
+    results, _ = consoles()
+    results.print(ledger_table(lines))
+
+
+def _brief(document: dict[str, object]) -> dict[str, object]:
+    """A run's line in the list: without its probes."""
+    return {key: value for key, value in document.items() if key not in ("probes", "refused")}

@@ -1,0 +1,108 @@
+"""mlcd train, launch, resume: search, ask, run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, run_name, with_options
+
+if TYPE_CHECKING:
+    from mlcd.assemble import Run
+
+INFEASIBLE, UNFINISHED = 3, 1
+
+
+@click.command()
+@job_file
+@with_options(job_options)
+@click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later.")
+@click.option("-y", "--yes", is_flag=True, help="Run the decision without asking.")
+@output
+def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+    """Probe, decide, show the decision, ask, and run the job to its end."""
+    from mlcd.assemble import open_ledger, start
+    from mlcd.reports.text import Narrator
+
+    job = read_job(job_path, chosen)
+    _, progress = consoles()
+    return _see_through(start(job, open_ledger(), Narrator(progress)), decide_only, yes, output)
+
+
+@click.command()
+@run_name
+@output
+def launch(run: str, output: str) -> int:
+    """Run what a search has decided."""
+    from mlcd.assemble import open_ledger, resume
+    from mlcd.cli.interrupt import stop_on_ctrl_c
+    from mlcd.reports.text import Narrator
+
+    ledger = open_ledger()
+    _, progress = consoles()
+    resumed = resume(run, ledger, Narrator(progress, ledger.account(run)))
+    with resumed.hold(), stop_on_ctrl_c(progress) as stop:
+        resumed.launch(stop)
+    return _tell(resumed, output)
+
+
+@click.command()
+@run_name
+@click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later.")
+@click.option("-y", "--yes", is_flag=True, help="Run the decision without asking.")
+@output
+def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
+    """Go on with a run that was interrupted or killed; nothing is paid for twice."""
+    from mlcd.assemble import go_on, open_ledger
+    from mlcd.reports.text import Narrator
+
+    ledger = open_ledger()
+    _, progress = consoles()
+    return _see_through(go_on(run, ledger, Narrator(progress, ledger.account(run))), decide_only, yes, output)
+
+
+def _see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
+    """From wherever the run stands to the end: search, show, ask, launch."""
+    from mlcd.cli.interrupt import stop_on_ctrl_c
+    from mlcd.reports.text import show_decision
+
+    results, progress = consoles()
+    with run.hold(), stop_on_ctrl_c(progress) as stop:
+        decision = run.search(stop)
+        if output == "table":
+            show_decision(results, run.book.account, decision, run.job.goal)
+        go = decision.configuration is not None and not decide_only and (yes or _agreed(run, output))
+        if go:
+            run.launch(stop)
+    return _tell(run, output, launched=go)
+
+
+def _agreed(run: Run, output: str) -> bool:
+    """Ask, where there is somebody to ask."""
+    if output == "json" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    if click.confirm("Run it?", default=True):
+        return True
+    click.echo(f"Not run. Run it later with: mlcd launch {run.name}")
+    return False
+
+
+def _tell(run: Run, output: str, *, launched: bool = True) -> int:
+    from mlcd.reports.document import run_document
+    from mlcd.reports.text import show_outcome
+
+    account = run.book.account
+    if output == "json":
+        print_json(run_document(run.ledger.lines(run.name)))
+    else:
+        results, _ = consoles()
+        show_outcome(results, account)
+        if account.decision is not None and account.decision.configuration is not None and not launched:
+            results.print(f"Run it with: mlcd launch {run.name}", highlight=False)
+        results.print(f"More: mlcd show {run.name}, mlcd report {run.name}", style="dim", highlight=False)
+    if account.decision is not None and account.decision.configuration is None:
+        return INFEASIBLE
+    return UNFINISHED if account.ended is not None and not account.ended.finished else 0

@@ -1,0 +1,1 @@
+"""Reports: a ledger goes in, a document comes out."""

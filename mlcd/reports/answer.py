@@ -1,0 +1,193 @@
+"""The top of the report: the answer in a sentence, the key figures, and the sum that makes it safe."""
+
+from __future__ import annotations
+
+from mlcd.decision import Relaxation
+from mlcd.ledger import Status
+from mlcd.reports.markup import element, text
+from mlcd.reports.story import Story
+from mlcd.units import format_duration, format_usd
+
+
+def answer(story: Story) -> str:
+    """The answer in one sentence, and one more where it needs saying."""
+    sentence, more = _sentences(story)
+    paragraphs = [element("p", text(sentence), class_="answer")]
+    paragraphs += [element("p", text(line), class_="more") for line in more if line]
+    return "".join(paragraphs)
+
+
+def key_figures(story: Story) -> str:
+    """The few numbers that a reader looks for first."""
+    history = story.account.history
+    probing = sum(probe.measurement.usd for probe in story.probes)
+    probing_s = sum(probe.measurement.seconds for probe in story.probes)
+    total_s, total_usd, word = _totals(story)
+    share = f"{probing / total_usd:.1%} of the total, {format_duration(probing_s)}" if total_usd else "nothing spent"
+    failed = len(story.failed)
+    cards = [
+        ("Total cost", format_usd(total_usd), word),
+        ("Total time", format_duration(total_s), word),
+        ("Spent on probing", format_usd(probing), share),
+        ("Probes", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"),
+    ]
+    goal = story.goal
+    if goal.budget_usd is not None:
+        cards.append(("Budget", format_usd(goal.budget_usd), _left(goal.budget_usd - history.spent_usd, format_usd)))
+    if goal.deadline_s is not None:
+        left = _left(goal.deadline_s - history.elapsed_s, format_duration)
+        cards.append(("Deadline", format_duration(goal.deadline_s), left))
+    if not goal.limited:
+        cards.append(("Limits", "none", "no budget, no deadline"))
+    return element("dl", *(_card(*card) for card in cards), class_="cards")
+
+
+def certificate(story: Story) -> str:
+    """The reserve that made it safe, as an equation for each limit."""
+    best, goal = story.best, story.goal
+    if best is None or not goal.limited:
+        return ""
+    ahead = story.ahead(best)
+    rows = []
+    if goal.budget_usd is not None:
+        rows.append(_equation(story.search.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
+    if goal.deadline_s is not None:
+        rows.append(_equation(story.search.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
+    note = (
+        "Spent when the search ended, plus finishing at the slow end of the measured rate, stays within the limit. "
+        "No probe was allowed that would have broken this."
+    )
+    where = f"The reserve on {best.measurement.configuration}"
+    return element(
+        "div", element("h3", text(where)), *rows, element("p", text(note), class_="note"), class_="certificate"
+    )
+
+
+def actual(story: Story) -> str:
+    """The final run against its forecast; empty where there was none."""
+    decision = story.decision
+    if not story.runs or decision is None or decision.forecast is None:
+        return ""
+    seconds, usd = sum(run.seconds for run in story.runs), sum(run.usd for run in story.runs)
+    forecast = decision.forecast
+    rows = [
+        _compared("Time", forecast.seconds, seconds, format_duration(forecast.seconds), format_duration(seconds)),
+        _compared("Cost", forecast.usd, usd, format_usd(forecast.usd), format_usd(usd)),
+    ]
+    names = ("", "Forecast", "Actual", "Difference")
+    head = element("tr", *(element("th", name, scope="col", class_="num" if name else None) for name in names))
+    table = element("table", element("thead", head), element("tbody", *rows))
+    launches = f", {len(story.runs)} launches" if len(story.runs) > 1 else ""
+    title = element("h3", text(f"The final run against its forecast{launches}"))
+    return element("div", title, element("div", table, class_="scroll"), class_="actual")
+
+
+def limits_words(story: Story) -> str:
+    """'$300.00 / 12 h', or '' without limits."""
+    goal = story.goal
+    said = [format_usd(goal.budget_usd)] if goal.budget_usd is not None else []
+    said += [format_duration(goal.deadline_s)] if goal.deadline_s is not None else []
+    return " / ".join(said)
+
+
+def _sentences(story: Story) -> tuple[str, list[str]]:
+    probes = f"{len(story.probes)} probe{'' if len(story.probes) == 1 else 's'}"
+    decision = story.decision
+    resume = f"Go on with: mlcd resume {story.run}"
+    if decision is None:
+        stopped = story.status is Status.STOPPED
+        sentence = f"{'Stopped' if stopped else 'Still searching'} after {probes}, {format_usd(story.settled_usd)} spent"
+        if (best := story.best) is not None:
+            sentence += f"; best so far {_expected(story, best.measurement.configuration, *story.total(best))}"
+        return sentence + ".", [resume if stopped else "This page shows the run as it stood; make it again later."]
+    if decision.configuration is None:
+        return f"Cannot be certified: {_binding(story)}.", [_needs(decision.relaxations)]
+    within = limits_words(story)
+    if story.account.ended is not None:
+        history = story.account.history
+        used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
+        if story.status is Status.FINISHED:
+            return f"{decision.configuration}: finished, {used}{f'; certified within {within}' if within else ''}.", []
+        return f"{decision.configuration}: the job did not finish, {used}.", [f"{story.account.ended.because}."]
+    forecast = decision.forecast
+    sentence = str(decision.configuration)
+    if forecast is not None:
+        total_s, total_usd = story.search.elapsed_s + forecast.seconds, story.search.spent_usd + forecast.usd
+        sentence = _expected(story, decision.configuration, total_s, total_usd)
+    if within:
+        sentence += f"; {'certified' if decision.certified else 'not certified'} within {within}"
+    now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: f"The final run was stopped. {resume}"}
+    return sentence + ".", [now.get(story.status, "")]
+
+
+def _expected(story: Story, configuration: object, seconds: float, usd: float) -> str:
+    return f"{configuration}: {format_duration(seconds)} and {format_usd(usd)} expected in total"
+
+
+def _binding(story: Story) -> str:
+    decision, within = story.decision, limits_words(story)
+    binding = decision.binding if decision is not None else ""
+    if decision is not None and decision.relaxations:
+        return f"{binding} ({within}) cannot be kept on anything that was measured"
+    return f"{binding} ({within})" if within else binding
+
+
+def _needs(relaxations: tuple[Relaxation, ...]) -> str:
+    """'It needs $131, or 9 h 20 m.'"""
+    ways = []
+    for way in relaxations:
+        limits = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
+        limits += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
+        where = f" (on {way.configuration})" if way.configuration is not None else ""
+        ways.append(f"{' and '.join(limits)}{where}")
+    return f"It needs {', or '.join(ways)}." if ways else ""
+
+
+def _totals(story: Story) -> tuple[float, float, str]:
+    history = story.account.history
+    if story.account.ended is not None:
+        return history.elapsed_s, history.spent_usd, "actual, probes included"
+    if (best := story.best) is not None:
+        word = "expected, probes included" if story.decision is not None else "expected on the best so far"
+        return (*story.total(best), word)
+    return history.elapsed_s, history.spent_usd, "so far" if story.decision is None else "spent on the search"
+
+
+def _left(left: float, words: object) -> str:
+    assert callable(words)
+    return f"{words(left)} left" if left >= 0 else f"passed by {words(-left)}"
+
+
+def _card(name: str, value: str, note: str) -> str:
+    return element(
+        "div", element("dt", text(name)), element("dd", element("b", text(value)), element("span", text(note)))
+    )
+
+
+def _equation(gone: float, kept: float, limit: float, unit: str) -> str:
+    words = format_usd if unit == "usd" else format_duration
+    holds = gone + kept <= limit
+    parts = [
+        (words(gone), "spent" if unit == "usd" else "elapsed"),
+        ("+", ""),
+        (words(kept), "conservative finish"),
+        ("=", ""),
+        (words(gone + kept), "counted on"),
+        ("≤" if holds else ">", ""),
+        (words(limit), "budget" if unit == "usd" else "deadline"),
+    ]
+    terms = [
+        element("span", element("b", text(value)), element("small", text(name)), class_="term")
+        if name
+        else element("span", text(value), class_="sign")
+        for value, name in parts
+    ]
+    return element("p", *terms, class_="equation")
+
+
+def _compared(name: str, foreseen: float, real: float, foreseen_words: str, real_words: str) -> str:
+    difference = f"{100 * (real / foreseen - 1):+.1f} %" if foreseen else "–"
+    cells = (foreseen_words, real_words, difference.replace("-", "−"))
+    return element(
+        "tr", element("th", name, scope="row"), *(element("td", text(cell), class_="num") for cell in cells)
+    )

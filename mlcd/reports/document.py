@@ -1,0 +1,124 @@
+"""A run as plain data: what `-o json` prints. Built from the ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlcd.configuration import Configuration, Space
+from mlcd.decision import Decision
+from mlcd.guarantee import fits, forecast
+from mlcd.history import History
+from mlcd.job import Goal, Job
+from mlcd.ledger import Account, Line, Reserved, Settled
+from mlcd.measurement import Measurement
+
+
+def run_document(lines: Sequence[Line]) -> dict[str, Any]:
+    """Everything a program would want to know of a run."""
+    account = Account.replay((line.entry, line.elapsed_s) for line in lines)
+    begun = account.started
+    if begun is None:
+        return {"run": lines[0].run if lines else None, "status": "empty"}
+    history = account.history
+    final = history.runs[-1] if history.runs else None
+    return {
+        "run": lines[0].run,
+        "status": str(account.status),
+        "started_at": lines[0].written_at.isoformat(),
+        "job": begun.job.name,
+        "work_samples": begun.job.work_samples,
+        "goal": goal_document(begun.job.goal),
+        "on": begun.on,
+        "provenance": str(begun.provenance),
+        "method": begun.job.search.method,
+        "seed": begun.job.search.seed,
+        "configurations": len(begun.space),
+        "probes": probe_documents(lines, begun.job, begun.space, history),
+        "refused": [{**_place(r.configuration), "because": r.because} for r in history.refusals],
+        "decision": decision_document(account.decision) if account.decision is not None else None,
+        "final_run": {**_launch(final), "because": account.ended.because if account.ended else ""} if final else None,
+        "spent_usd": history.spent_usd,
+        "elapsed_s": history.elapsed_s,
+        "probing_usd": sum(m.usd for m in history.measurements),
+        "probing_s": sum(m.seconds for m in history.measurements),
+        "version": begun.version,
+    }
+
+
+def probe_documents(lines: Sequence[Line], job: Job, space: Space, history: History) -> list[dict[str, Any]]:
+    """Every probe with its reason, its result and what finishing on it would take."""
+    reasons = {line.entry.launch.label: line.entry.because for line in lines if isinstance(line.entry, Reserved)}
+    probes = []
+    for line in lines:
+        entry = line.entry
+        if isinstance(entry, Settled) and entry.launch.purpose == "probe":
+            found = {**_launch(entry.measurement), "because": reasons.get(entry.launch.label, "")}
+            if entry.measurement.ok:
+                ahead = forecast(job, space, entry.measurement)
+                found["finish"] = {
+                    "seconds": ahead.seconds,
+                    "usd": ahead.usd,
+                    "worst_seconds": ahead.worst_seconds,
+                    "worst_usd": ahead.worst_usd,
+                }
+                total_usd, total_s = history.spent_usd + ahead.worst_usd, history.elapsed_s + ahead.worst_seconds
+                if not history.runs:
+                    found["certifiable"] = fits(job.goal, total_usd, total_s)
+            probes.append(found)
+    return probes
+
+
+def decision_document(decision: Decision) -> dict[str, Any]:
+    """A decision as plain data."""
+    ahead = decision.forecast
+    return {
+        "configuration": _place(decision.configuration) if decision.configuration is not None else None,
+        "certified": decision.certified,
+        "because": decision.because,
+        "forecast": None
+        if ahead is None
+        else {
+            "seconds": ahead.seconds,
+            "usd": ahead.usd,
+            "worst_seconds": ahead.worst_seconds,
+            "worst_usd": ahead.worst_usd,
+        },
+        "binding": decision.binding or None,
+        "relaxations": [
+            {
+                "budget_usd": way.budget_usd,
+                "deadline_s": way.deadline_s,
+                "configuration": _place(way.configuration) if way.configuration is not None else None,
+            }
+            for way in decision.relaxations
+        ],
+    }
+
+
+def goal_document(goal: Goal) -> dict[str, Any]:
+    """A goal as plain data."""
+    return {"objective": str(goal.objective), "budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
+
+
+def _place(configuration: Configuration) -> dict[str, Any]:
+    return {
+        "instance_type": configuration.offer.instance_type,
+        "nodes": configuration.nodes,
+        "spot": configuration.offer.spot,
+        "usd_per_hour": configuration.usd_per_hour,
+    }
+
+
+def _launch(measurement: Measurement) -> dict[str, Any]:
+    return {
+        **_place(measurement.configuration),
+        "outcome": str(measurement.outcome),
+        "samples_per_s": measurement.samples_per_s,
+        "rel_error": measurement.rel_error if measurement.ok else None,
+        "seconds": measurement.seconds,
+        "usd": measurement.usd,
+        "startup_s": measurement.startup_s,
+        "samples_done": measurement.samples_done,
+        "detail": measurement.detail,
+    }

@@ -1,0 +1,130 @@
+"""The report of a run as one HTML page that needs nothing else: no network, no script, no font.
+
+Figures are drawn twice, for a desk and for a phone, and the style sheet shows one of them: text inside
+a drawing that is merely scaled down could not be read.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+
+from mlcd.ledger import Line
+from mlcd.reports.answer import actual, answer, certificate, key_figures
+from mlcd.reports.figures import Resource, frontier, legend, search_path, spend, type_order
+from mlcd.reports.figures.marks import cross, ring
+from mlcd.reports.markup import element, text
+from mlcd.reports.reasons import reasons
+from mlcd.reports.story import Story
+from mlcd.reports.tables import ledger, measured
+
+WIDE, NARROW = 840, 350
+
+_MEANING = {
+    "simulated": "Simulated: these numbers come from a model of a cloud. They are not measurements.",
+    "recorded": "Recorded: these numbers replay measurements made earlier; nothing was rented for this run.",
+    "live": "Live: these numbers were measured on machines rented for this run.",
+}
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The page of one run, from all its entries."""
+    story = Story.of(lines)
+    style = files("mlcd.reports").joinpath("report.css").read_text(encoding="utf-8")
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        + '<meta name="color-scheme" content="light dark"><meta name="generator" content="MLCD">'
+        + element("title", text(f"{story.job.name} – {story.run} – MLCD"))
+        + element("style", style)
+    )
+    main = element("main", _header(story), *_figures(story), *_texts(story))
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{main}{_footer(story)}</body></html>\n'
+
+
+def _header(story: Story) -> str:
+    provenance = str(story.started.provenance)
+    badges = element("span", text(provenance), class_=f"badge {provenance}", title=_MEANING[provenance])
+    badges += element("span", text(story.status), class_="badge status")
+    written = story.lines[0].written_at
+    date = element("time", f"{written:%-d %B %Y, %H:%M} UTC", datetime=written.isoformat())
+    where = element("p", element("span", text(story.run)), date, badges, class_="about")
+    return element(
+        "header",
+        where,
+        element("h1", text(story.job.name)),
+        answer(story),
+        key_figures(story),
+        certificate(story),
+        actual(story),
+    )
+
+
+def _figures(story: Story) -> list[str]:
+    if not story.probes:
+        return [_section("What was measured", element("p", "No probe was made, so there is nothing to draw."))]
+    order = type_order(story)
+    marks = [(ring(8, 8).replace('r="10"', 'r="6"'), "chosen")] if story.chosen else []
+    marks += [(cross(7, 8, 8), "failed")] if story.failed else []
+    note = "Numbers are the order of the probes, bars the interval of the measured rate; points that would overlap stand side by side."
+    found = [_section("Search path", _figure(lambda w: search_path(story, w), note, legend(order, marks)))]
+    found.append(_section("Spend against limit", *_spending(story)))
+    if story.good:
+        note = "What the whole job takes on each measured configuration, every probe included. The line joins those that no other beats."
+        if story.goal.limited:
+            note += " Hollow marks cannot be certified: at the slow end of their rate they pass a limit."
+        ringed = marks[:1] if story.chosen else []
+        shown = {name: index for name, index in order.items() if any(p.type_name == name for p in story.good)}
+        found.append(_section("Time against cost", _figure(lambda w: frontier(story, w), note, legend(shown, ringed))))
+    return found
+
+
+def _spending(story: Story) -> list[str]:
+    band = "The band is what had to be kept to finish on the best configuration measured so far, counting on the slow end of its rate."
+    plain = "What was spent, probe by probe. There is no limit on it."
+    note = band if story.goal.budget_usd is not None else plain
+    figures = [_figure(lambda w: spend(story, w, Resource.USD), note)]
+    if story.goal.deadline_s is not None:
+        note = "The same for hours." if story.goal.budget_usd is not None else band
+        figures.append(_figure(lambda w: spend(story, w, Resource.HOURS), note))
+    return figures
+
+
+def _texts(story: Story) -> list[str]:
+    found = [_section("Everything measured", measured(story))] if story.probes else []
+    found.append(_section("The reasons", reasons(story)))
+    summary = element("summary", text(f"All {len(story.lines)} entries"))
+    note = element("p", "Amounts in brackets were set aside before a launch; only what was settled was spent.", class_="note")
+    found.append(_section("The ledger", element("details", summary, note, ledger(story))))
+    return found
+
+
+def _footer(story: Story) -> str:
+    started, search = story.started, story.job.search
+    facts = [
+        ("MLCD", started.version),
+        ("Method", search.method),
+        ("Seed", str(search.seed)),
+        ("Cloud", started.on),
+        ("Prices", "frozen when the run started"),
+        ("Numbers", _MEANING[started.provenance]),
+    ]
+    listed = "".join(element("div", element("dt", text(k)), element("dd", text(v))) for k, v in facts)
+    again = element("p", "To reproduce: ", element("code", text(command(story))))
+    note = element("p", "Numbers marked simulated are not measurements.")
+    return element("footer", element("dl", listed), again, note)
+
+
+def command(story: Story) -> str:
+    """The command line that makes this search again from its job file."""
+    search = story.job.search
+    words = ["mlcd", "search", "JOB.yaml", "--on", story.started.on, "--method", search.method, "--seed", str(search.seed)]
+    return shlex.join(words)
+
+
+def _figure(draw: Callable[[int], str], note: str, below: str = "") -> str:
+    return element("figure", draw(WIDE), draw(NARROW), below, element("figcaption", text(note)))
+
+
+def _section(title: str, *content: str) -> str:
+    return element("section", element("h2", text(title)), *content)

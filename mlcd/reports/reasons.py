@@ -1,0 +1,61 @@
+"""The report's reasons: why each probe was made, what was refused, and why the search ended."""
+
+from __future__ import annotations
+
+from mlcd.backend import Purpose
+from mlcd.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
+from mlcd.measurement import Measurement
+from mlcd.reports.figures.marks import outcome_words
+from mlcd.reports.markup import element, text
+from mlcd.reports.story import Story
+from mlcd.units import format_rate
+
+
+def reasons(story: Story) -> str:
+    """The steps in order, each with its reason and what came of it."""
+    items, number, because = [], 0, ""
+    for line in story.lines:
+        match line.entry:
+            case Reserved():
+                because = line.entry.because
+            case Settled(launch=launch, measurement=m):
+                probe = launch.purpose is Purpose.PROBE
+                number += probe
+                label = str(number) if probe else "run"
+                items.append(_item(label, str(m.configuration), because, _showed(m), "" if m.ok else "failed"))
+            case Refused():
+                items.append(_item("–", str(line.entry.configuration), line.entry.because, "refused", "refused"))
+            case Voided():
+                items.append(_item("–", str(line.entry.launch.configuration), line.entry.because, "void", "refused"))
+            case Stopped() | Resumed():
+                items.append(_item("–", line.entry.kind, line.entry.because, "", "refused"))
+            case Ended():
+                items.append(_item("–", line.entry.kind, line.entry.because, "", "refused"))
+            case _:
+                pass
+    if story.account.open is not None:
+        left = story.account.open
+        items.append(_item("…", str(left.launch.configuration), left.because, "under way", ""))
+    listed = element("ol", *items, class_="reasons") if items else element("p", "Nothing was tried.", class_="note")
+    return listed + why_it_ended(story)
+
+
+def why_it_ended(story: Story) -> str:
+    """Why the search stopped, or that it has not."""
+    decision = story.decision
+    said = f"Why the search ended: {decision.because}." if decision is not None else "The search has not ended."
+    return element("p", text(said), class_="ended")
+
+
+def _showed(m: Measurement) -> str:
+    return f"{format_rate(m.rate)} samples/s" if m.ok else outcome_words(m.outcome)
+
+
+def _item(label: str, what: str, because: str, result: str, class_: str) -> str:
+    return element(
+        "li",
+        element("span", text(label), class_="no"),
+        element("span", element("b", text(what)), " ", text(because), class_="why"),
+        element("span", text(result), class_="result"),
+        class_=class_ or None,
+    )

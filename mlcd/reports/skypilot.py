@@ -1,0 +1,46 @@
+"""A decision as a SkyPilot task file: the user's own task, on the chosen resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from mlcd.errors import WrongState
+from mlcd.ledger import Account
+from mlcd.reports.words import decision_words
+
+
+def task_of(run: str, account: Account) -> dict[str, Any]:
+    """The task: everything the user wrote, with the resources and the node count that were chosen."""
+    decision = account.decision
+    if decision is None or decision.configuration is None:
+        raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to export")
+    configuration = decision.configuration
+    offer, task = configuration.offer, dict(account.job.task)
+    kept = {
+        key: value
+        for key, value in (task.pop("resources", None) or {}).items()
+        # What the decision replaces; SkyPilot refuses an instance type beside them.
+        if key not in ("infra", "cloud", "region", "zone", "instance_type", "accelerators", "cpus", "memory", "any_of")
+    }
+    place = "/".join(part for part in (offer.cloud, offer.region) if part)
+    resources = {**({"infra": place} if place else {}), "instance_type": offer.instance_type, **kept}
+    if offer.spot:
+        resources["use_spot"] = True
+    task.pop("num_nodes", None)
+    return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **_rest(task)}
+
+
+def task_text(run: str, account: Account) -> str:
+    """The task as YAML, with where it comes from on top."""
+    task = task_of(run, account)
+    provenance = account.started.provenance if account.started is not None else ""
+    said = decision_words(account.decision, account.job.goal) if account.decision is not None else ""
+    head = f"# Chosen by MLCD in run {run} ({provenance}): {said}\n"
+    body: str = yaml.safe_dump(task, sort_keys=False, allow_unicode=True, width=100)
+    return head + body
+
+
+def _rest(task: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in task.items() if key != "name" and value is not None}

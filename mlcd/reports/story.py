@@ -1,0 +1,163 @@
+"""What a run's ledger tells, in the order a reader asks: the probes, what each promises, what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mlcd.backend import Purpose
+from mlcd.configuration import Space
+from mlcd.decision import Decision, Forecast
+from mlcd.guarantee import fits, forecast, objective, safe
+from mlcd.history import History
+from mlcd.job import Goal, Job
+from mlcd.ledger import Account, Decided, Line, Reserved, Settled, Started, Status
+from mlcd.measurement import Measurement
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A settled probe: its number, what it showed, why it was made, and where the run stood just after it."""
+
+    number: int
+    measurement: Measurement
+    because: str
+    after: History
+
+    @property
+    def type_name(self) -> str:
+        """The instance type that was probed."""
+        return self.measurement.configuration.offer.name
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run as its reader sees it. `search` is what was known and spent when the search ended, or so far."""
+
+    lines: tuple[Line, ...]
+    started: Started
+    account: Account
+    search: History
+    probes: tuple[Tried, ...]
+
+    @staticmethod
+    def of(lines: Sequence[Line]) -> Story:
+        """The story of these entries; `ValueError` if the first one is not the start of a run."""
+        if not lines or not isinstance(lines[0].entry, Started):
+            raise ValueError("a report needs all entries of a run, from the first one on")
+        account, search, because = Account(), History(), ""
+        probes: list[Tried] = []
+        for line in lines:
+            account = account.after(line.entry, line.elapsed_s)
+            match line.entry:
+                case Reserved():
+                    because = line.entry.because
+                case Settled(launch=launch, measurement=measurement) if launch.purpose is Purpose.PROBE:
+                    probes.append(Tried(len(probes) + 1, measurement, because, account.history))
+                case Decided():
+                    search = account.history
+        if account.decision is None:
+            search = account.history
+        return Story(tuple(lines), lines[0].entry, account, search, tuple(probes))
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self.lines[0].run
+
+    @property
+    def job(self) -> Job:
+        """The job that was searched for."""
+        return self.started.job
+
+    @property
+    def goal(self) -> Goal:
+        """What the job's owner wants."""
+        return self.job.goal
+
+    @property
+    def space(self) -> Space:
+        """Where the search went, with its prices."""
+        return self.started.space
+
+    @property
+    def status(self) -> Status:
+        """Where the run stands."""
+        return self.account.status
+
+    @property
+    def decision(self) -> Decision | None:
+        """What the search ended with, if it has."""
+        return self.account.decision
+
+    @property
+    def settled_usd(self) -> float:
+        """Every dollar that was spent: the sum of what was settled."""
+        return self.account.history.spent_usd
+
+    @property
+    def runs(self) -> tuple[Measurement, ...]:
+        """The launches of the job itself."""
+        return self.account.history.runs
+
+    @cached_property
+    def good(self) -> tuple[Tried, ...]:
+        """The probes that count: of each configuration the newest with a rate."""
+        newest = {probe.measurement.configuration: probe for probe in self.probes if probe.measurement.ok}
+        return tuple(sorted(newest.values(), key=lambda probe: probe.number))
+
+    @property
+    def failed(self) -> tuple[Tried, ...]:
+        """The probes without a rate."""
+        return tuple(probe for probe in self.probes if not probe.measurement.ok)
+
+    @cached_property
+    def chosen(self) -> Tried | None:
+        """The probe that measured the decided configuration."""
+        if self.decision is None or self.decision.configuration is None:
+            return None
+        wanted = self.decision.configuration
+        return next((probe for probe in self.good if probe.measurement.configuration == wanted), None)
+
+    @property
+    def best(self) -> Tried | None:
+        """The chosen one; while nothing is decided, the best so far that can be certified."""
+        if self.decision is not None:
+            return self.chosen
+        certified = [probe for probe in self.good if self.certified(probe)]
+        return min(certified, key=lambda probe: objective(self.goal, self.ahead(probe)), default=None)
+
+    def ahead(self, probe: Tried) -> Forecast:
+        """What the job itself takes on a probed configuration."""
+        return forecast(self.job, self.space, probe.measurement)
+
+    def total(self, probe: Tried) -> tuple[float, float]:
+        """Seconds and dollars to expect with all probes included."""
+        ahead = self.ahead(probe)
+        return self.search.elapsed_s + ahead.seconds, self.search.spent_usd + ahead.usd
+
+    def worst(self, probe: Tried) -> tuple[float, float]:
+        """Seconds and dollars that are counted on at the most, with all probes included."""
+        ahead = self.ahead(probe)
+        return self.search.elapsed_s + ahead.worst_seconds, self.search.spent_usd + ahead.worst_usd
+
+    def certified(self, probe: Tried) -> bool:
+        """Whether finishing there is within the limits even at the slow end of the measured rate."""
+        seconds, usd = self.worst(probe)
+        return fits(self.goal, usd, seconds)
+
+    def reserve(self, after: History) -> Forecast | None:
+        """What had to be kept to finish on the best measured so far: a safe one, or else the nearest to safe."""
+        protected = safe(self.job, self.space, after)
+        if protected:
+            return min(
+                (forecast(self.job, self.space, m) for m in protected), key=lambda ahead: objective(self.goal, ahead)
+            )
+        return min((forecast(self.job, self.space, m) for m in after.good), key=self._excess, default=None)
+
+    def _excess(self, ahead: Forecast) -> float:
+        """How far beyond the limits a finish is, as a share of the limit it breaks most."""
+        budget = ahead.worst_usd / self.goal.budget_usd if self.goal.budget_usd else 0.0
+        deadline = ahead.worst_seconds / self.goal.deadline_s if self.goal.deadline_s else 0.0
+        return max(budget, deadline)

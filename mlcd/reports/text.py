@@ -1,0 +1,195 @@
+"""What a terminal shows: a search as it goes, decisions, runs and ledgers as tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mlcd.backend import Provenance, Purpose
+from mlcd.decision import Decision
+from mlcd.guarantee import forecast, objective
+from mlcd.job import Goal
+from mlcd.ledger import (
+    Account,
+    Decided,
+    Ended,
+    Line,
+    Refused,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stopped,
+    Voided,
+)
+from mlcd.measurement import Measurement
+from mlcd.reports.words import decision_words, goal_words, reserve_words, result_words
+from mlcd.units import format_count, format_duration, format_rate, format_usd
+
+MOST_ROWS = 15
+
+
+class Narrator:
+    """Tells a run as its entries are written; a stored run is told by handing it the stored ones."""
+
+    def __init__(self, console: Console, before: Account | None = None) -> None:
+        self._console = console
+        self._account = before or Account()
+
+    def __call__(self, line: Line) -> None:
+        """Tell one entry."""
+        self._account = self._account.after(line.entry, line.elapsed_s)
+        match line.entry:
+            case Started(job=job, space=space, provenance=provenance):
+                size = f"{len(space)} configurations of {len(space.choices)} types"
+                self._say(
+                    f"[bold]{escape(line.run)}[/bold]  {provenance}, {job.search.method}, {goal_words(job.goal)}: "
+                    f"{format_count(job.work_samples)} samples, {size}"
+                )
+            case Reserved(launch=launch) as entry:
+                number = f"{launch.ordinal + 1:>3}" if launch.purpose is Purpose.PROBE else "run"
+                self._say(f"{number}  [bold]{launch.configuration}[/bold]  [dim]{escape(entry.because)}[/dim]")
+            case Settled(measurement=measurement):
+                self._say(
+                    f"     {escape(result_words(measurement))}, {format_duration(measurement.seconds)}, "
+                    f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
+                )
+            case Refused(configuration=configuration, because=because):
+                self._say(f"  -  {configuration} refused: {escape(because)}")
+            case Decided(decision=decision):
+                self._say(f"[dim]search ended: {escape(decision.because)}[/dim]")
+            case Voided(because=because) | Stopped(because=because) | Resumed(because=because):
+                self._say(f"  -  [dim]{escape(because)}[/dim]")
+            case Ended(because=because):
+                self._say(f"[dim]{escape(because)}[/dim]")
+
+    def _say(self, markup: str) -> None:
+        self._console.print(markup, highlight=False, soft_wrap=True)
+
+    def _spent(self) -> str:
+        goal, history = self._account.job.goal, self._account.history
+        money = f"spent {format_usd(history.spent_usd)}"
+        if goal.budget_usd is not None:
+            money += f" of {format_usd(goal.budget_usd)}"
+        hours = f"{format_duration(history.elapsed_s)}"
+        if goal.deadline_s is not None:
+            hours += f" of {format_duration(goal.deadline_s)}"
+        return f"{money}, {hours}"
+
+
+def show_decision(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
+    """The measured table with the chosen row marked, the reserve, and the decision in a sentence.
+
+    `account` is the run as it stood when its search ended; `goal` its own, or that of a what-if.
+    """
+    history = account.history
+    if history.measurements:
+        console.print()
+        console.print(_measured_table(account, decision, goal))
+        told = _failures(history.measurements)
+        if told:
+            console.print(told, style="dim", highlight=False)
+    console.print()
+    for line in reserve_words(decision, goal, history):
+        console.print(f"Reserve: {line}", highlight=False)
+    label = f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
+    style = "bold green" if decision.configuration is not None else "bold yellow"
+    console.print(f"Decision{label}: {decision_words(decision, goal)}", style=style, highlight=False)
+
+
+def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
+    job, history = replace(account.job, goal=goal), account.history
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    for column in ("CONFIGURATION", "GPUS"):
+        table.add_column(column, no_wrap=True)
+    for column in ("$/H", "SAMPLES/S", "TIME", "COST", "AT MOST", "PROBE"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("CHOSEN", justify="center")
+    ranked = sorted(history.good, key=lambda m: objective(goal, forecast(job, account.space, m)))
+    chosen = [m for m in ranked if m.configuration == decision.configuration]
+    shown = ranked[:MOST_ROWS] + [m for m in chosen if m not in ranked[:MOST_ROWS]]
+    for m in shown:
+        ahead = forecast(job, account.space, m)
+        offer, picked = m.configuration.offer, m in chosen
+        table.add_row(
+            str(m.configuration),
+            f"{m.configuration.nodes * offer.accelerators} {offer.accelerator}" if offer.accelerators else "-",
+            f"{m.configuration.usd_per_hour:,.2f}",
+            format_rate(m.rate),
+            format_duration(ahead.seconds),
+            format_usd(ahead.usd),
+            f"{format_usd(ahead.worst_usd)}, {format_duration(ahead.worst_seconds)}",
+            format_usd(m.usd),
+            "✔" if picked else "",
+            style="bold green" if picked else None,
+        )
+    if len(ranked) > len(shown):
+        table.add_row(f"and {len(ranked) - len(shown)} more", style="dim")
+    return table
+
+
+def show_outcome(console: Console, account: Account) -> None:
+    """The real outcome of the final run against its forecast."""
+    decision, runs = account.decision, account.history.runs
+    if decision is None or decision.forecast is None or not runs:
+        return
+    foreseen, history, goal = decision.forecast, account.history, account.job.goal
+    seconds, usd = sum(m.seconds for m in runs), sum(m.usd for m in runs)
+    ended = account.ended.because if account.ended is not None else "still running"
+    console.print(
+        f"Final run: {ended}. {format_duration(seconds)} and {format_usd(usd)}; "
+        f"forecast {format_duration(foreseen.seconds)} ({100 * (seconds / foreseen.seconds - 1):+.1f} %) "
+        f"and {format_usd(foreseen.usd)} ({100 * (usd / foreseen.usd - 1):+.1f} %)",
+        highlight=False,
+    )
+    total = f"Total with probes: {format_usd(history.spent_usd)} and {format_duration(history.elapsed_s)}"
+    console.print(f"{total}  ({goal_words(goal)})", highlight=False)
+
+
+def ledger_table(lines: Sequence[Line]) -> Table:
+    """Every entry of a run, with the total that was paid at the bottom."""
+    account = Account.replay((line.entry, line.elapsed_s) for line in lines)
+    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
+    table.add_column("#", justify="right")
+    table.add_column("AT", no_wrap=True)
+    table.add_column("ENTRY", no_wrap=True)
+    table.add_column("CONFIGURATION", no_wrap=True, footer="paid")
+    table.add_column("RESERVED", justify="right", no_wrap=True)
+    table.add_column("PAID", justify="right", no_wrap=True, footer=format_usd(account.history.spent_usd))
+    table.add_column("TOOK", justify="right", no_wrap=True)
+    table.add_column("WHY")
+    for number, line in enumerate(lines, start=1):
+        place, reserved, paid, took, why = _ledger_cells(line)
+        at = format_duration(line.elapsed_s)
+        table.add_row(str(number), at, line.entry.kind, place, reserved, paid, took, escape(why))
+    return table
+
+
+def _ledger_cells(line: Line) -> tuple[str, str, str, str, str]:
+    match line.entry:
+        case Started(job=job, on=on):
+            return "", "", "", "", f"{job.name} on {on}, {goal_words(job.goal)}"
+        case Reserved(launch=launch) as entry:
+            return str(launch.configuration), format_usd(entry.worst_usd), "", "", entry.because
+        case Settled(measurement=m):
+            return str(m.configuration), "", format_usd(m.usd), format_duration(m.seconds), result_words(m)
+        case Voided(launch=launch, because=because):
+            return str(launch.configuration), "", format_usd(0), "", because
+        case Refused(configuration=configuration, because=because):
+            return str(configuration), "", "", "", because
+        case Decided(decision=decision):
+            place = str(decision.configuration) if decision.configuration is not None else "none"
+            return place, "", "", "", decision.because
+        case Stopped(because=because) | Resumed(because=because) | Ended(because=because):
+            return "", "", "", "", because
+
+
+def _failures(measurements: Sequence[Measurement]) -> str:
+    """'3 out of memory, 1 launch failed'."""
+    counts = Counter(str(m.outcome).replace("_", " ") for m in measurements if not m.ok)
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())

@@ -1,0 +1,72 @@
+"""Sentences about goals, decisions and outcomes, said the same way wherever they are read."""
+
+from __future__ import annotations
+
+from mlcd.decision import Decision, Relaxation
+from mlcd.history import History
+from mlcd.job import Goal
+from mlcd.measurement import Measurement, Z
+from mlcd.units import format_duration, format_rate, format_usd
+
+
+def goal_words(goal: Goal) -> str:
+    """'fastest within $100 and 6 h', 'cheapest, no limit'."""
+    limits = []
+    if goal.budget_usd is not None:
+        limits.append(format_usd(goal.budget_usd))
+    if goal.deadline_s is not None:
+        limits.append(format_duration(goal.deadline_s))
+    return f"{goal.objective} within {' and '.join(limits)}" if limits else f"{goal.objective}, no limit"
+
+
+def relaxation_words(way: Relaxation) -> str:
+    """'$131.20', '9 h 20 m', or both."""
+    parts = []
+    if way.budget_usd is not None:
+        parts.append(format_usd(way.budget_usd))
+    if way.deadline_s is not None:
+        parts.append(format_duration(way.deadline_s))
+    where = f" (on {way.configuration})" if way.configuration is not None else ""
+    return " and ".join(parts) + where
+
+
+def decision_words(decision: Decision, goal: Goal) -> str:
+    """The decision in a sentence."""
+    if decision.configuration is None or decision.forecast is None:
+        needs = ", or ".join(relaxation_words(way) for way in decision.relaxations)
+        binding = f"cannot be certified: {decision.binding}" if decision.binding else "cannot be certified"
+        return f"{binding}; needs {needs}" if needs else binding
+    ahead = decision.forecast
+    expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
+    certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
+    return f"{decision.configuration}: {expected}; {certificate}"
+
+
+def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]:
+    """The sum that makes a decision safe, one line for each limit."""
+    ahead = decision.forecast
+    if ahead is None:
+        return []
+    said = []
+    if goal.budget_usd is not None:
+        total = history.spent_usd + ahead.worst_usd
+        said.append(
+            f"spent {format_usd(history.spent_usd)} + at most {format_usd(ahead.worst_usd)} to finish "
+            f"= {format_usd(total)} <= {format_usd(goal.budget_usd)}"
+        )
+    if goal.deadline_s is not None:
+        total = history.elapsed_s + ahead.worst_seconds
+        said.append(
+            f"used {format_duration(history.elapsed_s)} + at most {format_duration(ahead.worst_seconds)} to finish "
+            f"= {format_duration(total)} <= {format_duration(goal.deadline_s)}"
+        )
+    return said
+
+
+def result_words(measurement: Measurement) -> str:
+    """'1,743 samples/s +- 4.7 %', or how it failed."""
+    if measurement.ok:
+        return f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"
+    outcome = str(measurement.outcome).replace("_", " ")
+    detail = measurement.detail
+    return outcome if not detail or detail == outcome else f"{outcome} ({detail})"
