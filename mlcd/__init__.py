@@ -17,7 +17,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mlcd.version import VERSION as __version__
+from mlcd.version import VERSION
 
 if TYPE_CHECKING:
     from mlcd.assemble import Run, open_ledger, resume, start, what_if
@@ -58,6 +58,8 @@ _HOMES = {
     "start": "mlcd.assemble",
     "what_if": "mlcd.assemble",
 }
+
+__version__ = VERSION
 
 __all__ = [
     "Backend",

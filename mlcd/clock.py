@@ -49,8 +49,8 @@ class VirtualClock:
         """Seconds the cloud has worked for this run."""
         return self.seconds
 
-    def advance(self, seconds: float) -> None:
-        """Let time pass."""
-        if seconds < 0:
-            raise ValueError(f"time cannot go back {-seconds} s")
-        self.seconds += seconds
+    def advance_to(self, seconds: float) -> None:
+        """Let time pass until then."""
+        if seconds < self.seconds:
+            raise ValueError(f"time cannot go back from {self.seconds} s to {seconds} s")
+        self.seconds = seconds

@@ -18,6 +18,8 @@ _UNIT_NAMES = {
     "day": "d", "days": "d", "week": "w", "weeks": "w",
 }  # fmt: skip
 _MULTIPLES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12, "p": 1e15}
+MOST_NODES = 1_000
+"""Every count of the range is a configuration to think about, for every type: more would take minutes a step."""
 _NUMBER = r"\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+"
 
 
@@ -29,7 +31,7 @@ def parse_usd(text: str | float) -> float:
     match = re.fullmatch(rf"\s*(-?)\s*\$?\s*(-?)({_NUMBER})\s*(?:\$|usd|dollars?)?\s*", str(text), re.IGNORECASE)
     if match is None:
         raise ValueError(f"'{text}': {expected}")
-    value = _number(match[3])
+    value = _finite(_number(match[3]), text)
     if match[1] or match[2] or value <= 0:
         raise ValueError(f"'{text}': must be more than zero, such as $100")
     return value
@@ -53,7 +55,7 @@ def parse_duration(text: str | float) -> float:
         seconds += _number(number) * SECONDS[unit]
     if seconds <= 0:
         raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
-    return seconds
+    return _finite(seconds, text)
 
 
 def parse_count(text: str | float) -> float:
@@ -63,9 +65,9 @@ def parse_count(text: str | float) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*([kKmMgGbBtTpP]?)\s*", str(text))
     if match is None:
         raise ValueError(f"'{text}': expected a positive number, such as 60M, 1.2B or 50000")
-    value = _number(match[1]) * _MULTIPLES[match[2].lower()]
+    value = _finite(_number(match[1]) * _MULTIPLES[match[2].lower()], text)
     if value <= 0:
-        raise ValueError(f"'{text}': must be more than zero")
+        raise ValueError(f"'{text}': must be more than zero, such as 60M")
     return value
 
 
@@ -74,7 +76,7 @@ def parse_gb(text: str | float) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:([kmgt])i?b)?\s*", str(text), re.IGNORECASE)
     if isinstance(text, bool) or match is None:
         raise ValueError(f"'{text}': expected an amount of memory, such as 32GB")
-    value = _number(match[1]) * {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()]
+    value = _finite(_number(match[1]) * {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()], text)
     if value <= 0:
         raise ValueError(f"'{text}': must be more than zero, such as 32GB")
     return value
@@ -90,6 +92,8 @@ def parse_range(text: str | int) -> tuple[int, int]:
         raise ValueError(f"'{text}': the smallest count is 1")
     if high < low:
         raise ValueError(f"'{text}': the range is empty; did you mean {high}..{low}?")
+    if high > MOST_NODES:
+        raise ValueError(f"'{text}': the largest count is {MOST_NODES}")
     return low, high
 
 
@@ -121,21 +125,24 @@ def format_duration(seconds: float) -> str:
 
 def format_rate(per_s: float) -> str:
     """Three significant digits: '1,240', '82.1', '0.000376'."""
-    if per_s >= 1_000:
+    if per_s >= 999.5:  # what three digits would round to 1e+03
         return f"{per_s:,.0f}"
     return f"{per_s:.3g}"
 
 
 def format_count(value: float) -> str:
     """'60M', '1.2B', '950'."""
-    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
+    for size, letter in ((1e15, "P"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * size:  # 999,600 is 1M, not 1e+03k
             return f"{value / size:.3g}{letter}"
     return f"{value:.3g}"
 
 
 def _number(text: str) -> float:
-    value = float(re.sub(r"[_,](?=\d{3})", "", text))
+    return float(re.sub(r"[_,](?=\d{3})", "", text))
+
+
+def _finite(value: float, text: str | float) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"'{text}': too large")
+        raise ValueError(f"'{text}': too large to be meant")
     return value

@@ -6,15 +6,17 @@ with noise. The final run goes at the recorded rate exactly, since noise average
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from math import sqrt
 
 import numpy as np
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.backends.noise import gamma_factors, launch_rng
-from mlcd.backends.recording import Recording
+from mlcd.backends.recording import Point, Recording
+from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Floats
 from mlcd.errors import BackendError
@@ -41,38 +43,30 @@ class Recorded:
         point = self.recording.points.get(launch.configuration)
         if point is None:
             raise BackendError(f"{launch.configuration} is not in the recording '{self.recording.name}'")
-        if point.samples_per_s is None:
-            seconds = self.recording.probe_time.seconds(launch.configuration.nodes) / 2
-            self.clock.advance(seconds)
-            yield Ended(seconds, point.outcome, "as recorded")
-        elif launch.purpose is Purpose.PROBE:
-            yield from self._probe(launch, point.samples_per_s)
-        else:
-            yield from self._final(launch, point.samples_per_s)
+        return play(self._events(launch, point), launch, self.clock)
 
     def reclaim(self, label: str) -> None:
         """A recorded machine dies with the process that replays it."""
-        return
 
     def factors(self, rng: np.random.Generator) -> Floats:
         """How much of the recorded progress each report of a probe shows."""
         return gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
 
-    def _probe(self, launch: Launch, rate: float) -> Generator[Event, None, None]:
-        whole_s = self.recording.probe_time.seconds(launch.configuration.nodes)
-        step_s = whole_s / REPORTS
-        done = rate * step_s * np.cumsum(self.factors(launch_rng(self.seed, launch)))
-        yield Sample(0.0, 0.0)
-        for i, samples in enumerate(done, start=1):
-            self.clock.advance(step_s)
-            yield Sample(i * step_s, float(samples))
-
-    def _final(self, launch: Launch, rate: float) -> Generator[Event, None, None]:
-        needed_s = launch.samples / rate
+    def _events(self, launch: Launch, point: Point) -> Iterator[Event]:
+        probe_s = self.recording.probe_time.seconds(launch.configuration.nodes)
+        if point.samples_per_s is None:
+            return iter([Ended(probe_s / 2, point.outcome, "as recorded")])
+        if launch.purpose is Purpose.PROBE:
+            shown = np.cumsum(self.factors(launch_rng(self.seed, launch))) / REPORTS
+            return _progress(probe_s, point.samples_per_s * probe_s * shown)
+        needed_s = launch.samples / point.samples_per_s
         lasts_s = needed_s if launch.lifetime_s is None else min(needed_s, launch.lifetime_s)
-        yield Sample(0.0, 0.0)
-        for i in range(1, REPORTS + 1):
-            self.clock.advance(lasts_s / REPORTS)
-            yield Sample(lasts_s * i / REPORTS, rate * lasts_s * i / REPORTS)
-        if needed_s <= lasts_s:
-            yield Ended(lasts_s, Outcome.OK)
+        steady = _progress(lasts_s, point.samples_per_s * lasts_s * np.arange(1, REPORTS + 1) / REPORTS)
+        return chain(steady, [Ended(lasts_s, Outcome.OK)] if lasts_s >= needed_s else [])
+
+
+def _progress(lasts_s: float, samples: Floats) -> Iterator[Event]:
+    """Evenly spaced reports; the last one falls exactly on the end."""
+    yield Sample(0.0, 0.0)
+    for i, done in enumerate(samples, start=1):
+        yield Sample(lasts_s * (i / len(samples)), float(done))

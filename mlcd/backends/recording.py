@@ -84,7 +84,7 @@ def load_recording(folder: str | Path) -> Recording:
             _positive(about_file, about, "probe_extra_s_per_3_nodes", zero=True),
         ),
         communication=str(about.get("communication") or ""),
-        global_batch=int(about["global_batch"]) if about.get("global_batch") else None,
+        global_batch=int(_positive(about_file, about, "global_batch")) if about.get("global_batch") else None,
         source=str(about.get("source") or ""),
     )
 
@@ -93,23 +93,29 @@ def _about(file: Path) -> dict[str, Any]:
     try:
         about = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeError) as error:
-        raise RecordingError(f"{file}: not readable as YAML: {' '.join(str(error).split())}") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f"{file}:{mark.line + 1}" if mark is not None else str(file)
+        told = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise RecordingError(f"{where}: not readable as YAML: {told}") from error
     except OSError as error:
-        raise RecordingError(f"{file}: {error.strerror}") from error
+        raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
     if not isinstance(about, dict):
-        raise RecordingError(f"{file}: expected keys such as name and work_samples")
+        raise RecordingError(f"{file}: expected keys such as `name: resnet50` and `work_samples: 90000000`")
     return about
 
 
 def _positive(file: Path, about: Mapping[str, Any], key: str, *, zero: bool = False) -> float:
     if key not in about:
-        raise RecordingError(f"{file}: '{key}' is missing")
-    value = about[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise RecordingError(f"{file}: {key} '{value}': expected a number")
+        raise RecordingError(f"{file}: '{key}' is missing; add it, such as `{key}: 600`")
+    try:
+        value = float(str(about[key]))  # YAML takes 9e7 for text
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise RecordingError(f"{file}: {key} '{about[key]}': expected a number")
     if value < 0 or (value == 0 and not zero):
-        raise RecordingError(f"{file}: {key} '{value}': must be more than zero")
-    return float(value)
+        raise RecordingError(f"{file}: {key} '{about[key]}': must be more than zero")
+    return value
 
 
 def _points(file: Path) -> dict[Configuration, Point]:
@@ -117,13 +123,15 @@ def _points(file: Path) -> dict[Configuration, Point]:
     lines: dict[tuple[str, int], int] = {}
     offers: dict[str, Offer] = {}
     try:
-        with file.open(encoding="utf-8", newline="") as handle:
+        with file.open(encoding="utf-8-sig", newline="") as handle:  # spreadsheets write a byte order mark
             reader = csv.DictReader(handle)
             missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
             if missing:
                 raise RecordingError(f"{file}:1: column '{missing[0]}' is missing; expected {', '.join(COLUMNS)}")
             for row in reader:
                 where = f"{file}:{reader.line_num}"
+                if None in row:
+                    raise RecordingError(f"{where}: more values than the {len(reader.fieldnames or ())} columns")
                 offer = _offer(where, row)
                 # A type has one price and one set of facts; a second one would be two offers of the same name.
                 if offers.setdefault(offer.instance_type, offer) != offer:
@@ -136,9 +144,9 @@ def _points(file: Path) -> dict[Configuration, Point]:
     except (UnicodeError, csv.Error) as error:
         raise RecordingError(f"{file}: not readable as CSV: {error}") from error
     except OSError as error:
-        raise RecordingError(f"{file}: {error.strerror}") from error
+        raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
     if not any(point.outcome is Outcome.OK for point in points.values()):
-        raise RecordingError(f"{file}: no usable row: none has the outcome ok")
+        raise RecordingError(f"{file}: no usable row: at least one must have the outcome ok and its samples_per_s")
     return points
 
 
@@ -146,19 +154,21 @@ def _offer(where: str, row: Mapping[str, str | None]) -> Offer:
     name = (row["instance_type"] or "").strip()
     if not name:
         raise RecordingError(f"{where}: instance_type is empty")
-    price = _number(where, row, "usd_per_hour")
-    if price <= 0:
-        raise RecordingError(f"{where}: usd_per_hour '{row['usd_per_hour']}': must be more than zero")
-    return Offer(
+    offer = Offer(
         instance_type=name,
-        usd_per_hour=price,
+        usd_per_hour=_more_than_zero(where, row, "usd_per_hour"),
         vcpus=_number(where, row, "vcpus"),
         memory_gb=_number(where, row, "memory_gb"),
         accelerator=(row["accelerator"] or "").strip(),
-        accelerators=int(_number(where, row, "accelerators", empty=0.0)),
+        accelerators=_whole(where, row, "accelerators", least=0),
         tflops_per_accelerator=_number(where, row, "tflops_per_accelerator", empty=0.0),
         network_gbps=_number(where, row, "network_gbps"),
     )
+    if offer.tflops <= 0:
+        raise RecordingError(
+            f"{where}: vcpus '{row['vcpus']}': must be more than zero where no accelerator's rate is told"
+        )
+    return offer
 
 
 def _point(where: str, row: Mapping[str, str | None]) -> Point:
@@ -167,17 +177,21 @@ def _point(where: str, row: Mapping[str, str | None]) -> Point:
         raise RecordingError(f"{where}: outcome '{written}': expected {', '.join(OUTCOMES)}")
     if written != Outcome.OK:
         return Point(Outcome(written))
-    rate = _number(where, row, "samples_per_s")
-    if rate <= 0:
-        raise RecordingError(f"{where}: samples_per_s '{row['samples_per_s']}': must be more than zero")
-    return Point(Outcome.OK, rate)
+    return Point(Outcome.OK, _more_than_zero(where, row, "samples_per_s"))
 
 
-def _whole(where: str, row: Mapping[str, str | None], column: str) -> int:
-    value = _number(where, row, column)
-    if value < 1 or value != int(value):
-        raise RecordingError(f"{where}: {column} '{row[column]}': expected a whole number, 1 or more")
+def _whole(where: str, row: Mapping[str, str | None], column: str, least: int = 1) -> int:
+    value = _number(where, row, column, empty=None if least else 0.0)
+    if value < least or value != int(value):
+        raise RecordingError(f"{where}: {column} '{row[column]}': expected a whole number, {least} or more")
     return int(value)
+
+
+def _more_than_zero(where: str, row: Mapping[str, str | None], column: str) -> float:
+    value = _number(where, row, column)
+    if value <= 0:
+        raise RecordingError(f"{where}: {column} '{row[column]}': must be more than zero")
+    return value
 
 
 def _number(where: str, row: Mapping[str, str | None], column: str, empty: float | None = None) -> float:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.backends.noise import gamma_factors, launch_rng
+from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Offer
 from mlcd.job import Job
@@ -52,31 +53,10 @@ class Simulated:
 
     def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
         """Simulate one launch."""
-        rng = launch_rng(self.seed, launch)
-        configuration = launch.configuration
-        lifetime_s = math.inf if launch.lifetime_s is None else launch.lifetime_s
-        startup_s = min(STARTUP_LIMIT_S, (75 + 12 * math.log2(configuration.nodes + 1)) * rng.lognormal(0, 0.15))
-        preempted_s = self._preempted_s(rng, configuration)
-        if rng.random() < self.weather.launch_failure:
-            yield self._end(0.0, min(startup_s / 2, lifetime_s), Outcome.LAUNCH_FAILED, "not enough capacity")
-            return
-        if not self.fits(job, configuration):
-            yield self._end(0.0, min(startup_s + REPORT_EVERY_S, lifetime_s), Outcome.OUT_OF_MEMORY, "out of memory")
-            return
-        if startup_s >= lifetime_s:
-            self.clock.advance(lifetime_s)
-            return
-        self.clock.advance(startup_s)
-        yield Sample(startup_s, 0.0)
-        rate = self.true_samples_per_s(job, configuration) * (1 - self.weather.slow_machine * rng.random())
-        if launch.purpose is Purpose.PROBE:
-            yield from self._probe(rng, rate, startup_s, min(lifetime_s, preempted_s), preempted_s)
-        else:
-            yield from self._final(launch.samples, rate, startup_s, min(lifetime_s, preempted_s), preempted_s)
+        return play(self._events(job, launch), launch, self.clock)
 
     def reclaim(self, label: str) -> None:
         """A simulated machine dies with the process that simulates it."""
-        return
 
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
         """The rate without noise: what a benchmark's oracle knows and a search never sees."""
@@ -100,39 +80,55 @@ class Simulated:
         typical = 0.35 if offer.accelerators else 0.5
         return float(min(0.9, typical * rng.lognormal(0, 0.2)))
 
-    def _probe(
-        self, rng: np.random.Generator, rate: float, at_s: float, until_s: float, preempted_s: float
-    ) -> Generator[Event, None, None]:
-        samples, up_s = 0.0, at_s
-        while at_s < until_s:
-            step_s = min(REPORT_EVERY_S, until_s - at_s)
-            at_s += step_s
-            warm = min(1.0, 0.5 + 0.5 * (at_s - up_s) / WARM_UP_S)
+    def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
+        """What this launch would show if nobody ever stopped it, unless the machines are taken back."""
+        rng = launch_rng(self.seed, launch)
+        startup_s = self._startup_s(rng, launch.configuration)
+        taken_back_s = self._taken_back_s(rng, launch.configuration)
+        for event in self._undisturbed(job, launch, rng, startup_s):
+            if event.elapsed_s > taken_back_s:
+                yield Ended(taken_back_s, Outcome.PREEMPTED, "the spot machines were taken back")
+                return
+            yield event
+
+    def _undisturbed(self, job: Job, launch: Launch, rng: np.random.Generator, startup_s: float) -> Iterator[Event]:
+        if rng.random() < self.weather.launch_failure:
+            return iter([Ended(startup_s / 2, Outcome.LAUNCH_FAILED, "not enough capacity")])
+        if not self.fits(job, launch.configuration):
+            return iter([Ended(startup_s + REPORT_EVERY_S, Outcome.OUT_OF_MEMORY)])
+        rate = self.true_samples_per_s(job, launch.configuration) * (1 - self.weather.slow_machine * rng.random())
+        lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - startup_s
+        if launch.purpose is Purpose.PROBE:
+            return self._short(rng, rate, startup_s, lasts_s)
+        return self._long(rate, startup_s, lasts_s, launch.samples)
+
+    def _short(self, rng: np.random.Generator, rate: float, up_s: float, lasts_s: float) -> Iterator[Event]:
+        """A probe: frequent reports, noisy, with a warm-up."""
+        yield Sample(up_s, 0.0)
+        samples = since_s = 0.0
+        while since_s < lasts_s:
+            step_s = min(REPORT_EVERY_S, lasts_s - since_s)
+            since_s += step_s
+            warm = min(1.0, 0.5 + 0.5 * since_s / WARM_UP_S)
             samples += rate * warm * step_s * float(gamma_factors(rng, self.weather.report_scatter, 1)[0])
-            self.clock.advance(step_s)
-            yield Sample(at_s, samples)
-        if at_s >= preempted_s:
-            yield Ended(at_s, Outcome.PREEMPTED, "the spot machines were taken back")
+            yield Sample(up_s + since_s, samples)
 
-    def _final(
-        self, samples: float, rate: float, up_s: float, until_s: float, preempted_s: float
-    ) -> Generator[Event, None, None]:
-        needed_s = samples / rate
-        lasts_s = min(needed_s, until_s - up_s)
+    def _long(self, rate: float, up_s: float, lasts_s: float, wanted: float) -> Iterator[Event]:
+        """The job itself: over hours the noise averages out."""
+        yield Sample(up_s, 0.0)
+        needed_s = wanted / rate
         for i in range(1, REPORTS_OF_A_RUN + 1):
-            self.clock.advance(lasts_s / REPORTS_OF_A_RUN)
-            share_s = lasts_s * i / REPORTS_OF_A_RUN
-            yield Sample(up_s + share_s, rate * share_s)
-        if lasts_s >= needed_s:
-            yield Ended(up_s + lasts_s, Outcome.OK)
-        elif up_s + lasts_s >= preempted_s:
-            yield Ended(up_s + lasts_s, Outcome.PREEMPTED, "the spot machines were taken back")
+            since_s = min(needed_s, lasts_s) * (i / REPORTS_OF_A_RUN)
+            yield Sample(up_s + since_s, rate * since_s)
+        if needed_s <= lasts_s:
+            yield Ended(up_s + needed_s, Outcome.OK)
 
-    def _preempted_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
+    def _startup_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
+        typical_s = 75 + 12 * math.log2(configuration.nodes + 1)
+        return min(STARTUP_LIMIT_S, typical_s * float(rng.lognormal(0, 0.15)))
+
+    def _taken_back_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
+        """When spot machines are taken back; drawn for all, so that on-demand sees the same weather."""
         mean_s = 3_600 / (self.weather.preemptions_per_node_hour * configuration.nodes)
-        seconds = float(rng.exponential(mean_s))  # drawn for all, so that spot and on-demand see the same weather
+        seconds = float(rng.exponential(mean_s))
         return seconds if configuration.offer.spot else math.inf
-
-    def _end(self, from_s: float, at_s: float, outcome: Outcome, detail: str) -> Ended:
-        self.clock.advance(at_s - from_s)
-        return Ended(at_s, outcome, detail)

@@ -84,10 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted; `mlcd runs` shows what can be resumed")
         code = 2
-    except BrokenPipeError:
-        # The reader went away (`mlcd ledger RUN | head`); Python would complain once more when it flushes.
+    except OSError as error:
+        # Only output is left to fail here, a full disk under `> file`; Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        _complain(f"cannot write the output: {error.strerror or error}; make room, or write it elsewhere")
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -99,4 +100,4 @@ def _usage(error: click.ClickException) -> str:
     """click's complaint on one line, with where to look."""
     message = error.format_message().rstrip(".")
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "mlcd"
-    return f"{message}; see {command} --help"
+    return f"{message}{'' if message.endswith('?') else ';'} see {command} --help"

@@ -67,7 +67,7 @@ def train(
 def _several(what: str, written: str, known: Collection[str]) -> list[str]:
     from mlcd.errors import UnknownName
 
-    names = list(known) if written == "all" else [name.strip() for name in written.split(",") if name.strip()]
+    names = list(known) if written == "all" else [name.strip() for name in written.split(",")]
     for name in names:
         if name not in known:
             raise UnknownName(what, name, known)
@@ -78,9 +78,10 @@ def _factors(written: str) -> list[float]:
     try:
         factors = [float(part) for part in written.split(",")]
     except ValueError:
-        raise click.BadParameter(f"'{written}': expected numbers, such as 1.5,3") from None
-    if any(not 0 < factor < 1e6 for factor in factors):
-        raise click.BadParameter(f"'{written}': each must be more than zero, such as 1.5,3")
+        raise click.BadParameter(f"'{written}': expected numbers, such as 1.5,3", param_hint="--limit-factor") from None
+    if any(not 1 <= factor < 1e6 for factor in factors):
+        told = f"'{written}': each must be 1 or more, since the limit is so many times the smallest possible"
+        raise click.BadParameter(told, param_hint="--limit-factor")
     return factors
 
 

@@ -17,10 +17,12 @@ def check(output: str) -> int:
     if output == "json":
         print_json({"checks": [{"what": c.what, "ok": c.ok, "found": c.found, "to_do": c.to_do} for c in found]})
     else:
+        from rich.markup import escape
+
         results, _ = consoles()
         for c in found:
             mark = "[green]✔[/green]" if c.ok else "[yellow]-[/yellow]"
-            results.print(f"{mark} [bold]{c.what}[/bold]  {c.found}", highlight=False)
+            results.print(f"{mark} [bold]{c.what}[/bold]  {escape(c.found)}", highlight=False)
             if c.to_do:
                 results.print(f"    {c.to_do}", style="dim", highlight=False, markup=False)
     return 0 if all(c.ok for c in found if c.needed) else 1

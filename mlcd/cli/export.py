@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mlcd.cli.options import output, print_json, run_name
+from mlcd.cli.options import open_ledger, output, print_json, run_name
 
 
 @click.command()
@@ -16,22 +16,21 @@ from mlcd.cli.options import output, print_json, run_name
 @output
 def export(run: str, target: str, file: Path | None, output: str) -> None:
     """The decision as a task file for another tool."""
-    from mlcd.assemble import open_ledger
     from mlcd.errors import UserError
     from mlcd.reports.skypilot import task_of, task_text
 
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
+    task, text = task_of(name, account), task_text(name, account)
+    if file is not None:
+        try:
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{file}: cannot be written: {error.strerror}; choose another with --file") from error
     if output == "json":
-        print_json(task_of(name, account))
-        return
-    text = task_text(name, account)
-    if file is None:
+        print_json(task)
+    elif file is not None:
+        click.echo(f"Wrote {file}; run it with: sky launch {file}")
+    else:
         click.echo(text, nl=False)
-        return
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written: {error.strerror}") from error
-    click.echo(f"Wrote {file}; run it with: sky launch {file}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from rich.console import Console
 
 
 @contextmanager
-def stop_on_ctrl_c(console: Console) -> Iterator[Callable[[], bool]]:
-    """Gives a question to ask between steps: was Ctrl-C pressed?"""
+def stop_on_ctrl_c(console: Console, step: str) -> Iterator[Callable[[], bool]]:
+    """Gives a question to ask between steps: was Ctrl-C pressed? `step` says what is under way."""
     pressed = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -20,7 +20,8 @@ def stop_on_ctrl_c(console: Console) -> Iterator[Callable[[], bool]]:
         if pressed:
             raise KeyboardInterrupt
         pressed = True
-        console.print("stopping after this probe; Ctrl-C again stops it now", style="yellow")
+        with suppress(RuntimeError):  # the signal came while the stream was being written; the flag is what counts
+            console.print(f"stopping after {step}; Ctrl-C again stops it now", style="yellow")
 
     before = signal.signal(signal.SIGINT, note)
     try:

@@ -86,7 +86,7 @@ def catalog() -> None:
 
 
 @catalog.command()
-@click.argument("cloud", type=click.Choice(["aws"]))
+@click.argument("cloud", metavar="CLOUD", type=click.Choice(["aws"]))
 @click.option("--region", default="us-east-1", show_default=True, help="The region to take prices of.")
 @output
 def refresh(cloud: str, region: str, output: str) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mlcd.job import Job
+    from mlcd.ledger import Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,7 +67,7 @@ job_options: Sequence[Callable[[F], F]] = (
     click.option("--method", help="How to search, such as heterbo."),
     click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
-    click.option("--seed", type=int, help="Seed of everything random."),
+    click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
 )
 job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
 run_name = click.argument("run")
@@ -111,6 +112,15 @@ def new_goal(goal: Any, chosen: Mapping[str, Any]) -> Any:
         if chosen.get(option) is not None:
             changes[field] = None if chosen[option] == NO_LIMIT else chosen[option]
     return replace(goal, **changes)
+
+
+def open_ledger() -> Ledger:
+    """The ledger of this machine, closed when the command ends."""
+    from mlcd import assemble
+
+    ledger = assemble.open_ledger()
+    click.get_current_context().call_on_close(ledger.close)
+    return ledger
 
 
 def print_json(document: Any) -> None:

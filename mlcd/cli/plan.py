@@ -19,6 +19,8 @@ SHOWN = 12
 @output
 def plan(job_path: Path, output: str, **chosen: Any) -> None:
     """Before a cent is spent: the space, the likely spend, whether the limit looks possible."""
+    from rich.markup import escape
+
     from mlcd.assemble import cloud, method
     from mlcd.planners.train import outlook
     from mlcd.reports.words import goal_words
@@ -37,7 +39,10 @@ def plan(job_path: Path, output: str, **chosen: Any) -> None:
         return
     results, _ = consoles()
     say = results.print
-    say(f"[bold]{job.name}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples", highlight=False)
+    say(
+        f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples",
+        highlight=False,
+    )
     low, high = min(c.usd_per_hour for c in seen.first_probes), max(c.usd_per_hour for c in seen.first_probes)
     say(
         f"Space ({place.provenance}): {seen.configurations} configurations of {seen.types} types, "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mlcd.cli.options import output, print_json, run_name
+from mlcd.cli.options import open_ledger, output, print_json, run_name
 
 
 @click.command()
@@ -15,7 +15,6 @@ from mlcd.cli.options import output, print_json, run_name
 @output
 def report(run: str, to: Path | None, output: str) -> None:
     """Write one self-contained HTML page about a run."""
-    from mlcd.assemble import open_ledger
     from mlcd.errors import UserError
     from mlcd.reports.html import page
 
@@ -24,7 +23,7 @@ def report(run: str, to: Path | None, output: str) -> None:
     try:
         path.write_text(page(lines), encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with --to") from error
     if output == "json":
         print_json({"run": lines[0].run, "path": str(path), "bytes": path.stat().st_size})
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mlcd.cli.options import consoles, output, print_json, run_name
+from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
 
 
 @click.command()
@@ -13,7 +13,6 @@ def runs(output: str) -> None:
     """All runs: goal, state, what they chose and what they cost."""
     from rich.table import Table
 
-    from mlcd.assemble import open_ledger
     from mlcd.reports.document import run_document
     from mlcd.reports.words import goal_words
     from mlcd.units import format_duration, format_usd
@@ -65,7 +64,7 @@ def runs(output: str) -> None:
 @output
 def show(run: str, output: str) -> None:
     """A run: its probes, its decision, its outcome."""
-    from mlcd.assemble import open_ledger, searched
+    from mlcd.assemble import searched
     from mlcd.reports.document import run_document
     from mlcd.reports.text import Narrator, show_decision, show_outcome
 
@@ -92,7 +91,6 @@ def ledger(run: str, output: str) -> None:
     """Every dollar, probe and reason of a run, in order."""
     import json
 
-    from mlcd.assemble import open_ledger
     from mlcd.ledger.entries import to_json
     from mlcd.reports.text import ledger_table
 

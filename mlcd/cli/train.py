@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, run_name, with_options
+from mlcd.cli.options import (
+    consoles,
+    job_file,
+    job_options,
+    open_ledger,
+    output,
+    print_json,
+    read_job,
+    run_name,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from mlcd.assemble import Run
@@ -24,12 +34,14 @@ INFEASIBLE, UNFINISHED = 3, 1
 @output
 def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Probe, decide, show the decision, ask, and run the job to its end."""
-    from mlcd.assemble import open_ledger, start
+    from mlcd.assemble import start
     from mlcd.reports.text import Narrator
 
     job = read_job(job_path, chosen)
     _, progress = consoles()
-    return _see_through(start(job, open_ledger(), Narrator(progress)), decide_only, yes, output)
+    run = start(job, open_ledger(), Narrator(progress))
+    with run.hold():
+        return _see_through(run, decide_only, yes, output)
 
 
 @click.command()
@@ -37,16 +49,18 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
 @output
 def launch(run: str, output: str) -> int:
     """Run what a search has decided."""
-    from mlcd.assemble import open_ledger, resume
+    from mlcd.assemble import resume
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
     _, progress = consoles()
-    resumed = resume(run, ledger, Narrator(progress, ledger.account(run)))
-    with resumed.hold(), stop_on_ctrl_c(progress) as stop:
-        resumed.launch(stop)
-    return _tell(resumed, output)
+    name = ledger.find(run)
+    with ledger.hold(name):  # held before it is read: another process may be writing it
+        resumed = resume(name, ledger, Narrator(progress, ledger.account(name)))
+        with stop_on_ctrl_c(progress, "the job itself") as stop:
+            resumed.launch(stop)
+        return _tell(resumed, output)
 
 
 @click.command()
@@ -56,27 +70,34 @@ def launch(run: str, output: str) -> int:
 @output
 def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     """Go on with a run that was interrupted or killed; nothing is paid for twice."""
-    from mlcd.assemble import go_on, open_ledger
+    from mlcd.assemble import go_on
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
     _, progress = consoles()
-    return _see_through(go_on(run, ledger, Narrator(progress, ledger.account(run))), decide_only, yes, output)
+    name = ledger.find(run)
+    with ledger.hold(name):  # held before it is read: another process may be writing it
+        resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)))
+        return _see_through(resumed, decide_only, yes, output)
 
 
 def _see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
     """From wherever the run stands to the end: search, show, ask, launch."""
     from mlcd.cli.interrupt import stop_on_ctrl_c
+    from mlcd.errors import Interrupted
     from mlcd.reports.text import show_decision
 
     results, progress = consoles()
-    with run.hold(), stop_on_ctrl_c(progress) as stop:
-        decision = run.search(stop)
-        if output == "table":
-            show_decision(results, run.book.account, decision, run.job.goal)
-        go = decision.configuration is not None and not decide_only and (yes or _agreed(run, output))
-        if go:
-            run.launch(stop)
+    with stop_on_ctrl_c(progress, "this probe") as pressed:
+        decision = run.search(pressed)
+    if output == "table":
+        show_decision(results, run.book.account, decision, run.job.goal)
+    go = decision.configuration is not None and not decide_only
+    if go and pressed():  # during the last probe, when there was no next one to stop before
+        raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
+    if go := go and (yes or _agreed(run, output)):
+        with stop_on_ctrl_c(progress, "the job itself") as pressed:
+            run.launch(pressed)
     return _tell(run, output, launched=go)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mlcd.cli.options import consoles, goal_options, new_goal, output, print_json, run_name, with_options
+from mlcd.cli.options import consoles, goal_options, new_goal, open_ledger, output, print_json, run_name, with_options
 
 
 @click.command("what-if")
@@ -19,7 +19,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     from mlcd.reports.document import decision_document, goal_document
     from mlcd.reports.text import show_decision
 
-    ledger = assemble.open_ledger()
+    ledger = open_ledger()
     name = ledger.find(run)
     account = assemble.searched(name, ledger)
     goal = new_goal(account.job.goal, chosen)

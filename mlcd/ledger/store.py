@@ -29,11 +29,13 @@ from mlcd.errors import (
     UnknownName,
     WrongState,
 )
-from mlcd.ledger.account import Account
+from mlcd.ledger.account import Account, BrokenBooks
 from mlcd.ledger.entries import Entry, Refused, Reserved, Settled, Voided, from_json, to_json
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
+MOST_LETTERS = 60
+"""Of a run's name: it names files and machines, too."""
 
 _SCHEMA = f"""
 CREATE TABLE entries (
@@ -79,8 +81,12 @@ class Ledger:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path or ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None)
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._prepare()
+            try:
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
 
     def close(self) -> None:
         """Close the file."""
@@ -88,7 +94,7 @@ class Ledger:
 
     def begin(self, name: str, clock: Clock, entry: Entry, listen: Callable[[Line], None] | None = None) -> Book:
         """A new run, named after its job: resnet-1, resnet-2 ..."""
-        stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
+        stem = re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
         with _explained(self.path), self._transaction():
             rows = self._db.execute("SELECT DISTINCT run FROM entries WHERE run LIKE ? || '-%'", (stem,)).fetchall()
             taken = [int(match[1]) for (run,) in rows if (match := re.fullmatch(rf"{stem}-(\d+)", run))]
@@ -115,10 +121,15 @@ class Ledger:
             rows = self._db.execute(
                 "SELECT seq, run, written_at, elapsed_s, body FROM entries WHERE run = ? ORDER BY seq", (found,)
             ).fetchall()
-            return [
+        try:
+            lines = [
                 Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
                 for seq, run, written_at, elapsed_s, body in rows
             ]
+            Account.replay((line.entry, line.elapsed_s) for line in lines)
+        except (ValueError, TypeError, BrokenBooks) as error:
+            raise LedgerCorrupt(f"{self.path}: damaged in run '{found}'; restore the file from a copy") from error
+        return lines
 
     def account(self, run: str) -> Account:
         """Where a run stands."""
@@ -172,9 +183,16 @@ class Ledger:
                 # Asked again inside the transaction: another process may have created it meanwhile.
                 if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:
                     if self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                        raise LedgerCorrupt(f"{self.path}: a SQLite file, but not a ledger; move it away")
+                        raise self._not_a_ledger()
                     for statement in _statements(_SCHEMA):
                         self._db.execute(statement)
+        elif not self._db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'entries'").fetchone()[0]:
+            raise self._not_a_ledger()
+
+    def _not_a_ledger(self) -> LedgerCorrupt:
+        return LedgerCorrupt(
+            f"{self.path}: a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME"
+        )
 
     def _insert(self, run: str, clock: Clock, entry: Entry) -> Line:
         now, elapsed_s = clock.now().astimezone(UTC), clock.elapsed_s()
@@ -258,8 +276,6 @@ def _explained(path: Path | None) -> Iterator[None]:
         raise _explain(error, path) from error
     except OSError as error:
         raise _explain_os(error, path) from error
-    except (ValueError, UnicodeError) as error:
-        raise LedgerCorrupt(f"{path}: an entry cannot be read; restore the file from a copy") from error
 
 
 def _explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
@@ -272,12 +288,15 @@ def _explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
         return LedgerFull(f"{path}: the disk is full; nothing was lost, make room and resume")
     if name.startswith("SQLITE_CANTOPEN"):
         return LedgerReadOnly(f"{path}: cannot be opened; check the folder, or choose another with MLCD_HOME")
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+    # What is well-formed for SQLite but not what we wrote is damage, too: a column gone, text that is not UTF-8.
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_SCHEMA")) or name in ("", "SQLITE_ERROR"):
         return LedgerCorrupt(f"{path}: not a ledger, or damaged; move it away, or restore it from a copy")
-    return LedgerError(f"{path}: {error}")
+    return LedgerError(f"{path}: {error}; check the disk, then go on where the run stopped with mlcd resume")
 
 
 def _explain_os(error: OSError, path: Path | None) -> LedgerError:
     if error.errno == errno.ENOSPC:
         return LedgerFull(f"{path}: the disk is full; nothing was lost, make room and resume")
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return LedgerReadOnly(f"{path}: a file stands where its folder should be; choose a folder with MLCD_HOME")
     return LedgerReadOnly(f"{path}: {error.strerror or error}; choose another folder with MLCD_HOME")

@@ -46,6 +46,7 @@ class TrainingProfiler:
         """Launch, watch until it is known or over, tear down, conclude."""
         seen: list[Sample] = []
         ended: Ended | None = None
+        cut = False
         with closing(self.backend.run(job, launch)) as events:
             for event in events:
                 if isinstance(event, Ended):
@@ -53,8 +54,15 @@ class TrainingProfiler:
                     break
                 seen.append(event)
                 if launch.purpose is Purpose.PROBE and self._known(seen):
+                    cut = True
                     break
-        return self._conclude(launch, seen, ended)
+        if ended is not None:
+            seconds = ended.elapsed_s
+        elif cut or launch.lifetime_s is None:
+            seconds = seen[-1].elapsed_s if seen else 0.0
+        else:
+            seconds = launch.lifetime_s  # the machines went on until they stopped by themselves
+        return self._conclude(launch, seen, ended, seconds)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
@@ -66,9 +74,8 @@ class TrainingProfiler:
         rates = self._steady(seen)
         return len(rates) >= FEWEST and Z * self._rel_error(rates) <= self.tight
 
-    def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None) -> Measurement:
+    def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float) -> Measurement:
         configuration = launch.configuration
-        seconds = ended.elapsed_s if ended is not None else seen[-1].elapsed_s if seen else launch.lifetime_s or 0.0
         usd = configuration.usd(seconds)
         done = seen[-1].samples if seen else 0.0
         startup_s = seen[0].elapsed_s if seen else seconds

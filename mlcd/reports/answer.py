@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mlcd.decision import Relaxation
 from mlcd.ledger import Status
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
+from mlcd.reports.words import relaxation_words
 from mlcd.units import format_duration, format_usd
 
 
@@ -53,10 +56,8 @@ def certificate(story: Story) -> str:
         rows.append(_equation(story.search.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
     if goal.deadline_s is not None:
         rows.append(_equation(story.search.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
-    note = (
-        "Spent when the search ended, plus finishing at the slow end of the measured rate, stays within the limit. "
-        "No probe was allowed that would have broken this."
-    )
+    verb = "stays within" if story.certified(best) else "does not stay within"
+    note = f"What the search took, plus finishing at the slow end of the measured rate, {verb} the limit."
     where = f"The reserve on {best.measurement.configuration}"
     return element(
         "div", element("h3", text(where)), *rows, element("p", text(note), class_="note"), class_="certificate"
@@ -96,7 +97,9 @@ def _sentences(story: Story) -> tuple[str, list[str]]:
     resume = f"Go on with: mlcd resume {story.run}"
     if decision is None:
         stopped = story.status is Status.STOPPED
-        sentence = f"{'Stopped' if stopped else 'Still searching'} after {probes}, {format_usd(story.settled_usd)} spent"
+        sentence = (
+            f"{'Stopped' if stopped else 'Still searching'} after {probes}, {format_usd(story.settled_usd)} spent"
+        )
         if (best := story.best) is not None:
             sentence += f"; best so far {_expected(story, best.measurement.configuration, *story.total(best))}"
         return sentence + ".", [resume if stopped else "This page shows the run as it stood; make it again later."]
@@ -125,22 +128,19 @@ def _expected(story: Story, configuration: object, seconds: float, usd: float) -
 
 
 def _binding(story: Story) -> str:
-    decision, within = story.decision, limits_words(story)
+    """The constraint with its value: 'the budget ($30.00) cannot be kept on anything that was measured'."""
+    decision, goal = story.decision, story.goal
     binding = decision.binding if decision is not None else ""
-    if decision is not None and decision.relaxations:
-        return f"{binding} ({within}) cannot be kept on anything that was measured"
-    return f"{binding} ({within})" if within else binding
+    said = [format_usd(goal.budget_usd)] if goal.budget_usd is not None and binding != "the deadline" else []
+    said += [format_duration(goal.deadline_s)] if goal.deadline_s is not None and binding != "the budget" else []
+    told = f"{binding} ({' / '.join(said)})" if said else binding
+    return f"{told} cannot be kept on anything that was measured" if decision and decision.relaxations else told
 
 
 def _needs(relaxations: tuple[Relaxation, ...]) -> str:
     """'It needs $131, or 9 h 20 m.'"""
-    ways = []
-    for way in relaxations:
-        limits = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
-        limits += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
-        where = f" (on {way.configuration})" if way.configuration is not None else ""
-        ways.append(f"{' and '.join(limits)}{where}")
-    return f"It needs {', or '.join(ways)}." if ways else ""
+    ways = ", or ".join(relaxation_words(way) for way in relaxations)
+    return f"It needs {ways}." if ways else ""
 
 
 def _totals(story: Story) -> tuple[float, float, str]:
@@ -153,8 +153,7 @@ def _totals(story: Story) -> tuple[float, float, str]:
     return history.elapsed_s, history.spent_usd, "so far" if story.decision is None else "spent on the search"
 
 
-def _left(left: float, words: object) -> str:
-    assert callable(words)
+def _left(left: float, words: Callable[[float], str]) -> str:
     return f"{words(left)} left" if left >= 0 else f"passed by {words(-left)}"
 
 
@@ -168,26 +167,23 @@ def _equation(gone: float, kept: float, limit: float, unit: str) -> str:
     words = format_usd if unit == "usd" else format_duration
     holds = gone + kept <= limit
     parts = [
-        (words(gone), "spent" if unit == "usd" else "elapsed"),
-        ("+", ""),
-        (words(kept), "conservative finish"),
-        ("=", ""),
-        (words(gone + kept), "counted on"),
-        ("≤" if holds else ">", ""),
-        (words(limit), "budget" if unit == "usd" else "deadline"),
+        ("", words(gone), "spent" if unit == "usd" else "elapsed"),
+        ("+", words(kept), "conservative finish"),
+        ("=", words(gone + kept), "counted on"),
+        ("≤" if holds else ">", words(limit), "budget" if unit == "usd" else "deadline"),
     ]
-    terms = [
-        element("span", element("b", text(value)), element("small", text(name)), class_="term")
-        if name
-        else element("span", text(value), class_="sign")
-        for value, name in parts
-    ]
-    return element("p", *terms, class_="equation")
+    return element("p", *(_term(*part) for part in parts), class_="equation")
+
+
+def _term(sign: str, value: str, name: str) -> str:
+    """A sign and its term stay on one line; the equation may break between them."""
+    before = element("span", text(sign), class_="sign") if sign else ""
+    return element(
+        "span", before, element("span", element("b", text(value)), element("small", text(name))), class_="term"
+    )
 
 
 def _compared(name: str, foreseen: float, real: float, foreseen_words: str, real_words: str) -> str:
     difference = f"{100 * (real / foreseen - 1):+.1f} %" if foreseen else "–"
     cells = (foreseen_words, real_words, difference.replace("-", "−"))
-    return element(
-        "tr", element("th", name, scope="row"), *(element("td", text(cell), class_="num") for cell in cells)
-    )
+    return element("tr", element("th", name, scope="row"), *(element("td", text(cell), class_="num") for cell in cells))

@@ -27,6 +27,21 @@ _MEANING = {
     "live": "Live: these numbers were measured on machines rented for this run.",
 }
 
+_PATH_NOTE = (
+    "Numbers are the order of the probes, bars the interval of the measured rate; "
+    "points that would overlap stand side by side."
+)
+_BAND_NOTE = (
+    "The band is what had to be kept to finish on the best configuration measured so far, "
+    "counting on the slow end of its rate. Where it passes the limit, nothing measured was safe yet."
+)
+_UNLIMITED_NOTE = "What was spent, probe by probe. There is no limit on it."
+_FRONTIER_NOTE = (
+    "What the whole job takes on each measured configuration, every probe included. "
+    "The line joins those that no other beats."
+)
+_HOLLOW_NOTE = " Hollow marks cannot be certified: at the slow end of their rate they pass a limit."
+
 
 def page(lines: Sequence[Line]) -> str:
     """The page of one run, from all its entries."""
@@ -48,7 +63,7 @@ def _header(story: Story) -> str:
     badges += element("span", text(story.status), class_="badge status")
     written = story.lines[0].written_at
     date = element("time", f"{written:%-d %B %Y, %H:%M} UTC", datetime=written.isoformat())
-    where = element("p", element("span", text(story.run)), date, badges, class_="about")
+    where = element("p", element("span", text(story.run)), date, element("span", badges), class_="about")
     return element(
         "header",
         where,
@@ -64,29 +79,24 @@ def _figures(story: Story) -> list[str]:
     if not story.probes:
         return [_section("What was measured", element("p", "No probe was made, so there is nothing to draw."))]
     order = type_order(story)
-    marks = [(ring(8, 8).replace('r="10"', 'r="6"'), "chosen")] if story.chosen else []
-    marks += [(cross(7, 8, 8), "failed")] if story.failed else []
-    note = "Numbers are the order of the probes, bars the interval of the measured rate; points that would overlap stand side by side."
-    found = [_section("Search path", _figure(lambda w: search_path(story, w), note, legend(order, marks)))]
-    found.append(_section("Spend against limit", *_spending(story)))
+    ringed = [(ring(8, 8, 6), "chosen")] if story.chosen else []
+    crossed = [(cross(7, 8, 8), "failed")] if story.failed else []
+    path = _figure(lambda width: search_path(story, width), _PATH_NOTE, legend(order, [*ringed, *crossed]))
+    found = [_section("Search path", path), _section("Spend against limit", *_spending(story))]
     if story.good:
-        note = "What the whole job takes on each measured configuration, every probe included. The line joins those that no other beats."
-        if story.goal.limited:
-            note += " Hollow marks cannot be certified: at the slow end of their rate they pass a limit."
-        ringed = marks[:1] if story.chosen else []
+        note = _FRONTIER_NOTE + (_HOLLOW_NOTE if story.goal.limited else "")
         shown = {name: index for name, index in order.items() if any(p.type_name == name for p in story.good)}
-        found.append(_section("Time against cost", _figure(lambda w: frontier(story, w), note, legend(shown, ringed))))
+        drawn = _figure(lambda width: frontier(story, width), note, legend(shown, ringed))
+        found.append(_section("Time against cost", drawn))
     return found
 
 
 def _spending(story: Story) -> list[str]:
-    band = "The band is what had to be kept to finish on the best configuration measured so far, counting on the slow end of its rate."
-    plain = "What was spent, probe by probe. There is no limit on it."
-    note = band if story.goal.budget_usd is not None else plain
-    figures = [_figure(lambda w: spend(story, w, Resource.USD), note)]
+    note = _BAND_NOTE if story.goal.budget_usd is not None else _UNLIMITED_NOTE
+    figures = [_figure(lambda width: spend(story, width, Resource.USD), note)]
     if story.goal.deadline_s is not None:
-        note = "The same for hours." if story.goal.budget_usd is not None else band
-        figures.append(_figure(lambda w: spend(story, w, Resource.HOURS), note))
+        note = "The same for hours." if story.goal.budget_usd is not None else _BAND_NOTE
+        figures.append(_figure(lambda width: spend(story, width, Resource.HOURS), note))
     return figures
 
 
@@ -94,7 +104,9 @@ def _texts(story: Story) -> list[str]:
     found = [_section("Everything measured", measured(story))] if story.probes else []
     found.append(_section("The reasons", reasons(story)))
     summary = element("summary", text(f"All {len(story.lines)} entries"))
-    note = element("p", "Amounts in brackets were set aside before a launch; only what was settled was spent.", class_="note")
+    note = element(
+        "p", "Amounts in brackets were set aside before a launch; only what was settled was spent.", class_="note"
+    )
     found.append(_section("The ledger", element("details", summary, note, ledger(story))))
     return found
 
@@ -117,9 +129,11 @@ def _footer(story: Story) -> str:
 
 def command(story: Story) -> str:
     """The command line that makes this search again from its job file."""
-    search = story.job.search
-    words = ["mlcd", "search", "JOB.yaml", "--on", story.started.on, "--method", search.method, "--seed", str(search.seed)]
-    return shlex.join(words)
+    search, goal = story.job.search, story.goal
+    words = ["mlcd", "train", "JOB.yaml", "--decide-only", "--on", story.started.on, "--goal", str(goal.objective)]
+    words += ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []
+    words += ["--deadline", f"{goal.deadline_s:.10g}s"] if goal.deadline_s is not None else []
+    return shlex.join([*words, "--method", search.method, "--seed", str(search.seed)])
 
 
 def _figure(draw: Callable[[int], str], note: str, below: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mlcd.backend import Purpose
 from mlcd.guarantee import objective
 from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
+from mlcd.measurement import Z
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
@@ -34,7 +35,9 @@ def measured(story: Story) -> str:
         sum(probe.measurement.seconds for probe in story.probes),
         sum(probe.measurement.usd for probe in story.probes),
     )
-    total = _row(["", "All probes", "", "", "", "", "", "", format_duration(seconds), format_usd(usd), "", ""], _MEASURED)
+    total = _row(
+        ["", "All probes", "", "", "", "", "", "", format_duration(seconds), format_usd(usd), "", ""], _MEASURED
+    )
     return _table(_MEASURED, rows, total, "Everything that was measured")
 
 
@@ -55,8 +58,7 @@ def _measured_row(story: Story, probe: Tried) -> str:
     cells = [str(probe.number), str(configuration), gpus, f"{configuration.usd_per_hour:,.2f}"]
     if measurement.ok:
         ahead = story.ahead(probe)
-        error = 100 * (measurement.fast_samples_per_s / measurement.rate - 1)
-        cells += [format_rate(measurement.rate), f"{error:.0f} %"]
+        cells += [format_rate(measurement.rate), f"{100 * Z * measurement.rel_error:.1f} %"]
         cells += [format_duration(ahead.seconds), format_usd(ahead.usd)]
         verdict = "yes" if story.certified(probe) else "no"
         last = ["ok", verdict if probe in story.good else "measured again"]
@@ -116,4 +118,4 @@ def _table(columns: Sequence[tuple[str, str]], rows: Sequence[str], total: str, 
         element("tbody", *rows),
         element("tfoot", total),
     )
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
+    return element("div", table, class_="scroll breakout", tabindex=0, role="region", aria_label=caption)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from mlcd.reports.markup import element, text
 from mlcd.units import format_duration
@@ -34,7 +35,7 @@ class Scale:
         """Round values inside the scale, not more than asked for."""
         if self.log:
             for steps in ((1, 2, 5), (1, 3), (1,)):
-                found = [tick for tick in _decades(self.low, self.high, steps)]
+                found = list(_decades(self.low, self.high, steps))
                 if 3 <= len(found) <= most:
                     return found
             if self.high / self.low > 100:
@@ -66,21 +67,40 @@ class Room:
         """Take a box."""
         self.taken.append(box)
 
+    def among(self, boxes: Sequence[Box]) -> Box:
+        """The first of these boxes that is free, or the first; it is taken."""
+        box = next((box for box in boxes if self.free(box)), boxes[0])
+        self.take(box)
+        return box
+
     def take_line(self, points: Sequence[tuple[float, float]]) -> None:
         """Take what a line covers, in small steps."""
-        for (x1, y1), (x2, y2) in zip(points, points[1:], strict=False):
+        for (x1, y1), (x2, y2) in pairwise(points):
             steps = max(1, int(math.hypot(x2 - x1, y2 - y1) / 5))
             for i in range(steps + 1):
                 x, y = x1 + (x2 - x1) * i / steps, y1 + (y2 - y1) * i / steps
                 self.take((x - 1, y - 1, x + 1, y + 1))
 
-    def label(self, x: float, y: float, words: str, gap: float = 8.0, class_: str = "label") -> str | None:
-        """The words beside a point, wherever there is room; None where there is none."""
+    def label(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        gap: float = 8.0,
+        class_: str = "label",
+        right: float = 0.0,
+        left: float = 0.0,
+    ) -> str | None:
+        """The words beside a point, wherever there is room; None where there is none.
+
+        `right` and `left`: what is taken on these sides already.
+        """
         wide, high = CHARACTER * len(words), 12.0
         for dx, dy in ((1, 0), (-1, 0), (0, -1), (0, 1), (0.7, -0.8), (0.7, 0.8), (-0.7, -0.8), (-0.7, 0.8)):
-            anchor_x, middle = x + dx * gap, y + dy * (gap + 3)
-            left = anchor_x - wide * (0.5 if dx == 0 else 1 if dx < 0 else 0)
-            box = (left, middle - high / 2, left + wide, middle + high / 2)
+            beside = (right if dx > 0 else -left if dx < 0 else 0) if dy == 0 else 0
+            anchor_x, middle = x + dx * gap + beside, y + dy * (gap + 3)
+            start = anchor_x - wide * (0.5 if dx == 0 else 1 if dx < 0 else 0)
+            box = (start, middle - high / 2, start + wide, middle + high / 2)
             if self.free(box):
                 self.take(box)
                 anchor = "middle" if dx == 0 else "end" if dx < 0 else "start"

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from mlcd.reports.figures.axes import path
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.reports.words import result_words
+from mlcd.units import format_duration, format_usd
 
 COLOURS = 8
 _SHAPES: tuple[tuple[int, float, float], ...] = (
@@ -55,22 +56,17 @@ def cross(index: int, x: float, y: float, radius: float = 4.0) -> str:
     return element("path", d=d, class_=f"s{index % COLOURS} cross")
 
 
-def ring(x: float, y: float) -> str:
+def ring(x: float, y: float, radius: float = 10.0) -> str:
     """The ring around the chosen one."""
-    return element("circle", cx=x, cy=y, r=10, class_="ring")
+    return element("circle", cx=x, cy=y, r=radius, class_="ring")
 
 
 def hover(probe: Tried, *more: str) -> str:
     """What a pointer resting on a probe reads."""
     measurement = probe.measurement
     spent = f"probe: {format_duration(measurement.seconds)}, {format_usd(measurement.usd)}"
-    told = [f"#{probe.number}  {measurement.configuration}", *more, spent]
-    if measurement.ok:
-        error = 100 * (measurement.fast_samples_per_s / measurement.rate - 1)
-        told.insert(1, f"{format_rate(measurement.rate)} samples/s ± {error:.0f} %")
-    else:
-        told.insert(1, outcome_words(measurement.outcome) + (f": {measurement.detail}" if measurement.detail else ""))
-    return element("title", text("\n".join(told)))
+    told = [f"#{probe.number}  {measurement.configuration}", result_words(measurement), *more, spent]
+    return element("title", text("\n".join(line for line in told if line)))
 
 
 def outcome_words(outcome: str) -> str:

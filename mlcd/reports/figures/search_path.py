@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from mlcd.reports.figures.axes import CHARACTER, Area, Room, Scale, drawing, marked, path, shortened
 from mlcd.reports.figures.marks import COLOURS, cross, hover, marker, outcome_words, ring, type_order
@@ -13,13 +14,18 @@ from mlcd.units import format_rate
 
 WIDE_RANGE = 6
 """Node counts that differ by more than this factor are shown on a log scale."""
+FARTHEST = 8
+"""How far a point may be moved aside, in steps of 4 pixels."""
 
 
 @dataclass(frozen=True)
 class _Placed:
+    """Where a probe is drawn; its number stands to the right (1) or left (-1), or found no room (0)."""
+
     probe: Tried
     x: float
     y: float
+    side: int
 
 
 def search_path(story: Story, width: int) -> str:
@@ -45,13 +51,10 @@ def _measured(story: Story, measured: Sequence[Tried], x: Scale, y: Scale, area:
     order = type_order(story)
     # the chosen one first, then from the fastest down: whoever comes first stands exactly on its node count
     first = sorted(measured, key=lambda probe: (probe is not story.chosen, -probe.measurement.rate))
-    placed = [_place(probe, x, y, room) for probe in first]
+    placed = [_place(probe, x, y, room, probe is story.chosen) for probe in first]
     drawn = []
     for name, index in order.items():
-        line = sorted(
-            (p for p in placed if p.probe.type_name == name), key=lambda p: p.probe.measurement.configuration.nodes
-        )
-        points = [(p.x, p.y) for p in line]
+        points = sorted((p.x, p.y) for p in placed if p.probe.type_name == name)
         if len(points) > 1:
             drawn.append(element("path", d=path(points), class_=f"s{index % COLOURS} thread"))
             room.take_line(points)
@@ -60,39 +63,43 @@ def _measured(story: Story, measured: Sequence[Tried], x: Scale, y: Scale, area:
         room.take((p.x - 3, fast, p.x + 3, slow))
         drawn.append(_point(p, order[p.probe.type_name], fast, slow, p.probe is story.chosen))
     for name in order:
-        ends = sorted(
-            (p for p in placed if p.probe.type_name == name), key=lambda p: -p.probe.measurement.configuration.nodes
-        )
-        if ends:
-            beside = CHARACTER * len(str(ends[0].probe.number)) + 13
-            drawn.append(room.label(ends[0].x, ends[0].y, shortened(name), beside, "label direct") or "")
+        mine = [p for p in placed if p.probe.type_name == name]
+        if mine:
+            end = max(mine, key=lambda p: p.probe.measurement.configuration.nodes)
+            taken = CHARACTER * len(str(end.probe.number)) + (8 if end.probe is story.chosen else 4)
+            beside = (taken, 0.0) if end.side > 0 else (0.0, taken)
+            drawn.append(room.label(end.x, end.y, shortened(name), 10, "label direct", *beside) or "")
     return drawn
 
 
-def _place(probe: Tried, x: Scale, y: Scale, room: Room) -> _Placed:
-    """As near to its node count as others leave room for."""
-    wide = CHARACTER * len(str(probe.number)) + 10
+def _place(probe: Tried, x: Scale, y: Scale, room: Room, chosen: bool) -> _Placed:
+    """As near to its node count as others leave room for: with its number, or else without."""
+    half = 11.0 if chosen else 6.0
+    number = CHARACTER * len(str(probe.number)) + 3
     at_x, at_y = x(probe.measurement.configuration.nodes), y(probe.measurement.rate)
-    for shift in sorted((4.0 * i for i in range(-22, 23)), key=abs):
-        box = (at_x + shift - 7, at_y - 7, at_x + shift + wide, at_y + 7)
-        if room.free(box):
-            break
-    else:
-        shift, box = 0.0, (at_x - 7, at_y - 7, at_x + wide, at_y + 7)
-    room.take(box)
-    return _Placed(probe, at_x + shift, at_y)
+    shifts = sorted((4.0 * i for i in range(-FARTHEST, FARTHEST + 1)), key=abs)
+    for side in ((1, -1), (0,)):
+        for shift, to in product(shifts, side):
+            left = at_x + shift - half - (number if to < 0 else 0)
+            box = (left, at_y - half, left + 2 * half + (number if to else 0), at_y + half)
+            if room.free(box):
+                room.take(box)
+                return _Placed(probe, at_x + shift, at_y, to)
+    return _Placed(probe, at_x, at_y, 0)
 
 
 def _point(p: _Placed, index: int, fast: float, slow: float, chosen: bool) -> str:
     whisker = path([(p.x - 3, fast), (p.x + 3, fast)]) + path([(p.x, fast), (p.x, slow)])
     whisker += path([(p.x - 3, slow), (p.x + 3, slow)])
+    beside, anchor = p.x + p.side * (14 if chosen else 8), "start" if p.side > 0 else "end"
+    number = element("text", text(p.probe.number), x=beside, y=p.y + 4, text_anchor=anchor, class_="label")
     return element(
         "g",
         hover(p.probe),
         element("path", d=whisker, class_=f"s{index % COLOURS} whisker"),
         marker(index, p.x, p.y),
         ring(p.x, p.y) if chosen else "",
-        element("text", text(p.probe.number), x=p.x + (12 if chosen else 8), y=p.y + 4, class_="label"),
+        number if p.side else "",
     )
 
 

@@ -14,8 +14,10 @@ from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
 from mlcd.units import format_duration, format_usd
 
-FINAL_SHARE = 0.24
+FINAL_SHARE, FINAL_SHARE_NARROW = 0.28, 0.4
 """Of the width, for the final run."""
+BESIDE = 68.0
+"""Pixels to the right of the final run, so that its label has room."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,23 @@ def spend(story: Story, width: int, resource: Resource) -> str:
     limit = read.limit(story.goal)
     area = Area(58.0, 30.0, width - 10.0, 300.0 if width >= 600 else 270.0)
     end = _end(story, read)
-    probes_to = area.right - (FINAL_SHARE * (area.right - area.left) if end is not None else 12)
+    share = FINAL_SHARE if width >= 600 else FINAL_SHARE_NARROW
+    probes_to = area.right - (share * (area.right - area.left) if end is not None else 24)
     x = Scale(0, max(1, len(story.probes)), area.left, probes_to)
     y = Scale(0, _top(story, read, limit, end), area.bottom, area.top)
     ticks = [(x(tick), f"{tick:g}") for tick in x.ticks(10 if width >= 600 else 5) if tick == int(tick)]
     frame = area.frame(ticks, marked(y, read.tick, 5), "probes", f"{read.name} so far")
     room = Room(area.box)
-    drawn = [_reserve(story, read, x, y, f"{read.name}-{width}", area) if limit is not None else ""]
+    run_to = area.right - BESIDE if end is not None else area.right
+    drawn = [_reserve(story, read, x, y, (run_to, end), room, width) if limit is not None else ""]
     steps = _steps(story, read, x, y)
+    if end is None:
+        steps.append((run_to, steps[-1][1]))
     room.take_line(steps)
     drawn.append(element("path", d=path(steps), class_="spent"))
     if end is not None:
-        drawn.append(_final(story, read, end, (steps[-1][0], area.right - 30), y, room))
-    drawn.insert(0, _limit(read, limit, area, y, room) if limit is not None else "")
+        drawn.append(_final(story, read, end, (steps[-1][0], run_to), y, room))
+    drawn.insert(0, _limit(read, limit, area, y) if limit is not None else "")
     said = f"{read.words(read.gone(story.account.history))} in all after {len(story.probes)} probes"
     said += f"; the {read.limit_name} is {read.words(limit)}." if limit is not None else "; no limit."
     return drawing(f"spend-{read.name}", width, area.bottom + 44, f"Cumulative {read.name}", said, frame, *drawn)
@@ -100,8 +106,13 @@ def _steps(story: Story, read: _Reading, x: Scale, y: Scale) -> list[tuple[float
     return points
 
 
-def _reserve(story: Story, read: _Reading, x: Scale, y: Scale, key: str, area: Area) -> str:
-    """The band from what was spent to what finishing on the best measured so far would bring it to."""
+def _reserve(
+    story: Story, read: _Reading, x: Scale, y: Scale, last: tuple[float, float | None], room: Room, width: int
+) -> str:
+    """The band from what was spent to what finishing on the best measured so far would bring it to.
+
+    `last`: how far right the last reserve goes, and what is spent there; the final run draws on it.
+    """
     upper: list[tuple[float, float]] = []
     lower: list[tuple[float, float]] = []
     for probe in story.probes:
@@ -109,18 +120,22 @@ def _reserve(story: Story, read: _Reading, x: Scale, y: Scale, key: str, area: A
         if kept is None:
             continue
         gone = read.gone(probe.after)
-        until = min(probe.number + 1, len(story.probes))
-        for list_, value in ((upper, gone + read.worst(kept)), (lower, gone)):
-            list_ += [(x(probe.number), y(value)), (x(until), y(value))]
+        final = probe is story.probes[-1]
+        until = last[0] if final else x(probe.number + 1)
+        most, spent = gone + read.worst(kept), last[1] if final and last[1] is not None else gone
+        upper += [(x(probe.number), y(most)), (until, y(most))]
+        lower += [(x(probe.number), y(gone)), (until, y(spent))]
     if not upper:
         return ""
-    clip = element("clipPath", element("rect", **_rect(*area.box)), id=f"clip-{key}")
+    room.take_line(upper)
+    key = f"{read.name}-{width}"
+    clip = element("clipPath", element("rect", **_rect(*room.inside)), id=f"clip-{key}")
     band = element("path", d=path(upper + lower[::-1], True), class_="band")
     edge = element("path", d=path(upper), class_="band-edge")
     return clip + element("g", band, edge, clip_path=f"url(#clip-{key})")
 
 
-def _limit(read: _Reading, limit: float, area: Area, y: Scale, room: Room) -> str:
+def _limit(read: _Reading, limit: float, area: Area, y: Scale) -> str:
     at, words = y(limit), f"{read.limit_name} {read.words(limit)}"
     beyond = element("rect", class_="forbidden", **_rect(area.left, area.top, area.right, at))
     line = element("line", x1=area.left, x2=area.right, y1=at, y2=at, class_="limit")
@@ -129,24 +144,18 @@ def _limit(read: _Reading, limit: float, area: Area, y: Scale, room: Room) -> st
 
 
 def _final(story: Story, read: _Reading, end: float, sides: tuple[float, float], y: Scale, room: Room) -> str:
-    """The final run: solid as it went, dashed as expected, with the worst that is counted on."""
+    """The final run: solid as it went, dashed as expected."""
     (left, right), start = sides, read.gone(story.search)
     points = [(left, y(start)), (right, y(end))]
     happened = bool(story.runs)
     drawn = [element("path", d=path(points), class_="spent" if happened else "spent expected")]
     room.take_line(points)
-    forecast = story.decision.forecast if story.decision else None
-    if forecast is not None:
-        worst = y(start + read.worst(forecast))
-        drawn.append(
-            element("path", d=path([(right, y(start + read.ahead(forecast))), (right, worst)]), class_="worst")
-        )
-        drawn.append(element("path", d=path([(right - 5, worst), (right + 5, worst)]), class_="worst"))
-        room.take((right - 5, worst - 2, right + 5, y(end)))
     drawn.append(element("circle", cx=right, cy=y(end), r=4.5, class_="dot"))
-    words = f"{read.words(end)}{'' if happened else ' expected'}"
-    drawn.append(room.label(right, y(end), words, 10, "label strong") or "")
-    middle, bottom = (left + right) / 2, y(0)
+    words = read.words(end)
+    label = None if happened else room.label(right, y(end), f"{words} expected", 8, "label strong")
+    above = element("text", text(words), x=right, y=y(end) - 10, text_anchor="middle", class_="label strong")
+    drawn.append(label or room.label(right, y(end), words, 8, "label strong") or above)
+    middle, bottom = (left + right + BESIDE) / 2, y(0)
     name = element("text", text("final run"), x=middle, y=bottom + 17, text_anchor="middle", class_="tick")
     divider = element("line", x1=left, x2=left, y1=y.end, y2=bottom, class_="grid dashed")
     return divider + "".join(drawn) + name

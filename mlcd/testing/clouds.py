@@ -1,0 +1,88 @@
+"""Small clouds with arbitrary speeds: non-concave, with failures, however unlikely in life."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, sqrt
+
+import numpy as np
+
+from mlcd.assemble import Cloud
+from mlcd.backends import Point, Recorded, Recording
+from mlcd.backends.noise import gamma_factors
+from mlcd.backends.recorded import REPORTS
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Configuration, Floats, Offer, ProbeTime
+from mlcd.job import Goal, Job, Objective
+from mlcd.measurement import Outcome, Z
+from mlcd.profilers import TrainingProfiler
+
+Rates = Sequence[float | None]
+"""What a type does on 1, 2, 3 ... nodes; None where it runs out of memory."""
+
+
+def small_recording(
+    rates: Sequence[Rates], usd_per_hour: Sequence[float], work_samples: float = 1e6, probe_s: float = 600.0
+) -> Recording:
+    """A recording with these rates: a row for each type, a column for each node count."""
+    points: dict[Configuration, Point] = {}
+    for number, (row, price) in enumerate(zip(rates, usd_per_hour, strict=True)):
+        # Specifications follow the price, roughly as they do in life.
+        offer = Offer(f"type-{number}", price, vcpus=4 * (number + 1), memory_gb=16, network_gbps=10)
+        for nodes, rate in enumerate(row, start=1):
+            outcome = Outcome.OUT_OF_MEMORY if rate is None else Outcome.OK
+            points[Configuration(offer, nodes)] = Point(outcome, rate)
+    return Recording("small", work_samples, points, ProbeTime(probe_s, probe_s / 10))
+
+
+def random_recording(rng: np.random.Generator) -> Recording:
+    """Up to four types on up to six nodes, rates over four decades, a fifth of them failing."""
+    types = int(rng.integers(1, 5))
+    rates: list[list[float | None]] = []
+    for _ in range(types):
+        sizes = int(rng.integers(1, 7))
+        row = 10 ** rng.uniform(-1, 3, sizes)
+        rates.append([None if rng.random() < 0.2 else float(rate) for rate in row])
+    if not any(rate is not None for row in rates for rate in row):
+        rates[0][0] = 1.0
+    prices = [float(price) for price in 10 ** rng.uniform(-1, 1.5, types)]
+    return small_recording(rates, prices, 10 ** float(rng.uniform(3, 8)), float(rng.uniform(60, 1_200)))
+
+
+def random_goal(rng: np.random.Generator, recording: Recording) -> Goal:
+    """An objective under no, one or two limits, from hopeless to generous."""
+    seconds, usd = inf, inf
+    for configuration, point in recording.points.items():
+        if point.samples_per_s is not None:
+            takes_s = recording.work_samples / point.samples_per_s
+            seconds, usd = min(seconds, takes_s), min(usd, configuration.usd(takes_s))
+    objective = Objective.FASTEST if rng.random() < 0.5 else Objective.CHEAPEST
+    factors = 10 ** rng.uniform(-0.5, 1.0, 2)
+    budget = usd * float(factors[0]) if rng.random() < 0.6 else None
+    deadline = seconds * float(factors[1]) if rng.random() < 0.6 else None
+    return Goal(objective, budget, deadline)
+
+
+def job_on(recording: Recording, goal: Goal | None = None) -> Job:
+    """The job that was recorded, with a goal."""
+    return Job(recording.name, recording.work_samples, goal or Goal())
+
+
+def bounded_cloud(recording: Recording, noise: float, seed: int) -> Cloud:
+    """A recorded cloud whose noise stays at its stated level."""
+    clock = VirtualClock()
+    backend = BoundedNoise(recording, clock, noise, seed)
+    return Cloud(recording.space, backend, TrainingProfiler(backend, noise or 0.01, None, False), clock)
+
+
+class BoundedNoise(Recorded):
+    """A recorded cloud whose noise stays within Z standard errors of a whole probe, as certificates assume."""
+
+    def factors(self, rng: np.random.Generator) -> Floats:
+        """As noisy as the recorded cloud, but never beyond the stated level."""
+        factors = gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
+        mean = float(factors.mean())
+        # A hair inside: the profiler's mean and this one may differ in the last digit.
+        bound = np.exp(Z * self.noise * (1 - 1e-9))
+        bounded: Floats = factors * (min(max(mean, 1 / bound), bound) / mean)
+        return bounded

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from mlcd.configuration import Offer
+from mlcd.job import Communication
+from mlcd.modeling.acquisition import expected_improvement
+from mlcd.modeling.gaussian_process import features, posterior
+from mlcd.modeling.physics import Model, needed_gb, samples_per_s, step_s
+from mlcd.testing.clouds import small_recording
+
+GPU = Offer("gpu", 3.0, 8, 64, "V100", 1, 15.7, 16, 10)
+MODEL = Model(25e6, 12e9, 256)
+
+
+@pytest.mark.parametrize(("mu", "sigma", "k"), [(0.0, 1.0, 1.0), (2.0, 0.1, 9.0), (1.0, 0.5, 0.2), (0.0, 2.0, 30.0)])
+def test_expected_improvement_is_the_integral_it_stands_for(mu, sigma, k):
+    def gain(x):
+        return (np.exp(x) - k) * stats.norm.pdf(x, mu, sigma)
+
+    expected, _ = integrate.quad(gain, np.log(k), mu + 12 * sigma)
+    assert expected_improvement(np.array([mu]), np.array([sigma]), k)[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_expected_improvement_of_a_certain_rate_is_its_lead():
+    found = expected_improvement(np.log([5.0, 2.0]), np.zeros(2), 3.0)
+    assert found == pytest.approx([2.0, 0.0], abs=1e-6)
+
+
+def test_the_process_goes_through_what_was_measured_and_is_unsure_elsewhere():
+    x = np.linspace(0, 1, 5)[:, None]
+    y = np.sin(3 * x[:, 0])
+    at = np.array([[0.5], [3.0]])
+    mean, std = posterior(x, y, np.full(5, 1e-3), at)
+    assert mean[0] == pytest.approx(np.sin(1.5), abs=0.01)
+    assert std[0] < 0.02 < std[1]
+
+
+def test_the_process_learns_amdahls_law_from_four_points():
+    recording = small_recording([[10 / (0.1 + 0.9 / n) for n in range(1, 17)]], [1.0])
+    x = features(recording.space)
+    y = np.log([point.samples_per_s for point in recording.points.values()])
+    seen = [0, 1, 5, 15]
+    mean, _ = posterior(x[seen], y[seen], np.full(4, 0.01), x)
+    assert np.abs(mean - y).max() < 0.1
+
+
+def test_one_point_is_enough_to_ask_about():
+    mean, std = posterior(np.zeros((1, 2)), np.array([1.0]), np.array([0.01]), np.array([[0.0, 0.0], [1.0, 1.0]]))
+    assert mean[0] == pytest.approx(1.0, abs=0.01)
+    assert std[1] > 0.3
+
+
+def test_features_of_a_space_with_one_type_stay_finite():
+    assert np.isfinite(features(small_recording([[1.0, 2.0]], [1.0]).space)).all()
+
+
+def test_a_single_node_computes_at_its_rate_and_communicates_nothing():
+    seconds = step_s(MODEL, Communication.ALL_REDUCE, GPU, np.array([1.0]), 0.5)
+    assert seconds[0] == pytest.approx(0.004 + 256 * 12e9 / (15.7e12 * 0.5))
+
+
+@pytest.mark.parametrize("communication", list(Communication))
+def test_scaling_out_is_never_better_than_linear_and_ends_somewhere(communication):
+    nodes = np.arange(1.0, 101)
+    rates = samples_per_s(MODEL, communication, GPU, nodes, 0.4)
+    assert (rates <= rates[0] * nodes * (1 + 1e-9)).all()
+    assert np.argmax(rates) < 99
+
+
+def test_a_faster_network_never_hurts():
+    nodes = np.arange(1.0, 33)
+    slow = samples_per_s(MODEL, Communication.ALL_REDUCE, GPU, nodes, 0.4)
+    fast_offer = Offer("fast", 3.0, 8, 64, "V100", 1, 15.7, 16, 100)
+    fast = samples_per_s(MODEL, Communication.ALL_REDUCE, fast_offer, nodes, 0.4)
+    assert (fast >= slow).all()
+
+
+def test_memory_falls_with_the_share_of_the_batch_down_to_the_models_own():
+    needed = needed_gb(MODEL, GPU, np.array([1.0, 2.0, 256.0, 512.0]))
+    assert needed[0] > needed[1] > needed[2] == needed[3]
+    assert needed[3] > 16 * 25e6 / 1e9
