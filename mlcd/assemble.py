@@ -22,7 +22,7 @@ from mlcd.decision import Decision
 from mlcd.errors import UnknownName, WrongState
 from mlcd.guarantee import decide
 from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Book, Ledger, Line, Resumed, Started, Status
+from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
 from mlcd.planners.train import HeterBO, RunToCompletion, grid, narrow
 from mlcd.profiler import Profiler
@@ -174,19 +174,11 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
     return resumed
 
 
-def searched(run: str, ledger: Ledger) -> Account:
-    """A run as it stood when its search ended, or as it stands while it searches."""
-    lines = ledger.lines(run)
-    decided = [i for i, line in enumerate(lines) if line.entry.kind == "decided"]
-    until = lines[: decided[0] + 1] if decided else lines
-    return Account.replay((line.entry, line.elapsed_s) for line in until)
-
-
 def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
-    account = searched(run, ledger)
+    account = ledger.account(run)
     job = replace(account.job, goal=goal)
-    return decide(job, account.space, account.history, "decided again from the stored probes")
+    return decide(job, account.space, account.searched, "decided again from the stored probes")
 
 
 def _absolute(job: Job) -> Job:

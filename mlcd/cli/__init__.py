@@ -9,6 +9,7 @@ Exit codes   0  done              1  the job itself did not finish, or a bug
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: every deliberate error is one line and an exit code, never a stack trace."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without a check mark shows '?', not a stack trace
     try:
         code = cli.main(args=arguments, prog_name="mlcd", standalone_mode=False)
     except MlcdError as error:

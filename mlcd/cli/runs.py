@@ -64,7 +64,6 @@ def runs(output: str) -> None:
 @output
 def show(run: str, output: str) -> None:
     """A run: its probes, its decision, its outcome."""
-    from mlcd.assemble import searched
     from mlcd.reports.document import run_document
     from mlcd.reports.text import Narrator, show_decision, show_outcome
 
@@ -79,7 +78,7 @@ def show(run: str, output: str) -> None:
         narrate(line)
     account = ledger.account(run)
     if account.decision is not None:
-        show_decision(results, searched(run, ledger), account.decision, account.job.goal)
+        show_decision(results, account, account.decision, account.job.goal)
     show_outcome(results, account)
     results.print(f"Status: {account.status}", highlight=False)
 

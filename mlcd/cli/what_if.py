@@ -21,7 +21,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
 
     ledger = open_ledger()
     name = ledger.find(run)
-    account = assemble.searched(name, ledger)
+    account = ledger.account(name)
     goal = new_goal(account.job.goal, chosen)
     decision = assemble.what_if(name, ledger, goal)
     if output == "json":

@@ -49,6 +49,7 @@ class Account:
     history: History = field(default_factory=History)
     open: Reserved | None = None
     decision: Decision | None = None
+    at_decision: History | None = None
     ended: Ended | None = None
     stopped: bool = False
     launches: int = 0
@@ -75,6 +76,11 @@ class Account:
     def provenance(self) -> Provenance:
         """Where the run's numbers come from."""
         return self._started().provenance
+
+    @property
+    def searched(self) -> History:
+        """The history as it stood when the search ended, or as it stands while it goes on."""
+        return self.at_decision or self.history
 
     @property
     def status(self) -> Status:
@@ -111,7 +117,7 @@ class Account:
                 refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
                 return replace(here, history=replace(history, refusals=refusals))
             case Decided():
-                return replace(here, decision=entry.decision, stopped=False)
+                return replace(here, decision=entry.decision, at_decision=history, stopped=False)
             case Stopped():
                 return replace(here, stopped=True)
             case Resumed():

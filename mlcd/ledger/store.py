@@ -288,14 +288,15 @@ def _explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
         return LedgerFull(f"{path}: the disk is full; nothing was lost, make room and resume")
     if name.startswith("SQLITE_CANTOPEN"):
         return LedgerReadOnly(f"{path}: cannot be opened; check the folder, or choose another with MLCD_HOME")
-    # What is well-formed for SQLite but not what we wrote is damage, too: a column gone, text that is not UTF-8.
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_SCHEMA")) or name in ("", "SQLITE_ERROR"):
+    # What SQLite can read but we did not write is damage, too: a column gone, or, without a name, text not in UTF-8.
+    unnamed = not name and isinstance(error, sqlite3.OperationalError)
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_SCHEMA")) or name == "SQLITE_ERROR" or unnamed:
         return LedgerCorrupt(f"{path}: not a ledger, or damaged; move it away, or restore it from a copy")
     return LedgerError(f"{path}: {error}; check the disk, then go on where the run stopped with mlcd resume")
 
 
 def _explain_os(error: OSError, path: Path | None) -> LedgerError:
-    if error.errno == errno.ENOSPC:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return LedgerFull(f"{path}: the disk is full; nothing was lost, make room and resume")
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         return LedgerReadOnly(f"{path}: a file stands where its folder should be; choose a folder with MLCD_HOME")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from mlcd.configuration import Configuration, Space
+from mlcd.backend import Purpose
+from mlcd.configuration import Configuration
 from mlcd.decision import Decision
 from mlcd.guarantee import fits, forecast
-from mlcd.history import History
-from mlcd.job import Goal, Job
+from mlcd.job import Goal
 from mlcd.ledger import Account, Line, Reserved, Settled
 from mlcd.measurement import Measurement
 
@@ -34,7 +35,7 @@ def run_document(lines: Sequence[Line]) -> dict[str, Any]:
         "method": begun.job.search.method,
         "seed": begun.job.search.seed,
         "configurations": len(begun.space),
-        "probes": probe_documents(lines, begun.job, begun.space, history),
+        "probes": probe_documents(lines, account),
         "refused": [{**_place(r.configuration), "because": r.because} for r in history.refusals],
         "decision": decision_document(account.decision) if account.decision is not None else None,
         "final_run": {**_launch(final), "because": account.ended.because if account.ended else ""} if final else None,
@@ -46,27 +47,18 @@ def run_document(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def probe_documents(lines: Sequence[Line], job: Job, space: Space, history: History) -> list[dict[str, Any]]:
-    """Every probe with its reason, its result and what finishing on it would take."""
+def probe_documents(lines: Sequence[Line], account: Account) -> list[dict[str, Any]]:
+    """Every probe with its reason, its result and what finishing on it would take after the search."""
     reasons = {line.entry.launch.label: line.entry.because for line in lines if isinstance(line.entry, Reserved)}
-    probes = []
-    for line in lines:
-        entry = line.entry
-        if isinstance(entry, Settled) and entry.launch.purpose == "probe":
-            found = {**_launch(entry.measurement), "because": reasons.get(entry.launch.label, "")}
-            if entry.measurement.ok:
-                ahead = forecast(job, space, entry.measurement)
-                found["finish"] = {
-                    "seconds": ahead.seconds,
-                    "usd": ahead.usd,
-                    "worst_seconds": ahead.worst_seconds,
-                    "worst_usd": ahead.worst_usd,
-                }
-                total_usd, total_s = history.spent_usd + ahead.worst_usd, history.elapsed_s + ahead.worst_seconds
-                if not history.runs:
-                    found["certifiable"] = fits(job.goal, total_usd, total_s)
-            probes.append(found)
-    return probes
+    return [
+        {
+            **_launch(line.entry.measurement),
+            "because": reasons.get(line.entry.launch.label, ""),
+            "finish": _finish(account, line.entry.measurement),
+        }
+        for line in lines
+        if isinstance(line.entry, Settled) and line.entry.launch.purpose is Purpose.PROBE
+    ]
 
 
 def decision_document(decision: Decision) -> dict[str, Any]:
@@ -76,14 +68,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
         "configuration": _place(decision.configuration) if decision.configuration is not None else None,
         "certified": decision.certified,
         "because": decision.because,
-        "forecast": None
-        if ahead is None
-        else {
-            "seconds": ahead.seconds,
-            "usd": ahead.usd,
-            "worst_seconds": ahead.worst_seconds,
-            "worst_usd": ahead.worst_usd,
-        },
+        "forecast": asdict(ahead) if ahead is not None else None,
         "binding": decision.binding or None,
         "relaxations": [
             {
@@ -99,6 +84,15 @@ def decision_document(decision: Decision) -> dict[str, Any]:
 def goal_document(goal: Goal) -> dict[str, Any]:
     """A goal as plain data."""
     return {"objective": str(goal.objective), "budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
+
+
+def _finish(account: Account, measurement: Measurement) -> dict[str, Any] | None:
+    """What the job would take on a measured configuration, and whether that can be certified."""
+    if not measurement.ok:
+        return None
+    ahead, gone = forecast(account.job, account.space, measurement), account.searched
+    certified = fits(account.job.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+    return {**asdict(ahead), "certifiable": certified}
 
 
 def _place(configuration: Configuration) -> dict[str, Any]:

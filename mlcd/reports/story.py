@@ -12,7 +12,7 @@ from mlcd.decision import Decision, Forecast
 from mlcd.guarantee import fits, forecast, objective, safe
 from mlcd.history import History
 from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Decided, Line, Reserved, Settled, Started, Status
+from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
 from mlcd.measurement import Measurement
 
 
@@ -33,12 +33,11 @@ class Tried:
 
 @dataclass(frozen=True)
 class Story:
-    """A run as its reader sees it. `search` is what was known and spent when the search ended, or so far."""
+    """A run as its reader sees it."""
 
     lines: tuple[Line, ...]
     started: Started
     account: Account
-    search: History
     probes: tuple[Tried, ...]
 
     @staticmethod
@@ -46,7 +45,7 @@ class Story:
         """The story of these entries; `ValueError` if the first one is not the start of a run."""
         if not lines or not isinstance(lines[0].entry, Started):
             raise ValueError("a report needs all entries of a run, from the first one on")
-        account, search, because = Account(), History(), ""
+        account, because = Account(), ""
         probes: list[Tried] = []
         for line in lines:
             account = account.after(line.entry, line.elapsed_s)
@@ -55,16 +54,17 @@ class Story:
                     because = line.entry.because
                 case Settled(launch=launch, measurement=measurement) if launch.purpose is Purpose.PROBE:
                     probes.append(Tried(len(probes) + 1, measurement, because, account.history))
-                case Decided():
-                    search = account.history
-        if account.decision is None:
-            search = account.history
-        return Story(tuple(lines), lines[0].entry, account, search, tuple(probes))
+        return Story(tuple(lines), lines[0].entry, account, tuple(probes))
 
     @property
     def run(self) -> str:
         """The run's name."""
         return self.lines[0].run
+
+    @property
+    def search(self) -> History:
+        """What was known and spent when the search ended, or so far."""
+        return self.account.searched
 
     @property
     def job(self) -> Job:

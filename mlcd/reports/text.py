@@ -85,9 +85,9 @@ class Narrator:
 def show_decision(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
     """The measured table with the chosen row marked, the reserve, and the decision in a sentence.
 
-    `account` is the run as it stood when its search ended; `goal` its own, or that of a what-if.
+    `goal` is the run's own, or that of a what-if.
     """
-    history = account.history
+    history = account.searched
     if history.measurements:
         console.print()
         console.print(_measured_table(account, decision, goal))
@@ -103,7 +103,7 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
-    job, history = replace(account.job, goal=goal), account.history
+    job, history = replace(account.job, goal=goal), account.searched
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     for column in ("CONFIGURATION", "GPUS"):
         table.add_column(column, no_wrap=True)

@@ -105,7 +105,7 @@ def _labels(
         gap, class_ = (13.0, "label strong") if chosen else (9.0, "label")
         label = None
         if chosen or (total.hours, total.usd) in best:
-            label = room.label(*at, f"{number}  {name}", gap, class_)
+            label = room.label(*at, f"{number}: {name}", gap, class_)
         drawn.append(label or room.label(*at, number, gap, class_) or "")
     return drawn
 

@@ -1,0 +1,132 @@
+"""The rules of the house: who may import whom, no cycles, small files, a light core."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import mlcd
+
+ROOT = Path(mlcd.__file__).parent
+NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
+PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee"}
+SIDE_BY_SIDE = {"drive", "catalog", "modeling", "planners", "profilers", "backends", "reports", "jobfile"}
+ABOVE = {"assemble", "support", "bench", "testing", "cli", "__main__", ""}
+LEVEL = {
+    **dict.fromkeys(NOUNS, 0),
+    **dict.fromkeys(PROTOCOLS, 1),
+    **dict.fromkeys(SIDE_BY_SIDE, 2),
+    **dict.fromkeys(("assemble",), 3),
+    **dict.fromkeys(("support", "bench", "testing"), 4),
+    **dict.fromkeys(("cli", "__main__", ""), 5),
+}
+MAY_SEE = {("planners", "modeling"), ("backends", "modeling"), ("profilers", "backends")}
+"""The few sights between rooms that stand side by side."""
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        name = ".".join(("mlcd", *path.relative_to(ROOT).with_suffix("").parts))
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """The mlcd modules that a file imports at run time, wherever in the file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(block)
+    }
+    known, found = modules(), set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mlcd":
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in known else str(node.module))
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "mlcd"}
+    return found
+
+
+def room(module: str) -> str:
+    return [*module.split("."), ""][1]
+
+
+def test_every_room_has_a_place_in_the_house():
+    assert {room(name) for name in modules()} <= set(LEVEL)
+
+
+def test_lower_rooms_never_import_higher_ones_and_neighbours_are_blind_to_each_other():
+    wrong = []
+    for name, path in modules().items():
+        here = room(name)
+        for target in imports(path):
+            there = room(target)
+            if here == there or (here, there) in MAY_SEE:
+                continue
+            if LEVEL[there] > LEVEL[here] or (LEVEL[there] == LEVEL[here] == 2):
+                wrong.append(f"{name} imports {target}")
+    assert wrong == []
+
+
+def test_no_file_imports_itself_in_a_circle():
+    graph = {name: imports(path) for name, path in modules().items()}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        if state.get(name) == 2:
+            return
+        assert state.get(name) != 1, " -> ".join((*trail, name))
+        state[name] = 1
+        for target in sorted(graph.get(name, ())):
+            visit(target, (*trail, name))
+        state[name] = 2
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_no_file_is_long_and_none_has_a_name_that_says_nothing():
+    for name, path in modules().items():
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 330, name
+        assert path.stem not in {"utils", "util", "helpers", "manager", "misc", "common"}, name
+
+
+def test_every_public_name_exists_and_is_documented():
+    for name in mlcd.__all__:
+        thing = getattr(mlcd, name)
+        assert name == "__version__" or (thing.__doc__ or "").strip(), name
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys, mlcd.cli\n"
+        "try: mlcd.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pydantic', 'yaml', 'rich'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_core_runs_the_demo_without_any_extra(tmp_path):
+    """As after a plain `pip install mlcd`: everything that only extras bring is hidden."""
+    hidden = ("boto3", "botocore", "moto", "pytest", "hypothesis", "ray", "sky")
+    script = f"import sys; sys.modules.update(dict.fromkeys({hidden})); import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
+    job = ROOT.parent / "examples" / "resnet50.yaml"
+    environment = {"MLCD_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    for arguments in (["train", str(job), "-y"], ["report", "last", "--to", str(tmp_path / "r.html")], ["check"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "r.html").stat().st_size > 10_000
