@@ -28,7 +28,8 @@ def recordings(draw):
     if all(rate is None for row in types for rate in row):
         types[0][0] = draw(st.floats(0.1, 1_000.0))
     prices = [draw(st.floats(0.05, 40.0)) for _ in types]
-    return small_recording(types, prices, draw(st.floats(1e3, 1e8)), draw(st.floats(30.0, 1_200.0)))
+    fastest = max(rate for row in types for rate in row if rate is not None)
+    return small_recording(types, prices, fastest * draw(st.floats(300.0, 300_000.0)), draw(st.floats(30.0, 1_200.0)))
 
 
 @st.composite

@@ -36,7 +36,7 @@ def small_recording(
 
 
 def random_recording(rng: np.random.Generator) -> Recording:
-    """Up to four types on up to six nodes, rates over four decades, a fifth of them failing."""
+    """Up to four types on up to six nodes, rates over four decades, a fifth of them failing; minutes to days."""
     types = int(rng.integers(1, 5))
     rates: list[list[float | None]] = []
     for _ in range(types):
@@ -46,7 +46,8 @@ def random_recording(rng: np.random.Generator) -> Recording:
     if not any(rate is not None for row in rates for rate in row):
         rates[0][0] = 1.0
     prices = [float(price) for price in 10 ** rng.uniform(-1, 1.5, types)]
-    return small_recording(rates, prices, 10 ** float(rng.uniform(3, 8)), float(rng.uniform(60, 1_200)))
+    fastest = max(rate for row in rates for rate in row if rate is not None)
+    return small_recording(rates, prices, fastest * 10 ** float(rng.uniform(2.5, 5.5)), float(rng.uniform(60, 1_200)))
 
 
 def random_goal(rng: np.random.Generator, recording: Recording) -> Goal:
@@ -57,7 +58,7 @@ def random_goal(rng: np.random.Generator, recording: Recording) -> Goal:
             takes_s = recording.work_samples / point.samples_per_s
             seconds, usd = min(seconds, takes_s), min(usd, configuration.usd(takes_s))
     objective = Objective.FASTEST if rng.random() < 0.5 else Objective.CHEAPEST
-    factors = 10 ** rng.uniform(-0.5, 1.0, 2)
+    factors = 10 ** rng.uniform(-0.3, 1.0, 2)
     budget = usd * float(factors[0]) if rng.random() < 0.6 else None
     deadline = seconds * float(factors[1]) if rng.random() < 0.6 else None
     return Goal(objective, budget, deadline)

@@ -1,0 +1,86 @@
+"""The next probe among 3,100 candidates after 20 probes, `mlcd --help`, and memory: in one run, on one machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import sklearn
+
+from mlcd.assemble import method
+from mlcd.backends import Simulated
+from mlcd.catalog import load_offers
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Space
+from mlcd.history import History
+from mlcd.job import Goal, Hints, Job, Objective
+from mlcd.measurement import Measurement, Outcome
+from mlcd.planners.train import grid
+from mlcd.strategy import Finish
+from mlcd.version import VERSION
+
+TYPES, NODES, PROBES, REPEATS = 62, 50, 20, 21
+JOB = Job("speed", 1e9, Goal(Objective.FASTEST, budget_usd=5_000.0), hints=Hints(25e6, 12e9, 1024))
+
+
+def history(space: Space) -> History:
+    """Twenty probes spread over the space, so that the search is past its first points."""
+    cloud = Simulated(VirtualClock())
+    picks = np.random.default_rng(0).choice(len(space), PROBES, replace=False)
+    measurements = []
+    for i in picks:
+        configuration = space.configurations[i]
+        rate = cloud.true_samples_per_s(JOB, configuration)
+        seconds, usd = space.worst_probe(configuration)
+        measurements.append(Measurement(configuration, Outcome.OK, seconds, usd, rate, 0.01, 90.0))
+    return History(
+        tuple(measurements), spent_usd=sum(m.usd for m in measurements), elapsed_s=sum(m.seconds for m in measurements)
+    )
+
+
+def milliseconds(name: str, space: Space, past: History) -> list[float]:
+    """How long each of many equal choices takes."""
+    strategy, took = method(name), []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        step = strategy.next_step(JOB, space, past)
+        took.append(1_000 * (time.perf_counter() - started))
+    assert not isinstance(step, Finish), step.because
+    return took
+
+
+def main() -> None:
+    print(
+        f"mlcd {VERSION}, numpy {np.__version__}, scikit-learn {sklearn.__version__}, "
+        f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    )
+    # HeterBO asks its model only once every type has a rate, so all the probes' types fill the space.
+    offers = load_offers(("aws",))[:TYPES]
+    past = history(grid(offers, (1, NODES)))
+    probed = tuple(offer for offer in offers if offer in {m.configuration.offer for m in past.measurements})
+    space = grid(probed, (1, TYPES * NODES // len(probed) + 1))
+    took = milliseconds("heterbo", space, past)
+    print(
+        f"heterbo: the next of {len(space)} candidates after {PROBES} probes: "
+        f"median {statistics.median(took):.1f} ms, worst {max(took):.1f} ms (target 100 ms)"
+    )
+    took = []
+    for _ in range(11):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "mlcd", "--help"], check=True, capture_output=True)
+        took.append(time.perf_counter() - started)
+    print(f"mlcd --help: median {statistics.median(took):.3f} s, best {min(took):.3f} s (target 0.3 s)")
+    print(
+        f"this process at its largest: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB "
+        "(target 400 MB)"
+    )
+
+
+if __name__ == "__main__":
+    main()
