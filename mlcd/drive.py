@@ -14,24 +14,19 @@ from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted
 from mlcd.guarantee import decide, lifetime_s, refusal
+from mlcd.history import History
 from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
 from mlcd.measurement import Measurement, Outcome
 from mlcd.profiler import Profiler
 from mlcd.strategy import Apply, Finish, Probe, Strategy
 
-Guard = Callable[[Job, Space, Book, Configuration], str | None]
+Guard = Callable[[Job, Space, History, Configuration], str | None]
 """Why a probe is not allowed, or None."""
 
 
-def reserve_guard(job: Job, space: Space, book: Book, configuration: Configuration) -> str | None:
-    """The guard of every real search: what finishing takes is never spent on probes."""
-    return refusal(job, space, book.account.history, configuration)
-
-
-def no_guard(job: Job, space: Space, book: Book, configuration: Configuration) -> str | None:
+def no_guard(job: Job, space: Space, history: History, configuration: Configuration) -> None:
     """No protection at all, for measuring what a method does by itself. Only benchmarks use it."""
-    return None
 
 
 def drive(
@@ -41,18 +36,19 @@ def drive(
     profiler: Profiler,
     book: Book,
     *,
-    guard: Guard = reserve_guard,
+    guard: Guard = refusal,
     stop: Callable[[], bool] = lambda: False,
 ) -> Finish:
     """Take steps until the strategy finishes. `stop` is asked between steps; True interrupts, losing nothing."""
     reclaim(profiler, book)
     while True:
-        step = strategy.next_step(job, space, book.account.history)
+        history = book.account.history
+        step = strategy.next_step(job, space, history)
         if isinstance(step, Finish):
             return step
         if stop():
             raise _interrupted(book)
-        refused = guard(job, space, book, step.configuration) if isinstance(step, Probe) else None
+        refused = guard(job, space, history, step.configuration) if isinstance(step, Probe) else None
         if refused is not None:
             book.write(Refused(step.configuration, refused))
             continue
@@ -66,7 +62,7 @@ def search(
     profiler: Profiler,
     book: Book,
     *,
-    guard: Guard = reserve_guard,
+    guard: Guard = refusal,
     stop: Callable[[], bool] = lambda: False,
 ) -> Decision:
     """Probe until the strategy has seen enough, decide, and write the decision down."""

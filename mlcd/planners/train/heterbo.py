@@ -12,13 +12,14 @@ Symbols   D = (m, n)   instance type, nodes          s(D)   samples a second on 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Configuration, Floats, Space
+from mlcd.configuration import Configuration, Floats, Offer, Space
 from mlcd.guarantee import allowed, forecast, objective, safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
@@ -26,7 +27,7 @@ from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.acquisition import expected_improvement
 from mlcd.modeling.gaussian_process import features, posterior
 from mlcd.strategy import Finish, Probe, Step
-from mlcd.units import format_duration, format_usd
+from mlcd.units import format_duration, format_rate, format_usd
 
 Mask = NDArray[np.bool_]
 
@@ -62,6 +63,15 @@ class HeterBO:
                 else "nothing measured ends within the limits, and no 95 % upper bound says that anything would"
             )
         return belief.best_probe(open_)
+
+
+@dataclass(frozen=True)
+class _Slack:
+    """What would be left of a limit after probing and finishing on each configuration."""
+
+    left: Floats
+    limit: float
+    words: Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -106,25 +116,30 @@ class _Belief:
 
     def best_probe(self, open_: Mask) -> Probe:
         """The largest TEI; with two limits, the smaller share of them; with none, the smallest total."""
-        goal = self.job.goal
-        shares = []
-        if goal.deadline_s is not None:
-            left = goal.deadline_s - self.history.elapsed_s - self.space.probe_s - self._finish_s()
-            shares.append((left / goal.deadline_s, left, "s"))
-        if goal.budget_usd is not None:
-            left = goal.budget_usd - self.history.spent_usd - self.space.probe_usd - self._finish_usd()
-            shares.append((left / goal.budget_usd, left, "usd"))
-        if not shares:
-            fast = goal.objective is Objective.FASTEST
-            total = self.space.probe_s + self._finish_s() if fast else self.space.probe_usd + self._finish_usd()
-            shares.append((-total, total, "s" if fast else "usd"))
-        score = np.min([share for share, _, _ in shares], axis=0)
+        slacks = self._slacks()
+        score = np.min([slack.left / slack.limit for slack in slacks], axis=0)
         pick = int(np.argmax(np.where(open_, score, -np.inf)))
-        tightest = min(shares, key=lambda entry: entry[0][pick])
-        amount = _amount(float(tightest[1][pick]), tightest[2])
-        said = f"leaves most of the limit: {amount} expected" if goal.limited else f"shortest way: {amount} expected"
-        chance = "no rate like it measured yet" if self.sigma[pick] > 1 else f"+-{100 * self.sigma[pick]:.0f} %"
-        return Probe(self.space.configurations[pick], f"{said} ({np.exp(self.mu[pick]):.3g}/s, {chance})")
+        tightest = min(slacks, key=lambda slack: float(slack.left[pick]) / slack.limit)
+        left = float(tightest.left[pick])
+        said = "leaves most of the limit" if left >= 0 else "passes the limit by least"
+        said = said if self.job.goal.limited else f"{self.job.goal.objective} way to the end"
+        sure = f"± {100 * self.sigma[pick]:.0f} %" if self.sigma[pick] < 1 else "a guess: nothing like it was measured"
+        reason = f"{said}: {tightest.words(abs(left))} (at {format_rate(np.exp(self.mu[pick]))}/s, {sure})"
+        return Probe(self.space.configurations[pick], reason)
+
+    def _slacks(self) -> list[_Slack]:
+        """TEI under each limit; without limits, minus what the objective comes to."""
+        goal, history, space = self.job.goal, self.history, self.space
+        total_s, total_usd = space.probe_s + self._finish_s(), space.probe_usd + self._finish_usd()
+        if not goal.limited:
+            fast = goal.objective is Objective.FASTEST
+            return [_Slack(-total_s, 1.0, format_duration) if fast else _Slack(-total_usd, 1.0, format_usd)]
+        slacks = []
+        if goal.deadline_s is not None:
+            slacks.append(_Slack(goal.deadline_s - history.elapsed_s - total_s, goal.deadline_s, format_duration))
+        if goal.budget_usd is not None:
+            slacks.append(_Slack(goal.budget_usd - history.spent_usd - total_usd, goal.budget_usd, format_usd))
+        return slacks
 
     def _finish_s(self) -> Floats:
         best = self.incumbent.rate
@@ -185,30 +200,28 @@ def _in_limits(job: Job, space: Space, history: History, finish_s: Floats) -> Ma
 def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | None:
     """The smallest size of a type that has no rate yet, cheapest type first; after a failure, twice the size."""
     known = {m.configuration.offer for m in history.good}
-    failed: dict[str, int] = {}
-    for m in history.measurements:
-        if not m.ok and m.outcome is not Outcome.INTERRUPTED:
-            name = m.configuration.offer.name
-            failed[name] = max(failed.get(name, 0), m.configuration.nodes)
-    candidates: list[tuple[float, int, Configuration]] = []
+    sizes: dict[Offer, list[Configuration]] = {}
     for i in np.flatnonzero(open_):
         configuration = space.configurations[i]
         if configuration.offer not in known:
-            candidates.append((configuration.offer.usd_per_hour, configuration.nodes, configuration))
-    candidates.sort(key=lambda entry: entry[:2])
-    for _, _, cheapest in candidates:
-        name = cheapest.offer.name
-        sizes = [c for _, _, c in candidates if c.offer == cheapest.offer]
-        if name not in failed:
-            return Probe(
-                sizes[0],
-                "one node of each type first, cheapest first"
-                if sizes[0].nodes == 1
-                else "the smallest size of each type first, cheapest first",
-            )
-        larger = [c for c in sizes if c.nodes >= 2 * failed[name]] or sizes[-1:]
-        return Probe(larger[0], f"{failed[name]} x {name} did not run the job; a larger size may")
-    return None
+            sizes.setdefault(configuration.offer, []).append(configuration)
+    if not sizes:
+        return None
+    offer = min(sizes, key=lambda offer: offer.usd_per_hour)
+    tried = [m.configuration.nodes for m in history.measurements if m.configuration.offer == offer and _told(m)]
+    if not tried:
+        first = sizes[offer][0]
+        size = "one node" if first.nodes == 1 else "the smallest size"
+        return Probe(first, f"{size} of each type first, cheapest first")
+    larger = [configuration for configuration in sizes[offer] if configuration.nodes >= 2 * max(tried)]
+    return Probe(
+        (larger or sizes[offer][-1:])[0], f"{max(tried)} x {offer.name} did not run the job; a larger size may"
+    )
+
+
+def _told(measurement: Measurement) -> bool:
+    """Whether a probe says something about its configuration, as one that the user stopped does not."""
+    return measurement.outcome is not Outcome.INTERRUPTED
 
 
 def _same_type(space: Space, configuration: Configuration) -> Mask:
@@ -220,18 +233,8 @@ def _why_nothing_is_open(job: Job, space: Space, history: History) -> str:
     untried = ~_answered(space, history)
     if not untried.any():
         return "everything there is was tried, or is ruled out by what was tried"
-    if not (untried & allowed(job, space, history)).any():
-        return (
-            "the limits allow no further probe: the rest is reserved"
-            if history.good
-            else (
-                "the limits allow no probe at all" if not history.measurements else "the limits allow no further probe"
-            )
-        )
-    return "nothing untried could finish within the limits, even at ten times the rate to be expected"
-
-
-def _amount(value: float, unit: str) -> str:
-    if unit == "usd":
-        return format_usd(value) if value >= 0 else f"-{format_usd(-value)}"
-    return format_duration(value) if value >= 0 else f"-{format_duration(-value)}"
+    if (untried & allowed(job, space, history)).any():
+        return f"nothing untried could finish within the limits, even {SURPRISE:.0f} times faster than to be expected"
+    if safe(job, space, history):
+        return "the limits allow no further probe: the rest is reserved"
+    return "the limits allow no further probe" if history.measurements else "the limits allow no probe at all"
