@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mlcd.decision import Decision
     from mlcd.errors import MlcdError
     from mlcd.history import History
-    from mlcd.job import Goal, Job, Objective
+    from mlcd.job import Goal, Hints, Job, Objective, Search
     from mlcd.jobfile import load_job
     from mlcd.ledger import Ledger
     from mlcd.measurement import Measurement, Outcome
@@ -39,6 +39,7 @@ _HOMES = {
     "Configuration": "mlcd.configuration",
     "Decision": "mlcd.decision",
     "Goal": "mlcd.job",
+    "Hints": "mlcd.job",
     "History": "mlcd.history",
     "Job": "mlcd.job",
     "Ledger": "mlcd.ledger",
@@ -48,6 +49,7 @@ _HOMES = {
     "Offer": "mlcd.configuration",
     "Outcome": "mlcd.measurement",
     "Run": "mlcd.assemble",
+    "Search": "mlcd.job",
     "Space": "mlcd.configuration",
     "Strategy": "mlcd.strategy",
     "load_job": "mlcd.jobfile",
@@ -66,6 +68,7 @@ __all__ = [
     "Configuration",
     "Decision",
     "Goal",
+    "Hints",
     "History",
     "Job",
     "Ledger",
@@ -75,6 +78,7 @@ __all__ = [
     "Offer",
     "Outcome",
     "Run",
+    "Search",
     "Space",
     "Strategy",
     "__version__",

@@ -19,7 +19,7 @@ from mlcd.catalog import load_offers
 from mlcd.clock import Clock, VirtualClock
 from mlcd.configuration import Space
 from mlcd.decision import Decision
-from mlcd.errors import UnknownName, WrongState
+from mlcd.errors import UnknownName, UserError, WrongState
 from mlcd.guarantee import decide
 from mlcd.job import Goal, Job
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
@@ -94,8 +94,11 @@ def recorded_cloud(
 
 def _simulated(job: Job, elapsed_s: float) -> Cloud:
     resources = job.task.get("resources") or {}
-    asked = str(resources.get("infra") or resources.get("cloud") or "").split("/")[0]
-    offers = load_offers((asked or "aws",), spot=bool(resources.get("use_spot")), directory=home() / "catalog")
+    asked, _, region = str(resources.get("infra") or resources.get("cloud") or "").lower().partition("/")
+    asked = "aws" if asked in ("", "*") else asked
+    offers = load_offers((asked,), spot=bool(resources.get("use_spot")), directory=home() / "catalog")
+    if region not in ("", "*", *{offer.region for offer in offers}):
+        raise UserError(f"no prices of {asked}/{region}; for aws: mlcd catalog refresh aws --region {region}")
     clock = VirtualClock(elapsed_s)
     backend = Simulated(clock, job.search.seed)
     space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)
@@ -138,7 +141,9 @@ class Run:
         if decision is None:
             raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
         if decision.configuration is None:
-            raise WrongState(f"run '{self.name}' cannot be certified, so there is nothing to launch; see mlcd show")
+            raise WrongState(
+                f"run '{self.name}' cannot be certified, so there is nothing to launch. See: mlcd show {self.name}"
+            )
         if self.book.account.ended is not None:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
         strategy = RunToCompletion(decision.configuration)
@@ -183,6 +188,5 @@ def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
 
 def _absolute(job: Job) -> Job:
     """With the recording's path made absolute, so that the run can be resumed from any folder."""
-    if not job.on.startswith("recorded:"):
-        return job
-    return replace(job, on=f"recorded:{Path(job.on.removeprefix('recorded:')).resolve()}")
+    folder = job.on.removeprefix("recorded:")
+    return replace(job, on=f"recorded:{Path(folder).resolve()}") if folder and folder != job.on else job

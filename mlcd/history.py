@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from mlcd.configuration import Configuration
-from mlcd.measurement import Measurement, Outcome
+from mlcd.measurement import Measurement
+
+MOST_BAD_LUCK = 1
+"""Launches of one configuration that may fail by chance before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class History:
 
     @property
     def tried(self) -> frozenset[Configuration]:
-        """Configurations with an answer: measured, whatever came out, or refused. Ctrl-C is not an answer."""
-        measured = {m.configuration for m in self.measurements if m.outcome is not Outcome.INTERRUPTED}
-        return frozenset(measured | {refusal.configuration for refusal in self.refusals})
+        """Configurations with an answer: measured, refused, or met by bad luck more than once."""
+        answered = {m.configuration for m in self.measurements if not m.outcome.is_bad_luck}
+        failed = Counter(m.configuration for m in self.measurements if m.outcome.is_bad_luck)
+        unlucky = {configuration for configuration, times in failed.items() if times > MOST_BAD_LUCK}
+        return frozenset(answered | unlucky | {refusal.configuration for refusal in self.refusals})

@@ -1,4 +1,4 @@
-"""The workload and what its owner wants of it. `jobfile.py` reads one from YAML."""
+"""The workload and what its owner wants of it. `jobfile/` reads one from YAML."""
 
 from __future__ import annotations
 

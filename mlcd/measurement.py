@@ -24,6 +24,11 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
     AT_THE_LIMIT = "at_the_limit"
 
+    @property
+    def is_bad_luck(self) -> bool:
+        """Whether it says nothing about the configuration: the same launch may well work next time."""
+        return self in (Outcome.LAUNCH_FAILED, Outcome.PREEMPTED, Outcome.INTERRUPTED)
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

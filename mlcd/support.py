@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata, util
 
@@ -43,11 +44,10 @@ def _core() -> Check:
 
 def _state() -> Check:
     try:
-        ledger = open_ledger()
-        count = len(ledger.runs())
-        ledger.close()
+        with closing(open_ledger()) as ledger:
+            count = len(ledger.runs())
     except MlcdError as error:
-        return Check("ledger", False, str(error), "choose a writable folder with MLCD_HOME")
+        return Check("ledger", False, str(error))
     return Check("ledger", True, f"{home() / 'ledger.db'}, {count} runs")
 
 

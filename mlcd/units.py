@@ -98,8 +98,8 @@ def parse_range(text: str | int) -> tuple[int, int]:
 
 
 def format_usd(usd: float) -> str:
-    """Two decimals; more for less than ten cents, so that a cheap probe is not shown as free."""
-    if 0 < abs(usd) < 0.1:
+    """Two decimals; more for less than a cent, so that a cheap probe is not shown as free."""
+    if 0 < abs(usd) < 0.01:
         return f"${usd:.4f}"
     return f"${usd:,.2f}"
 

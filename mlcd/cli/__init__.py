@@ -89,10 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain("interrupted; `mlcd runs` shows what can be resumed")
         code = 2
     except OSError as error:
-        # Only output is left to fail here, a full disk under `> file`; Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"cannot write the output: {error.strerror or error}; make room, or write it elsewhere")
         code = 2
+        if error.filename is not None:
+            _complain(f"{error.filename}: {error.strerror}")
+        else:  # what has no name is the output: a full disk under `> file`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again at its end
+            _complain(f"cannot write the output: {error.strerror or error}; make room, or write it elsewhere")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -53,7 +53,8 @@ def train(
 
     names = _several("method", method, METHODS)
     scenarios = [Scenario(name) for name in _several("scenario", scenario, SCENARIOS)]
-    found = problems([load_recording(path) for path in recordings], scenarios, _factors(limit_factor))
+    loaded = [load_recording(str(path).removeprefix("recorded:")) for path in recordings]
+    found = problems(loaded, scenarios, _factors(limit_factor))
     results, progress = consoles()
     total = len(found) * len(names) * seeds
     runs = contest(found, names, range(seeds), noise, processes or os.cpu_count() or 1)
@@ -113,9 +114,9 @@ def _show(console: Console, done: Sequence[Result], noise: float, seeds: int, re
         )
     console.print(table)
     console.print(
-        f"{recordings} recordings, seeds 0..{seeds - 1}, noise {noise:g}; mlcd {VERSION}, numpy {numpy.__version__}, "
-        f"scipy {scipy.__version__}, scikit-learn {sklearn.__version__}. MEDIAN, MEAN, P95: total over oracle, of the "
-        "runs that chose. OVER: runs past their limit.",
+        f"{recordings} recording{'s' if recordings > 1 else ''}, seeds 0..{seeds - 1}, noise {noise:g}; "
+        f"mlcd {VERSION}, numpy {numpy.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}. "
+        "MEDIAN, MEAN, P95: total over oracle, of the runs that chose. OVER: runs past their limit.",
         style="dim",
         highlight=False,
     )

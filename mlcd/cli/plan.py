@@ -11,6 +11,8 @@ import click
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
 
 SHOWN = 12
+MUCH = 0.1
+"""The share of a limit above which the first probes deserve a warning."""
 
 
 @click.command()
@@ -55,6 +57,9 @@ def plan(job_path: Path, output: str, **chosen: Any) -> None:
     say(f"  at most {format_usd(seen.first_usd)} and {format_duration(seen.first_s)} for all of them", highlight=False)
     if job.goal.limited:
         say("  the reserve stops them earlier where the limit needs it", highlight=False)
+    budget, deadline = job.goal.budget_usd, job.goal.deadline_s
+    if (budget and seen.first_usd > MUCH * budget) or (deadline and seen.first_s > MUCH * deadline):
+        say("  [yellow]that is much of the limit: fewer types (`--instances`) leave more to run the job[/yellow]")
     if seen.best is not None and seen.modelled is not None:
         seconds, usd = seen.modelled
         say(

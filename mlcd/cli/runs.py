@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
+
+if TYPE_CHECKING:
+    from mlcd.ledger import Account, Ledger
 
 
 @click.command()
@@ -41,7 +46,7 @@ def runs(output: str) -> None:
                 lines[0].written_at.strftime("%Y-%m-%d %H:%M"),
                 str(account.provenance),
                 goal_words(account.job.goal),
-                str(account.status),
+                _status(ledger, name, account),
                 str(len(history.measurements)),
                 place,
                 format_duration(history.elapsed_s),
@@ -80,7 +85,7 @@ def show(run: str, output: str) -> None:
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
     show_outcome(results, account)
-    results.print(f"Status: {account.status}", highlight=False)
+    results.print(f"Status: {_status(ledger, run, account)}", highlight=False)
 
 
 @click.command()
@@ -108,6 +113,13 @@ def ledger(run: str, output: str) -> None:
         return
     results, _ = consoles()
     results.print(ledger_table(lines))
+
+
+def _status(ledger: Ledger, run: str, account: Account) -> str:
+    """The run's state; one that nobody drives any more says so."""
+    if account.status in ("searching", "running") and not ledger.is_driven(ledger.find(run)):
+        return f"{account.status}, but its process is gone: mlcd resume {run}"
+    return str(account.status)
 
 
 def _brief(document: dict[str, object]) -> dict[str, object]:

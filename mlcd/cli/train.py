@@ -41,7 +41,7 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
     _, progress = consoles()
     run = start(job, open_ledger(), Narrator(progress))
     with run.hold():
-        return _see_through(run, decide_only, yes, output)
+        return see_through(run, decide_only, yes, output)
 
 
 @click.command()
@@ -69,7 +69,7 @@ def launch(run: str, output: str) -> int:
 @click.option("-y", "--yes", is_flag=True, help="Run the decision without asking.")
 @output
 def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
-    """Go on with a run that was interrupted or killed; nothing is paid for twice."""
+    """Go on with a run that was interrupted or killed; no finished probe is paid for twice."""
     from mlcd.assemble import go_on
     from mlcd.reports.text import Narrator
 
@@ -78,10 +78,10 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     name = ledger.find(run)
     with ledger.hold(name):  # held before it is read: another process may be writing it
         resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)))
-        return _see_through(resumed, decide_only, yes, output)
+        return see_through(resumed, decide_only, yes, output)
 
 
-def _see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
+def see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
     """From wherever the run stands to the end: search, show, ask, launch."""
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.errors import Interrupted
@@ -95,20 +95,17 @@ def _see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
     go = decision.configuration is not None and not decide_only
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
-    if go := go and (yes or _agreed(run, output)):
+    if go := go and (yes or _agreed()):
         with stop_on_ctrl_c(progress, "the job itself") as pressed:
             run.launch(pressed)
     return _tell(run, output, launched=go)
 
 
-def _agreed(run: Run, output: str) -> bool:
+def _agreed() -> bool:
     """Ask, where there is somebody to ask."""
-    if output == "json" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    if click.confirm("Run it?", default=True):
-        return True
-    click.echo(f"Not run. Run it later with: mlcd launch {run.name}")
-    return False
+    return click.confirm("Run it?", default=True, err=True)
 
 
 def _tell(run: Run, output: str, *, launched: bool = True) -> int:
@@ -122,7 +119,7 @@ def _tell(run: Run, output: str, *, launched: bool = True) -> int:
         results, _ = consoles()
         show_outcome(results, account)
         if account.decision is not None and account.decision.configuration is not None and not launched:
-            results.print(f"Run it with: mlcd launch {run.name}", highlight=False)
+            results.print(f"Not run. Run it with: mlcd launch {run.name}", highlight=False)
         results.print(f"More: mlcd show {run.name}, mlcd report {run.name}", style="dim", highlight=False)
     if account.decision is not None and account.decision.configuration is None:
         return INFEASIBLE

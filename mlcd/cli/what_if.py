@@ -29,4 +29,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
         return
     results, _ = consoles()
     show_decision(results, account, decision, goal)
-    results.print("From stored probes; nothing was spent, and the run is as it was.", style="dim")
+    results.print(
+        "From stored probes; nothing was spent. A search with this goal from its start might have probed elsewhere.",
+        style="dim",
+    )

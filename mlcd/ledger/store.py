@@ -7,30 +7,30 @@ is written. The columns beside `body` repeat what a person wants to read, so tha
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mlcd.clock import Clock
-from mlcd.errors import (
-    LedgerCorrupt,
-    LedgerError,
-    LedgerFull,
-    LedgerLocked,
-    LedgerReadOnly,
-    LedgerTooNew,
-    UnknownName,
-    WrongState,
-)
+from mlcd.errors import LedgerCorrupt, LedgerTooNew, UnknownName
+from mlcd.ledger import lock
 from mlcd.ledger.account import Account, BrokenBooks
-from mlcd.ledger.entries import Entry, Refused, Reserved, Settled, Voided, from_json, to_json
+from mlcd.ledger.entries import (
+    Decided,
+    Entry,
+    Refused,
+    Reserved,
+    Settled,
+    Started,
+    Voided,
+    from_json,
+    to_json,
+)
+from mlcd.ledger.failures import explained
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
@@ -77,7 +77,7 @@ class Ledger:
     def __init__(self, path: Path | None) -> None:
         """Open the file, creating it if need be; None keeps the ledger in memory."""
         self.path = path
-        with _explained(path):
+        with explained(path):
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path or ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None)
@@ -95,7 +95,7 @@ class Ledger:
     def begin(self, name: str, clock: Clock, entry: Entry, listen: Callable[[Line], None] | None = None) -> Book:
         """A new run, named after its job: resnet-1, resnet-2 ..."""
         stem = re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             rows = self._db.execute("SELECT DISTINCT run FROM entries WHERE run LIKE ? || '-%'", (stem,)).fetchall()
             taken = [int(match[1]) for (run,) in rows if (match := re.fullmatch(rf"{stem}-(\d+)", run))]
             run = f"{stem}-{max(taken, default=0) + 1}"
@@ -111,13 +111,13 @@ class Ledger:
 
     def append(self, run: str, clock: Clock, entry: Entry) -> Line:
         """Write one entry; it is on disk when this returns."""
-        with _explained(self.path), self._transaction():
+        with explained(self.path), self._transaction():
             return self._insert(run, clock, entry)
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
         found = self.find(run)
-        with _explained(self.path):
+        with explained(self.path):
             rows = self._db.execute(
                 "SELECT seq, run, written_at, elapsed_s, body FROM entries WHERE run = ? ORDER BY seq", (found,)
             ).fetchall()
@@ -137,7 +137,7 @@ class Ledger:
 
     def runs(self) -> list[str]:
         """The runs, oldest first."""
-        with _explained(self.path):
+        with explained(self.path):
             rows = self._db.execute("SELECT run FROM entries GROUP BY run ORDER BY MIN(seq)").fetchall()
         return [run for (run,) in rows]
 
@@ -150,26 +150,13 @@ class Ledger:
             raise UnknownName("run", run, runs)
         return run
 
-    @contextmanager
-    def hold(self, run: str) -> Iterator[None]:
-        """Be the only process that drives this run. The lock goes with the process, however it dies."""
-        if self.path is None:
-            yield
-            return
-        folder = self.path.parent / "locks"
-        try:
-            folder.mkdir(exist_ok=True)
-            handle = os.open(folder / f"{run}.lock", os.O_CREAT | os.O_RDWR)
-        except OSError as error:
-            raise _explain_os(error, self.path) from error
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise WrongState(f"run '{run}' is being driven by another process; wait for it, or stop it") from None
-            yield
-        finally:
-            os.close(handle)
+    def hold(self, run: str) -> AbstractContextManager[None]:
+        """Be the only process that drives this run."""
+        return nullcontext() if self.path is None else lock.hold(self.path.parent / "locks", run)
+
+    def is_driven(self, run: str) -> bool:
+        """Whether some process drives this run now."""
+        return self.path is not None and lock.is_held(self.path.parent / "locks", run)
 
     def _prepare(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -247,12 +234,19 @@ def _told(entry: Entry) -> tuple[str | None, int | None, float | None, float | N
             return configuration.offer.name, configuration.nodes, entry.worst_usd, entry.worst_s, because
         case Settled(measurement=measurement):
             configuration = measurement.configuration
-            told = measurement.detail or str(measurement.outcome)
+            detail = f", {measurement.detail}" if measurement.detail else ""
+            told = f"{measurement.outcome}{detail}"
             return configuration.offer.name, configuration.nodes, measurement.usd, measurement.seconds, told
         case Voided(launch=launch):
             return launch.configuration.offer.name, launch.configuration.nodes, 0.0, 0.0, because
         case Refused(configuration=configuration):
             return configuration.offer.name, configuration.nodes, None, None, because
+        case Decided(decision=decision):
+            chosen = decision.configuration
+            place = (chosen.offer.name, chosen.nodes) if chosen is not None else (None, None)
+            return *place, None, None, decision.because
+        case Started(job=job, on=on):
+            return None, None, None, None, f"{job.name} on {on}"
         case _:
             return None, None, None, None, because
 
@@ -265,39 +259,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-@contextmanager
-def _explained(path: Path | None) -> Iterator[None]:
-    """Turn what SQLite and the operating system raise into one of our errors: the only place that does."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _explain(error, path) from error
-    except OSError as error:
-        raise _explain_os(error, path) from error
-
-
-def _explain(error: sqlite3.Error, path: Path | None) -> LedgerError:
-    name: str = getattr(error, "sqlite_errorname", None) or ""
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return LedgerLocked(f"{path}: locked by another process; try again when it is done")
-    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-        return LedgerReadOnly(f"{path}: read-only; make it writable, or choose another folder with MLCD_HOME")
-    if name.startswith("SQLITE_FULL"):
-        return LedgerFull(f"{path}: the disk is full; nothing was lost, make room and resume")
-    if name.startswith("SQLITE_CANTOPEN"):
-        return LedgerReadOnly(f"{path}: cannot be opened; check the folder, or choose another with MLCD_HOME")
-    # What SQLite can read but we did not write is damage, too: a column gone, or, without a name, text not in UTF-8.
-    unnamed = not name and isinstance(error, sqlite3.OperationalError)
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_SCHEMA")) or name == "SQLITE_ERROR" or unnamed:
-        return LedgerCorrupt(f"{path}: not a ledger, or damaged; move it away, or restore it from a copy")
-    return LedgerError(f"{path}: {error}; check the disk, then go on where the run stopped with mlcd resume")
-
-
-def _explain_os(error: OSError, path: Path | None) -> LedgerError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return LedgerFull(f"{path}: the disk is full; nothing was lost, make room and resume")
-    if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return LedgerReadOnly(f"{path}: a file stands where its folder should be; choose a folder with MLCD_HOME")
-    return LedgerReadOnly(f"{path}: {error.strerror or error}; choose another folder with MLCD_HOME")

@@ -53,14 +53,16 @@ class Narrator:
                 )
             case Reserved(launch=launch) as entry:
                 number = f"{launch.ordinal + 1:>3}" if launch.purpose is Purpose.PROBE else "run"
-                self._say(f"{number}  [bold]{launch.configuration}[/bold]  [dim]{escape(entry.because)}[/dim]")
+                self._say(
+                    f"{number}  [bold]{escape(str(launch.configuration))}[/bold]  [dim]{escape(entry.because)}[/dim]"
+                )
             case Settled(measurement=measurement):
                 self._say(
                     f"     {escape(result_words(measurement))}, {format_duration(measurement.seconds)}, "
                     f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
                 )
             case Refused(configuration=configuration, because=because):
-                self._say(f"  -  {configuration} refused: {escape(because)}")
+                self._say(f"  -  {escape(str(configuration))} refused: {escape(because)}")
             case Decided(decision=decision):
                 self._say(f"[dim]search ended: {escape(decision.because)}[/dim]")
             case Voided(because=because) | Stopped(because=because) | Resumed(because=because):
@@ -90,7 +92,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     history = account.searched
     if history.measurements:
         console.print()
-        console.print(_measured_table(account, decision, goal))
+        if history.good:
+            console.print(_measured_table(account, decision, goal))
         told = _failures(history.measurements)
         if told:
             console.print(told, style="dim", highlight=False)
@@ -99,7 +102,7 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
         console.print(f"Reserve: {line}", highlight=False)
     label = f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
     style = "bold green" if decision.configuration is not None else "bold yellow"
-    console.print(f"Decision{label}: {decision_words(decision, goal)}", style=style, highlight=False)
+    console.print(f"Decision{label}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False)
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
@@ -117,13 +120,13 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
         ahead = forecast(job, account.space, m)
         offer, picked = m.configuration.offer, m in chosen
         table.add_row(
-            str(m.configuration),
-            f"{m.configuration.nodes * offer.accelerators} {offer.accelerator}" if offer.accelerators else "-",
+            escape(str(m.configuration)),
+            escape(f"{m.configuration.nodes * offer.accelerators} {offer.accelerator}") if offer.accelerators else "-",
             f"{m.configuration.usd_per_hour:,.2f}",
             format_rate(m.rate),
             format_duration(ahead.seconds),
             format_usd(ahead.usd),
-            f"{format_usd(ahead.worst_usd)}, {format_duration(ahead.worst_seconds)}",
+            f"{format_duration(ahead.worst_seconds)}, {format_usd(ahead.worst_usd)}",
             format_usd(m.usd),
             "✔" if picked else "",
             style="bold green" if picked else None,
@@ -166,7 +169,7 @@ def ledger_table(lines: Sequence[Line]) -> Table:
     for number, line in enumerate(lines, start=1):
         place, reserved, paid, took, why = _ledger_cells(line)
         at = format_duration(line.elapsed_s)
-        table.add_row(str(number), at, line.entry.kind, place, reserved, paid, took, escape(why))
+        table.add_row(str(number), at, line.entry.kind, escape(place), reserved, paid, took, escape(why))
     return table
 
 

@@ -39,6 +39,8 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     ahead = decision.forecast
     expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
     certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
+    if decision.configuration.offer.spot:
+        certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
 
 

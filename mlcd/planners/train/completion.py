@@ -11,8 +11,6 @@ from mlcd.job import Job
 from mlcd.measurement import Outcome
 from mlcd.strategy import Apply, Finish, Step
 
-RETRIED = (Outcome.LAUNCH_FAILED, Outcome.PREEMPTED, Outcome.INTERRUPTED)
-"""Ends that say nothing against the configuration."""
 MOST_LAUNCHES = 5
 
 
@@ -29,7 +27,7 @@ class RunToCompletion:
         last = history.runs[-1]
         if last.outcome is Outcome.OK:
             return Finish("the job ran to its end", self.configuration)
-        if last.outcome not in RETRIED:
+        if not last.outcome.is_bad_luck:
             return Finish(f"the job ended: {last.outcome}" + (f", {last.detail}" if last.detail else ""))
         if len(history.runs) >= MOST_LAUNCHES:
             return Finish(f"{MOST_LAUNCHES} launches failed, the last one: {last.outcome}")

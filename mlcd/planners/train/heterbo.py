@@ -208,7 +208,8 @@ def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | Non
     if not sizes:
         return None
     offer = min(sizes, key=lambda offer: offer.usd_per_hour)
-    tried = [m.configuration.nodes for m in history.measurements if m.configuration.offer == offer and _told(m)]
+    told = [m for m in history.measurements if m.configuration.offer == offer and not m.outcome.is_bad_luck]
+    tried = [m.configuration.nodes for m in told]
     if not tried:
         first = sizes[offer][0]
         size = "one node" if first.nodes == 1 else "the smallest size"
@@ -217,11 +218,6 @@ def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | Non
     return Probe(
         (larger or sizes[offer][-1:])[0], f"{max(tried)} x {offer.name} did not run the job; a larger size may"
     )
-
-
-def _told(measurement: Measurement) -> bool:
-    """Whether a probe says something about its configuration, as one that the user stopped does not."""
-    return measurement.outcome is not Outcome.INTERRUPTED
 
 
 def _same_type(space: Space, configuration: Configuration) -> Mask:

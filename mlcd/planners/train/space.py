@@ -21,7 +21,7 @@ def narrow(space: Space, job: Job) -> Space:
         raise UserError(_no_match(space, job.search.instances))
     suited = [c for c in named if _suits(c.offer, job)]
     if not suited:
-        raise UserError("no instance matches the job's resources and hints; relax `resources` or `hints.memory`")
+        raise UserError("no instance matches the job's resources and hints; relax `resources` or `memory`")
     low, high = job.search.nodes
     choices = []
     for choice in suited:
@@ -62,9 +62,9 @@ def _suits(offer: Offer, job: Job) -> bool:
     resources: Mapping[str, Any] = job.task.get("resources") or {}
     if (wanted := resources.get("instance_type")) and offer.instance_type != wanted:
         return False
-    if (cloud := str(resources.get("infra") or resources.get("cloud") or "").split("/")[0]) and offer.cloud:
-        if cloud not in ("*", offer.cloud):
-            return False
+    cloud = str(resources.get("infra") or resources.get("cloud") or "").lower().partition("/")[0]
+    if offer.cloud and cloud not in ("", "*", offer.cloud):
+        return False
     if not _enough(resources.get("cpus"), offer.vcpus) or not _enough(resources.get("memory"), offer.memory_gb):
         return False
     return _has_accelerator(resources.get("accelerators"), offer)
@@ -79,13 +79,13 @@ def _enough(wanted: Any, has: float) -> bool:
 
 
 def _has_accelerator(wanted: Any, offer: Offer) -> bool:
+    """SkyPilot's 'A100:8', ['A100:8', 'H100:8'], {A100: 8} or {'A100:8'}; without a count, any number."""
     if not wanted:
         return True
-    options = list(wanted) if isinstance(wanted, list | dict) else [wanted]
-    counts = wanted if isinstance(wanted, dict) else {}
+    options = wanted if isinstance(wanted, list | dict) else [wanted]
     for option in options:
         name, _, count = str(option).partition(":")
-        number = counts.get(option, count)
-        if offer.accelerator.lower() == name.lower() and (not number or offer.accelerators == int(number)):
+        count = str(wanted[option] or count) if isinstance(wanted, dict) else count
+        if offer.accelerator.lower() == name.lower() and count in ("", str(offer.accelerators)):
             return True
     return False

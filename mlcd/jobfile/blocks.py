@@ -1,0 +1,145 @@
+"""The `mlcd:` block of a job file: its keys, their units and defaults."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+
+from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
+from mlcd.jobfile.task import listed
+from mlcd.units import parse_count, parse_duration, parse_gb, parse_range, parse_usd
+
+DEFAULT = Search()
+
+T = TypeVar("T")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is none of those known."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean '{near[0]}'?" if near else "known: " + ", ".join(names)
+
+
+def _read(parse: Callable[[Any], T]) -> BeforeValidator:
+    """A unit's parser, as pydantic wants it: nothing, or the word none, stays None."""
+    return BeforeValidator(lambda written: None if written in (None, "none") else parse(written))
+
+
+def _patterns(written: Any) -> tuple[str, ...]:
+    """One pattern, or a list of them."""
+    patterns = listed(written)
+    if not patterns or not all(isinstance(p, str) and p for p in patterns):
+        raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
+    return tuple(patterns)
+
+
+def _whole(written: Any) -> float:
+    """A count of things that cannot be cut: 256, 1k."""
+    value = parse_count(written)
+    if value < 1 or value != int(value):
+        raise ValueError(f"'{written}': expected a whole number, such as 256")
+    return value
+
+
+def _seed(written: Any) -> int:
+    if isinstance(written, bool) or not re.fullmatch(r"\d{1,18}", str(written)):
+        raise ValueError(f"'{written}': expected a whole number, 0 or more")
+    return int(written)
+
+
+def _one_of(choices: type[Objective] | type[Communication]) -> BeforeValidator:
+    def parse(written: Any) -> Any:
+        known = [str(choice) for choice in choices]
+        if str(written) not in known:
+            raise ValueError(f"'{written}': {nearest(str(written), known)}")
+        return written
+
+    return BeforeValidator(parse)
+
+
+Usd = Annotated[float | None, _read(parse_usd)]
+Seconds = Annotated[float | None, _read(parse_duration)]
+Count = Annotated[float | None, _read(parse_count)]
+Whole = Annotated[float | None, _read(_whole)]
+Gigabytes = Annotated[float | None, _read(parse_gb)]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Work(_Keys):
+    """How much there is to do."""
+
+    samples: Count = None
+    dataset: Count = None
+    epochs: Count = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_number_is_samples(cls, written: Any) -> Any:
+        return written if isinstance(written, dict) else {"samples": written}
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> Work:
+        both = self.dataset is not None and self.epochs is not None
+        if (self.samples is not None) == (self.dataset is not None or self.epochs is not None) or not (
+            self.samples is not None or both
+        ):
+            raise ValueError("work: say either `samples: 90M`, or `dataset: 1.28M` and `epochs: 70`")
+        if not math.isfinite(self.total):
+            raise ValueError("work: `dataset` times `epochs` is too large to be meant")
+        return self
+
+    @property
+    def total(self) -> float:
+        """In samples."""
+        return self.samples if self.samples is not None else (self.dataset or 0.0) * (self.epochs or 0.0)
+
+
+class SearchBlock(_Keys):
+    """How to search, and where."""
+
+    method: str = DEFAULT.method
+    nodes: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.nodes
+    instances: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = DEFAULT.instances
+    seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
+
+
+class Block(_Keys):
+    """The `mlcd:` block."""
+
+    work: Work
+    goal: Annotated[Objective, _one_of(Objective)] = Objective.FASTEST
+    budget: Usd = None
+    deadline: Seconds = None
+    communication: Annotated[Communication, _one_of(Communication)] = Communication.ALL_REDUCE
+    parameters: Count = None
+    flops_per_sample: Count = None
+    batch: Whole = None
+    memory: Gigabytes = None
+    search: SearchBlock = SearchBlock()
+    on: str = Job.on
+
+    def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
+        """The job; a recording's path is relative to the job file's folder."""
+        on = self.on
+        if on.startswith("recorded:"):
+            on = f"recorded:{folder / on.removeprefix('recorded:')}"
+        return Job(
+            name=name,
+            work_samples=self.work.total,
+            goal=Goal(self.goal, self.budget, self.deadline),
+            communication=self.communication,
+            hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
+            search=Search(self.search.method, self.search.nodes, self.search.instances, self.search.seed),
+            on=on,
+            task=task,
+        )

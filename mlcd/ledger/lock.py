@@ -1,0 +1,50 @@
+"""Who drives a run: a lock of the operating system's, which goes with the process, however it dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mlcd.errors import WrongState
+from mlcd.ledger.failures import explained
+
+
+@contextmanager
+def hold(folder: Path, run: str) -> Iterator[None]:
+    """Be the only process that drives this run."""
+    with explained(folder):
+        folder.mkdir(exist_ok=True)
+        handle = os.open(_file(folder, run), os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        if not _take(handle):
+            raise WrongState(f"run '{run}' is being driven by another process; wait for it, or stop it")
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_held(folder: Path, run: str) -> bool:
+    """Whether some process drives this run now."""
+    try:
+        handle = os.open(_file(folder, run), os.O_RDWR)
+    except OSError:  # never driven, or not ours to see
+        return False
+    try:
+        return not _take(handle)
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _file(folder: Path, run: str) -> Path:
+    return folder / f"{run}.lock"

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlcd.backends import load_recording
+from mlcd.configuration import ProbeTime
+from mlcd.errors import RecordingError
+from mlcd.measurement import Outcome
+
+Change = Callable[[str], str]
+
+
+def test_a_recording_is_read_whole(recording: Path) -> None:
+    found = load_recording(recording)
+    assert (found.name, found.work_samples, found.source) == ("tiny", 2_000_000, "made up")
+    assert found.probe_time == ProbeTime(300, 30)
+    assert len(found.points) == len(found.space) == 11
+    rates = {(c.offer.instance_type, c.nodes): p.samples_per_s for c, p in found.points.items()}
+    assert rates["gpu", 4] == 640
+    assert rates["big", 1] is None
+    gpu = next(offer for offer in found.space.offers if offer.instance_type == "gpu")
+    assert (gpu.usd_per_hour, gpu.accelerator, gpu.accelerators, gpu.network_gbps) == (3.0, "V100", 1, 10)
+
+
+def test_the_space_keeps_the_order_of_the_file_and_sorts_the_nodes(recording: Path) -> None:
+    points = recording / "points.csv"
+    header, *rows = points.read_text().splitlines()
+    points.write_text("\n".join([header, *reversed(rows)]))
+    space = load_recording(recording).space
+    assert [offer.instance_type for offer in space.offers] == ["big", "gpu", "small"]
+    assert [choice.nodes for choice in space.choices] == [(1, 2, 4), (1, 2, 4, 8), (1, 2, 4, 8)]
+
+
+def test_a_failed_row_needs_no_rate(recording: Path) -> None:
+    outcomes = [point.outcome for point in load_recording(recording).points.values()]
+    assert outcomes.count(Outcome.OUT_OF_MEMORY) == 1
+
+
+def test_what_a_spreadsheet_writes_is_read_too(recording: Path) -> None:
+    points = recording / "points.csv"
+    points.write_bytes(b"\xef\xbb\xbf" + points.read_bytes().replace(b"\n", b"\r\n") + b"\r\n")
+    assert len(load_recording(recording).points) == 11
+
+
+def test_a_folder_names_a_recording_without_a_name(recording: Path) -> None:
+    about = recording / "recording.yaml"
+    about.write_text(about.read_text().replace("name: tiny\n", "").replace("2000000", "2e6"))
+    assert load_recording(recording).name == "tiny"
+    assert load_recording(recording).work_samples == 2_000_000
+
+
+def first_row(old: str, new: str) -> Change:
+    return lambda text: text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    "change, where, told",
+    [
+        (first_row("outcome", "result"), "1", "column 'outcome' is missing; expected instance_type, nodes"),
+        (lambda text: "", "1", "column 'instance_type' is missing"),
+        (first_row("20.0,ok", "nan,ok"), "2", "samples_per_s 'nan': expected a finite number"),
+        (first_row("20.0,ok", "inf,ok"), "2", "samples_per_s 'inf': expected a finite number"),
+        (first_row("20.0,ok", "-1,ok"), "2", "samples_per_s '-1': expected a finite number, zero or more"),
+        (first_row("20.0,ok", "0,ok"), "2", "samples_per_s '0': must be more than zero"),
+        (first_row("20.0,ok", ",ok"), "2", "samples_per_s '': expected a number"),
+        (first_row("20.0,ok", "20.0,fine"), "2", "outcome 'fine': expected ok, out_of_memory, failed"),
+        (first_row("small,2,", "small,1,"), "3", "duplicate row: 1 x small is also in line 2"),
+        (first_row("small,2,", "small,two,"), "3", "nodes 'two': expected a number"),
+        (first_row("small,2,", "small,0,"), "3", "nodes '0': expected a whole number, 1 or more"),
+        (first_row("small,2,", "small,1.5,"), "3", "nodes '1.5': expected a whole number, 1 or more"),
+        (first_row("small,2,", ",2,"), "3", "instance_type is empty"),
+        (first_row("small,2,0.4", "small,2,0.5"), "3", "small has other facts than in its first row"),
+        (first_row("small,1,0.4", "small,1,0"), "2", "usd_per_hour '0': must be more than zero"),
+        (first_row("ok,4,16", "ok,0,16"), "2", "vcpus '0': must be more than zero where no accelerator's rate is told"),
+        (first_row("V100,1,", "V100,1.5,"), "6", "accelerators '1.5': expected a whole number, 0 or more"),
+        (first_row(",5\n", ",5,6\n"), "2", "more values than the 11 columns"),
+        (first_row("ok,4,16,,,,5\n", "ok,4,16\n"), "2", "network_gbps '': expected a number"),
+    ],
+)
+def test_a_wrong_row_is_told_with_its_line(recording: Path, change: Change, where: str, told: str) -> None:
+    points = recording / "points.csv"
+    points.write_text(change(points.read_text()))
+    with pytest.raises(RecordingError) as refused:
+        load_recording(recording)
+    assert str(refused.value).startswith(f"{points}:{where}: ")
+    assert told in str(refused.value)
+
+
+def test_a_recording_where_nothing_ran_is_of_no_use(recording: Path) -> None:
+    points = recording / "points.csv"
+    points.write_text(points.read_text().replace(",ok,", ",failed,"))
+    with pytest.raises(RecordingError, match="no usable row: at least one must have the outcome ok"):
+        load_recording(recording)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'"' + b"x" * 200_000], ids=["not UTF-8", "not CSV"])
+def test_points_that_are_no_csv_are_told_as_such(recording: Path, content: bytes) -> None:
+    (recording / "points.csv").write_bytes(content)
+    with pytest.raises(RecordingError, match=r"points\.csv: not readable as CSV: "):
+        load_recording(recording)
+
+
+@pytest.mark.parametrize("file", ["recording.yaml", "points.csv"])
+def test_a_missing_file_is_named_with_what_a_recording_is(recording: Path, file: str) -> None:
+    (recording / file).unlink()
+    with pytest.raises(
+        RecordingError, match=r"no such file; a recording is a folder with recording\.yaml and points\.csv"
+    ):
+        load_recording(recording)
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (lambda text: "", "expected keys such as `name: resnet50`"),
+        (lambda text: "a: [", "recording.yaml:1: not readable as YAML: "),
+        (lambda text: "a: \x00", "not readable as YAML: "),
+        (first_row("work_samples: 2000000\n", ""), "'work_samples' is missing; add it"),
+        (first_row("2000000", "many"), "work_samples 'many': expected a number"),
+        (first_row("2000000", "true"), "work_samples 'True': expected a number"),
+        (first_row("2000000", "1" + "0" * 400), "expected a number"),
+        (first_row("2000000", "0"), "work_samples '0': must be more than zero"),
+        (first_row("300", "-300"), "probe_base_s '-300': must be more than zero"),
+        (first_row("source", "global_batch: lots\nsource"), "global_batch 'lots': expected a number"),
+    ],
+)
+def test_a_wrong_description_is_told_with_its_key(recording: Path, change: Change, told: str) -> None:
+    about = recording / "recording.yaml"
+    about.write_text(change(about.read_text()))
+    with pytest.raises(RecordingError) as refused:
+        load_recording(recording)
+    assert str(refused.value).startswith(str(about))
+    assert told in str(refused.value)

@@ -1,0 +1,139 @@
+"""The command line in this process and in another one, a state folder, and a recording with made-up numbers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcd.cli import main
+
+COLUMNS = (
+    "instance_type,nodes,usd_per_hour,samples_per_s,outcome,vcpus,memory_gb,"
+    "accelerator,accelerators,tflops_per_accelerator,network_gbps"
+)
+WORK = 2_000_000
+RATES: dict[str, tuple[float, str, dict[int, float | None]]] = {
+    # Made up: small is cheap, gpu is fast, big does not fit on one node.
+    "small": (0.40, "4,16,,,,5", {1: 20.0, 2: 38.0, 4: 70.0, 8: 110.0}),
+    "gpu": (3.00, "8,61,V100,1,15.7,10", {1: 200.0, 2: 370.0, 4: 640.0, 8: 700.0}),
+    "big": (9.00, "32,244,A100,4,19.5,25", {1: None, 2: 1500.0, 4: 2300.0}),
+}
+SIMULATED_SEARCH = "{nodes: 1..4, instances: [c5.xlarge, g4dn.xlarge, p3.2xlarge]}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """stdout, which must be JSON and nothing else."""
+        return json.loads(self.out)
+
+    @property
+    def complaint(self) -> str:
+        """The one line of a command that was refused."""
+        lines = [line for line in self.err.splitlines() if line.strip()]
+        assert len(lines) == 1, lines
+        return self.last_words
+
+    @property
+    def last_words(self) -> str:
+        """The one line of complaint that follows the progress of a command that was cut short."""
+        lines = [line for line in self.err.splitlines() if line.strip()]
+        assert self.code == 2, self
+        assert "Traceback" not in self.err
+        assert [line for line in lines if line.startswith("mlcd: ")] == lines[-1:]
+        return lines[-1]
+
+
+Mlcd = Callable[..., Answer]
+WriteJob = Callable[..., Path]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of its own, and a working directory beside it."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("MLCD_HOME", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def mlcd(home: Path, capsys: pytest.CaptureFixture[str]) -> Mlcd:
+    """Runs a command line in this process."""
+
+    def run(*arguments: object) -> Answer:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert isinstance(end.value.code, int)
+        return Answer(end.value.code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def mlcd_process(home: Path) -> Mlcd:
+    """Runs a command line in a process of its own, as a shell would."""
+
+    def run(*arguments: object) -> Answer:
+        command = [sys.executable, "-m", "mlcd", *(str(argument) for argument in arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """A recording of three types, eleven configurations, one of them out of memory."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    about = f"name: tiny\nwork_samples: {WORK}\nprobe_base_s: 300\nprobe_extra_s_per_3_nodes: 30\nsource: made up\n"
+    (folder / "recording.yaml").write_text(about)
+    rows = [COLUMNS]
+    for name, (price, facts, rates) in RATES.items():
+        for nodes, rate in rates.items():
+            shown = f"{rate},ok" if rate is not None else ",out_of_memory"
+            rows.append(f"{name},{nodes},{price},{shown},{facts}")
+    (folder / "points.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture
+def write_job(tmp_path: Path) -> WriteJob:
+    """Writes a job file: `extra` is more of the `mlcd:` block, `task` more of the task."""
+
+    def write(extra: str = "", *, task: str = "", work: str = "1M", search: str = SIMULATED_SEARCH) -> Path:
+        path = tmp_path / "job.yaml"
+        hints = "  parameters: 25M\n  flops_per_sample: 12G\n"
+        block = f"mlcd:\n  work: {work}\n{hints}  search: {search}\n"
+        more = "".join(f"  {line}\n" for line in extra.splitlines())
+        path.write_text(f"name: demo\nrun: python train.py\n{task}{block}{more}")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def recorded_job(write_job: WriteJob, recording: Path) -> WriteJob:
+    """Writes a job file that runs on the recording."""
+
+    def write(extra: str = "", *, search: str = "{nodes: 1..8}") -> Path:
+        return write_job(f"on: recorded:{recording.name}\n{extra}", work=str(WORK), search=search)
+
+    return write
