@@ -60,11 +60,9 @@ def spawn_and_kill(home: Path, after_s: float) -> bool:
     child = CHILDREN.Process(target=see_through, args=(home,))
     child.start()
     child.join(timeout=after_s)
-    killed = child.is_alive()
-    if killed:
-        os.kill(child.pid or 0, signal.SIGKILL)
+    child.kill()  # SIGKILL, unless it has ended by itself
     child.join()
-    return killed and child.exitcode == -signal.SIGKILL
+    return child.exitcode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("seed", range(5))
