@@ -101,13 +101,12 @@ def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> fl
 def decide(
     job: Job, space: Space, history: History, because: str, configuration: Configuration | None = None
 ) -> Decision:
-    """The decision from what was measured: the named configuration, or the best that can be certified."""
+    """The decision from what was measured: the named configuration if it can be certified, or the best that can."""
     certified = safe(job, space, history)
-    if configuration is not None:
-        certified = [m for m in certified if m.configuration == configuration]
     if not certified:
         return _infeasible(job, space, history, because)
-    best = min(certified, key=lambda m: objective(job.goal, forecast(job, space, m)))
+    named = [m for m in certified if m.configuration == configuration]
+    best = min(named or certified, key=lambda m: objective(job.goal, forecast(job, space, m)))
     return Decision(best.configuration, because, certified=True, forecast=forecast(job, space, best))
 
 

@@ -146,12 +146,17 @@ def show_outcome(console: Console, account: Account) -> None:
     ended = account.ended.because if account.ended is not None else "still running"
     console.print(
         f"Final run: {ended}. {format_duration(seconds)} and {format_usd(usd)}; "
-        f"forecast {format_duration(foreseen.seconds)} ({100 * (seconds / foreseen.seconds - 1):+.1f} %) "
-        f"and {format_usd(foreseen.usd)} ({100 * (usd / foreseen.usd - 1):+.1f} %)",
+        f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
+        f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})",
         highlight=False,
     )
     total = f"Total with probes: {format_usd(history.spent_usd)} and {format_duration(history.elapsed_s)}"
     console.print(f"{total}  ({goal_words(goal)})", highlight=False)
+
+
+def _off(actual: float, foreseen: float) -> str:
+    percent = round(100 * (actual / foreseen - 1), 1)
+    return f"{percent:+.1f} %" if percent else "as foreseen"
 
 
 def ledger_table(lines: Sequence[Line]) -> Table:
