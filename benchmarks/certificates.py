@@ -17,8 +17,10 @@ import numpy as np
 from scipy import stats
 
 from mlcd.assemble import METHODS, Cloud
+from mlcd.assemble import method as make
 from mlcd.backends import Recorded
 from mlcd.clock import VirtualClock
+from mlcd.job import Search
 from mlcd.profilers import TrainingProfiler
 from mlcd.testing.clouds import job_on, random_goal, random_recording
 from mlcd.testing.promises import check_books, search_and_run
@@ -36,7 +38,8 @@ def one(task: tuple[str, int]) -> tuple[float, str]:
     noise, clock = NOISES[seed % len(NOISES)], VirtualClock()
     backend = Recorded(recording, clock, noise, seed)
     profiler = TrainingProfiler(backend, noise_floor=0.0, tight=None, warm_up=False)
-    ledger, run, decision = search_and_run(METHODS[method](seed), job, Cloud(recording.space, backend, profiler, clock))
+    cloud = Cloud(recording.space, backend, profiler, clock)
+    ledger, run, decision = search_and_run(make(Search(method, seed=seed)), job, cloud)
     check_books(job.goal, ledger.lines(run))  # the hard stop holds whatever the noise
     ended = ledger.account(run).ended
     ledger.close()
@@ -48,7 +51,7 @@ def one(task: tuple[str, int]) -> tuple[float, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clouds", type=int, default=20_000)
-    parser.add_argument("--method", default="heterbo", choices=sorted(METHODS))
+    parser.add_argument("--method", default="net-value", choices=sorted(METHODS))
     chosen = parser.parse_args()
     ends: Counter[tuple[float, str]] = Counter()
     with ProcessPoolExecutor(os.cpu_count()) as pool:

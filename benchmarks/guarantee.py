@@ -16,6 +16,8 @@ import numpy as np
 import sklearn
 
 from mlcd.assemble import METHODS
+from mlcd.assemble import method as make
+from mlcd.job import Search
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
 from mlcd.testing.promises import check_promises, search_and_run
 from mlcd.version import VERSION
@@ -29,7 +31,7 @@ def one(task: tuple[str, int]) -> tuple[str, str]:
     rng = np.random.default_rng(seed)
     recording = random_recording(rng)
     job = job_on(recording, random_goal(rng, recording))
-    strategy = METHODS[method](seed)
+    strategy = make(Search(method, seed=seed))
     ledger, run, decision = search_and_run(strategy, job, bounded_cloud(recording, NOISES[seed % len(NOISES)], seed))
     try:
         check_promises(strategy, job, ledger.lines(run))
@@ -45,7 +47,7 @@ def one(task: tuple[str, int]) -> tuple[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clouds", type=int, default=20_000)
-    parser.add_argument("--method", default="heterbo", choices=sorted(METHODS))
+    parser.add_argument("--method", default="net-value", choices=sorted(METHODS))
     chosen = parser.parse_args()
     started = time.perf_counter()
     ends: Counter[str] = Counter()

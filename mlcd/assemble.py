@@ -21,19 +21,20 @@ from mlcd.configuration import Space
 from mlcd.decision import Decision
 from mlcd.errors import UnknownName, UserError, WrongState
 from mlcd.guarantee import decide
-from mlcd.job import Goal, Job
+from mlcd.job import Goal, Job, Search
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
-from mlcd.planners.train import HeterBO, RunToCompletion, grid, narrow
+from mlcd.planners.train import HeterBO, NetValue, RunToCompletion, grid, narrow
 from mlcd.profiler import Profiler
 from mlcd.profilers import TrainingProfiler
 from mlcd.strategy import Strategy
 from mlcd.version import VERSION
 
-METHODS: dict[str, Callable[[int], Strategy]] = {
-    "heterbo": lambda seed: HeterBO(),
+METHODS: dict[str, Callable[[Search], Strategy]] = {
+    "net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel),
+    "heterbo": lambda search: HeterBO(),
 }
-"""How to make each method from a seed."""
+"""How to make each method from what the job says of the search."""
 
 BACKENDS = ("simulated", "recorded:DIR")
 
@@ -50,11 +51,11 @@ def open_ledger(folder: Path | None = None) -> Ledger:
     return Ledger((folder or home()) / "ledger.db")
 
 
-def method(name: str, seed: int = 0) -> Strategy:
-    """The strategy of that name."""
-    if name not in METHODS:
-        raise UnknownName("method", name, METHODS)
-    return METHODS[name](seed)
+def method(search: Search) -> Strategy:
+    """The strategy that a job asks for."""
+    if search.method not in METHODS:
+        raise UnknownName("method", search.method, METHODS)
+    return METHODS[search.method](search)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class Run:
         """Probe and decide; a decision that is there already stands."""
         if self.decision is not None:
             return self.decision
-        strategy = method(self.job.search.method, self.job.search.seed)
+        strategy = method(self.job.search)
         return drive.search(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
 
     def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
@@ -152,7 +153,7 @@ class Run:
 
 def start(job: Job, ledger: Ledger, listen: Listener | None = None) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
-    method(job.search.method, job.search.seed)  # a wrong name is told before anything is written
+    method(job.search)  # a wrong name is told before anything is written
     job = _absolute(job)
     place = cloud(job.on, job)
     first = Started(job, place.space, job.on, place.provenance, VERSION)

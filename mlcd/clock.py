@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -17,6 +21,10 @@ class Clock(Protocol):
 
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
+        ...
+
+    def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
+        """Do these at once; it takes as long as the longest."""
         ...
 
 
@@ -34,6 +42,13 @@ class WallClock:
         """Seconds since the run began, whether or not MLCD was running."""
         return max(0.0, time.time() - self.started_at.timestamp())
 
+    def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
+        """Do these at once, in threads."""
+        if len(works) == 1:  # in this thread, where Ctrl-C is heard
+            return [works[0]()]
+        with ThreadPoolExecutor(len(works)) as pool:
+            return [future.result() for future in [pool.submit(work) for work in works]]
+
 
 @dataclass
 class VirtualClock:
@@ -48,6 +63,17 @@ class VirtualClock:
     def elapsed_s(self) -> float:
         """Seconds the cloud has worked for this run."""
         return self.seconds
+
+    def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
+        """Do these one by one, each from now on; then it is as late as after the longest."""
+        start_s = latest_s = self.seconds
+        results = []
+        for work in works:
+            self.seconds = start_s
+            results.append(work())
+            latest_s = max(latest_s, self.seconds)
+        self.seconds = latest_s
+        return results
 
     def advance_to(self, seconds: float) -> None:
         """Let time pass until then."""

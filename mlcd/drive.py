@@ -6,10 +6,11 @@ Everything MLCD spends, it spends in `drive`. `search` drives an exploring strat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from mlcd.backend import Launch, Purpose
+from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted
@@ -19,13 +20,13 @@ from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
 from mlcd.measurement import Measurement, Outcome
 from mlcd.profiler import Profiler
-from mlcd.strategy import Apply, Finish, Probe, Strategy
+from mlcd.strategy import Apply, Finish, Look, Probe, Round, Strategy
 
-Guard = Callable[[Job, Space, History, Configuration], str | None]
-"""Why a probe is not allowed, or None."""
+Guard = Callable[[Job, Space, History, Sequence[Configuration]], str | None]
+"""Why probing these at once is not allowed, or None."""
 
 
-def no_guard(job: Job, space: Space, history: History, configuration: Configuration) -> None:
+def no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration]) -> None:
     """No protection at all, for measuring what a method does by itself. Only benchmarks use it."""
 
 
@@ -48,11 +49,17 @@ def drive(
             return step
         if stop():
             raise _interrupted(book)
-        refused = guard(job, space, history, step.configuration) if isinstance(step, Probe) else None
-        if refused is not None:
-            book.write(Refused(step.configuration, refused))
+        if isinstance(step, Apply):
+            _take([step], job, space, profiler, book)
             continue
-        _take(step, job, space, profiler, book)
+        probes = step.probes if isinstance(step, Round) else (step,)
+        # Of a round that is too much at once, the first ones are taken; they were wanted most.
+        while (refused := guard(job, space, history, [p.configuration for p in probes])) and len(probes) > 1:
+            probes = probes[:-1]
+        if refused is not None:
+            book.write(Refused(probes[0].configuration, refused))
+        else:
+            _take(probes, job, space, profiler, book)
 
 
 def search(
@@ -90,60 +97,71 @@ def launch(
 
 
 def reclaim(profiler: Profiler, book: Book) -> None:
-    """Close a launch that a crash left open: tear its machines down, then pay for exactly what they were up."""
+    """Close launches that a crash left open: tear their machines down, then pay for exactly what they were up."""
     left = book.account.open
-    if left is None:
+    if not left:
         return
-    seconds = profiler.reclaim(left.launch.label)
     book.write(Resumed("a launch was open when the last process ended"))
-    if seconds is None:
-        book.write(Voided(left.launch, "the process died; no machine was left and nothing is billed"))
-        return
-    configuration = left.launch.configuration
-    lost = Measurement(
-        configuration,
-        Outcome.INTERRUPTED,
-        seconds,
-        configuration.usd(seconds),
-        detail="the process died; its machines were found and torn down",
+    closed: list[Settled | Voided] = []
+    for reserved in left:
+        order = reserved.launch
+        seconds = profiler.reclaim(order.label)
+        if seconds is None:
+            closed.append(Voided(order, "the process died; no machine was left and nothing is billed"))
+        else:
+            detail = "the process died; its machines were found and torn down"
+            closed.append(Settled(order, _cut_short(order, seconds, Outcome.INTERRUPTED, detail)))
+    book.write(*closed)
+
+
+def _take(steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Profiler, book: Book) -> None:
+    """Reserve the worst case of each, launch, settle what they came to; whatever happens, the books are closed.
+
+    Reserves are written together, and so are settlements: a crash in between never leaves half a round.
+    """
+    reserved = [_reserve(step, i, job, space, book) for i, step in enumerate(steps)]
+    book.write(*reserved)
+    orders = [entry.launch for entry in reserved]
+    looks = [step.look if isinstance(step, Probe) else None for step in steps]
+    results = book.clock.together(
+        [partial(_measure, job, order, look, profiler, book.clock) for order, look in zip(orders, looks, strict=True)]
     )
-    book.write(Settled(left.launch, lost))
-
-
-def _take(step: Probe | Apply, job: Job, space: Space, profiler: Profiler, book: Book) -> None:
-    """Reserve the worst case, launch, settle what it came to; whatever happens, the books are closed."""
-    order, worst_s, worst_usd = _order(step, job, space, book)
-    book.write(Reserved(order, step.because, worst_usd, worst_s))
-    before_s = book.clock.elapsed_s()
-    try:
-        measurement = profiler.measure(job, order)
-    except BackendError as error:
-        book.write(Settled(order, _cut_short(order, book.clock.elapsed_s() - before_s, Outcome.FAILED, str(error))))
-    except BaseException as error:
-        # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
-        used_s = book.clock.elapsed_s() - before_s
-        book.write(Settled(order, _cut_short(order, used_s, Outcome.INTERRUPTED, type(error).__name__)))
+    book.write(*(Settled(order, measurement) for order, (measurement, _) in zip(orders, results, strict=True)))
+    for _, error in results:
         if isinstance(error, KeyboardInterrupt):
             raise _interrupted(book) from error
-        raise
-    else:
-        book.write(Settled(order, measurement))
+        if error is not None:
+            raise error
 
 
-def _order(step: Probe | Apply, job: Job, space: Space, book: Book) -> tuple[Launch, float, float]:
+def _measure(
+    job: Job, order: Launch, look: Look | None, profiler: Profiler, clock: Clock
+) -> tuple[Measurement, BaseException | None]:
+    """What a launch showed; if it was cut short, what that cost, and what is still to be raised."""
+    before_s = clock.elapsed_s()
+    try:
+        return profiler.measure(job, order, look), None
+    except BackendError as error:
+        return _cut_short(order, clock.elapsed_s() - before_s, Outcome.FAILED, str(error)), None
+    except BaseException as error:
+        # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
+        return _cut_short(order, clock.elapsed_s() - before_s, Outcome.INTERRUPTED, type(error).__name__), error
+
+
+def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
-    account = book.account
-    label = f"{book.run}-{account.launches + 1}"
-    order = Launch(label, step.configuration, Purpose.PROBE, job.work_samples, None, account.launches)
+    account, configuration = book.account, step.configuration
+    ordinal = account.launches + place
+    label = f"{book.run}-{ordinal + 1}"
     if isinstance(step, Probe):
-        worst_s, worst_usd = space.worst_probe(step.configuration)
-        return replace(order, lifetime_s=worst_s), worst_s, worst_usd
-    bound_s = lifetime_s(job.goal, account.history, step.configuration)
-    order = replace(order, purpose=Purpose.RUN, samples=step.samples, lifetime_s=bound_s)
-    decision = account.decision
-    foreseen = decision.forecast if decision is not None else None
+        worst_s, worst_usd = space.worst_probe(configuration)
+        probe = Launch(label, configuration, Purpose.PROBE, job.work_samples, worst_s, ordinal, account.rounds)
+        return Reserved(probe, step.because, worst_usd, worst_s)
+    bound_s = lifetime_s(job.goal, account.history, configuration)
+    foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    return order, worst_s, step.configuration.usd(worst_s)
+    run = Launch(label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds)
+    return Reserved(run, step.because, configuration.usd(worst_s), worst_s)
 
 
 def _cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str) -> Measurement:

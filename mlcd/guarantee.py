@@ -9,6 +9,8 @@ sum as its certificate; where nothing measured satisfies it, the answer is 'cann
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,9 +54,10 @@ def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
     return ahead.usd, ahead.seconds
 
 
-def refusal(job: Job, space: Space, history: History, configuration: Configuration) -> str | None:
-    """Why a probe of this configuration is not allowed, or None if it is."""
-    seconds, usd = space.worst_probe(configuration)
+def refusal(job: Job, space: Space, history: History, configurations: Sequence[Configuration]) -> str | None:
+    """Why probing these configurations at once is not allowed, or None if it is."""
+    worst = [space.worst_probe(configuration) for configuration in configurations]
+    seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     goal = job.goal
     if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
         left = max(0.0, goal.budget_usd - history.spent_usd)

@@ -35,9 +35,13 @@ class History:
 
     @property
     def good(self) -> tuple[Measurement, ...]:
-        """The newest measurement of each configuration that has a rate, in the order they came."""
-        newest = {m.configuration: m for m in self.measurements if m.ok}
-        return tuple(newest.values())
+        """One measurement with a rate for each configuration, in the order they came; repeated ones are pooled."""
+        found: dict[Configuration, Measurement] = {}
+        for m in self.measurements:
+            if m.ok:
+                before = found.get(m.configuration)
+                found[m.configuration] = m if before is None else before.pooled(m)
+        return tuple(found.values())
 
     @property
     def tried(self) -> frozenset[Configuration]:

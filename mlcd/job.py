@@ -48,12 +48,18 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How to search, and where."""
+    """How to search, and where.
 
-    method: str = "heterbo"
+    `parallel`: how many probes may run at once. `early_look`: the share of a probe after which a method may
+    ask whether the rest is worth it; None for whole probes. Methods that know nothing of these ignore them.
+    """
+
+    method: str = "net-value"
     nodes: tuple[int, int] = (1, 50)
     instances: tuple[str, ...] = ("*",)
     seed: int = 0
+    parallel: int = 4
+    early_look: float | None = 0.3
 
 
 @dataclass(frozen=True)

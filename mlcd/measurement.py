@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlcd.configuration import Configuration
@@ -79,6 +79,18 @@ class Measurement:
         if self.samples_per_s is None:
             raise ValueError(f"{self.configuration} has no rate: {self.outcome}")
         return self.samples_per_s
+
+    def pooled(self, other: Measurement) -> Measurement:
+        """Both measurements of one configuration as one: log rates averaged, the surer one counting more."""
+        weight, weight_other = 1 / max(self.rel_error, 1e-9) ** 2, 1 / max(other.rel_error, 1e-9) ** 2
+        total = weight + weight_other
+        log_rate = (weight * math.log(self.rate) + weight_other * math.log(other.rate)) / total
+        return replace(
+            self,
+            samples_per_s=math.exp(log_rate),
+            rel_error=1 / math.sqrt(total),
+            startup_s=max(self.startup_s, other.startup_s),
+        )
 
     @property
     def slow_samples_per_s(self) -> float:

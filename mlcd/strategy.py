@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from mlcd.configuration import Configuration, Space
 from mlcd.history import History
 from mlcd.job import Job
+from mlcd.measurement import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """An early look at a probe: once this share of its time is over, is the rest worth it?
+
+    `goes_on` is as pure as the strategy: the same look always gets the same answer.
+    """
+
+    share: float
+    goes_on: Callable[[Measurement], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +29,14 @@ class Probe:
 
     configuration: Configuration
     because: str
+    look: Look | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Several probes at once: it takes as long as the longest of them, and costs their sum."""
+
+    probes: tuple[Probe, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +56,7 @@ class Finish:
     configuration: Configuration | None = None
 
 
-Step = Probe | Apply | Finish
+Step = Probe | Round | Apply | Finish
 
 
 class Strategy(Protocol):

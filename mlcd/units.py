@@ -97,6 +97,18 @@ def parse_range(text: str | int) -> tuple[int, int]:
     return low, high
 
 
+def parse_share(text: str | float) -> float:
+    """'0.3', '30 %' or 'none', which is all of it -> a share above 0 and up to 1."""
+    written = str(text).strip().lower()
+    if written == "none":
+        return 1.0
+    match = re.fullmatch(rf"({_NUMBER})\s*(%?)", written)
+    value = _number(match[1]) / (100 if match[2] else 1) if match is not None else 0.0
+    if isinstance(text, bool) or not 0 < value <= 1:
+        raise ValueError(f"'{text}': expected a share above 0 and up to 1, such as 0.3, or none")
+    return value
+
+
 def format_usd(usd: float) -> str:
     """Two decimals; more for less than a cent, so that a cheap probe is not shown as free."""
     if 0 < abs(usd) < 0.01:

@@ -85,7 +85,7 @@ def test_the_worst_case_is_reserved_before_anything_is_launched():
     _, book, backend, profiler = begin()
     seen_at_launch = []
     inner = backend.run
-    backend.run = lambda job, order: seen_at_launch.append(book.account.open) or inner(job, order)
+    backend.run = lambda job, order: seen_at_launch.extend(book.account.open) or inner(job, order)
     drive(Script(ONE), JOB, SPACE, profiler, book)
     assert seen_at_launch[0] is not None
     assert seen_at_launch[0].worst_usd == pytest.approx(ONE.usd(600))
@@ -134,7 +134,7 @@ def test_a_bug_in_a_probe_is_raised_after_the_books_are_closed():
     ledger, book, backend, profiler = begin(error=ZeroDivisionError("a bug"))
     with pytest.raises(ZeroDivisionError):
         drive(Script(ONE), JOB, SPACE, profiler, book)
-    assert book.account.open is None
+    assert book.account.open == ()
     assert entries(ledger, book, Settled)[0].measurement.outcome is Outcome.INTERRUPTED
     assert backend.torn_down == backend.launched
 

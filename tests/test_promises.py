@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mlcd.assemble import METHODS, Cloud
+from mlcd.assemble import method as make
 from mlcd.backend import Provenance, Purpose
 from mlcd.clock import VirtualClock
-from mlcd.job import Goal, Objective
+from mlcd.job import Goal, Objective, Search
 from mlcd.measurement import Ended, Outcome
 from mlcd.profilers import TrainingProfiler
 from mlcd.testing.clouds import BoundedNoise, bounded_cloud, job_on, small_recording
@@ -53,7 +54,7 @@ def goals(draw, recording):
 def test_every_promise_holds_on_any_cloud(data, method, noise, seed):
     recording = data.draw(recordings())
     job = job_on(recording, data.draw(goals(recording)))
-    strategy = METHODS[method](seed)
+    strategy = make(Search(method, seed=seed))
     ledger, run, _ = search_and_run(strategy, job, bounded_cloud(recording, noise, seed))
     check_promises(strategy, job, ledger.lines(run))
 
@@ -91,7 +92,7 @@ def test_bad_luck_never_breaks_a_limit_nor_the_books(data, method, chance, seed)
     clock = VirtualClock()
     backend = Unlucky(BoundedNoise(recording, clock, 0.03, seed), chance)
     cloud = Cloud(recording.space, backend, TrainingProfiler(backend, 0.03, None, False), clock)
-    strategy = METHODS[method](seed)
+    strategy = make(Search(method, seed=seed))
     ledger, run, _ = search_and_run(strategy, job, cloud)
     check_promises(strategy, job, ledger.lines(run), steady=False)
 
@@ -103,6 +104,8 @@ def test_a_what_if_with_the_runs_own_goal_is_the_runs_own_decision(data, seed):
 
     recording = data.draw(recordings())
     job = job_on(recording, data.draw(goals(recording)))
-    ledger, run, decision = search_and_run(METHODS["heterbo"](seed), job, bounded_cloud(recording, 0.03, seed))
+    ledger, run, decision = search_and_run(
+        make(Search("heterbo", seed=seed)), job, bounded_cloud(recording, 0.03, seed)
+    )
     again = what_if(run, ledger, job.goal)
     assert replace(again, because=decision.because) == decision

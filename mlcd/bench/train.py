@@ -1,56 +1,45 @@
-"""The training contest: methods x recordings x scenarios x seeds, against an oracle that never probes.
+"""One run of one method on one problem, with the ledger in memory: the product's own loop, nothing else.
 
-A run is the product's own search on a recorded cloud, with the ledger in memory: no second implementation.
-
-    limit     the factor x the smallest possible time (a deadline) or cost (a budget) of training
-    total     all probes, and then training on the chosen configuration at its recorded rate
-    oracle    the best configuration within the limit, without a probe
-    ratio     total over oracle, in the scenario's objective
-    violated  the total passes the limit
+total     all probes, and then training on the chosen configuration at its recorded rate
+ratio     total over oracle, in the scenario's objective
+violated  the total passes the limit
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
-from enum import StrEnum
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mlcd.assemble import method, recorded_cloud
-from mlcd.backends import Recording
+from mlcd.assemble import Cloud, method, recorded_cloud
+from mlcd.backend import Purpose
+from mlcd.bench.failing import Failing
+from mlcd.bench.methods import GUARDED, is_guarded
+from mlcd.bench.problems import Problem, training_hours
+from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration
-from mlcd.drive import search
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Ledger, Started
+from mlcd.drive import drive, no_guard, search
+from mlcd.guarantee import decide, safe
+from mlcd.history import History
+from mlcd.job import Objective, Search
+from mlcd.ledger import Ledger, Line, Settled, Started
+from mlcd.profilers import TrainingProfiler
+from mlcd.strategy import Finish
 from mlcd.version import VERSION
 
 
-class Scenario(StrEnum):
-    """The paper's three."""
-
-    FASTEST = "fastest"
-    CHEAPEST_BY_DEADLINE = "cheapest-by-deadline"
-    FASTEST_WITHIN_BUDGET = "fastest-within-budget"
-
-    @property
-    def objective(self) -> Objective:
-        """What is made small."""
-        return Objective.CHEAPEST if self is Scenario.CHEAPEST_BY_DEADLINE else Objective.FASTEST
-
-
 @dataclass(frozen=True)
-class Problem:
-    """A recording under a scenario, and what the oracle does there."""
+class Setting:
+    """What holds for every run of a contest.
 
-    recording: Recording
-    scenario: Scenario
-    limit_factor: float | None
-    limit: float | None
-    goal: Goal
-    oracle_usd: float
-    oracle_hours: float
+    `noise` is the relative error of a probe's rate, `failures` the share of probes that fail by chance.
+    `early_look` and `parallel` are for methods that know of them: probes are whole and one at a time otherwise.
+    """
+
+    noise: float = 0.03
+    failures: float = 0.0
+    early_look: float | None = None
+    parallel: int = 1
 
 
 @dataclass(frozen=True)
@@ -76,106 +65,114 @@ class Result:
     violated: bool
 
     def document(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
+        """As plain data. What is nested is shared, not copied."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @staticmethod
+    def of(document: dict[str, Any]) -> Result:
+        """From what `document` gave, perhaps by way of JSON."""
+        chosen = document["chosen"]
+        return Result(**{**document, "chosen": tuple(chosen) if chosen is not None else None})
 
 
-def problems(
-    recordings: Iterable[Recording], scenarios: Sequence[Scenario], limit_factors: Sequence[float]
-) -> list[Problem]:
-    """Every recording under every scenario and, where there is a limit, every factor."""
-    found = []
-    for recording, scenario in product(recordings, scenarios):
-        factors: Sequence[float | None] = [None] if scenario is Scenario.FASTEST else list(limit_factors)
-        found += [_problem(recording, scenario, factor) for factor in factors]
-    return found
-
-
-def contest(
-    problems: Sequence[Problem], methods: Sequence[str], seeds: Sequence[int], noise: float, processes: int = 1
-) -> Iterator[Result]:
-    """Run them all, in order; more processes only make it faster."""
-    tasks = [(problem, name, seed, noise) for problem, name, seed in product(problems, methods, seeds)]
-    if processes == 1:
-        yield from map(_run, tasks)
-        return
-    with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(_run, tasks, chunksize=4)
-
-
-def training_hours(recording: Recording, configuration: Configuration) -> float | None:
-    """What training takes at the recorded rate; None where it failed."""
-    rate = recording.points[configuration].samples_per_s
-    return None if rate is None else recording.work_samples / rate / 3_600
-
-
-def _problem(recording: Recording, scenario: Scenario, factor: float | None) -> Problem:
-    totals = []
-    for configuration in recording.points:
-        hours = training_hours(recording, configuration)
-        if hours is not None:
-            totals.append((hours, hours * configuration.usd_per_hour))
-    limit: float | None = None
-    goal = Goal(scenario.objective)
-    if factor is not None and scenario is Scenario.CHEAPEST_BY_DEADLINE:
-        limit = factor * min(hours for hours, _ in totals)
-        goal = Goal(scenario.objective, deadline_s=limit * 3_600)
-        totals = [(hours, usd) for hours, usd in totals if hours <= limit]
-    elif factor is not None:
-        limit = factor * min(usd for _, usd in totals)
-        goal = Goal(scenario.objective, budget_usd=limit)
-        totals = [(hours, usd) for hours, usd in totals if usd <= limit]
-    cheapest = scenario.objective is Objective.CHEAPEST
-    hours, usd = min(totals, key=lambda total: (total[1], total[0]) if cheapest else total)
-    return Problem(recording, scenario, factor, limit, goal, usd, hours)
-
-
-def _run(task: tuple[Problem, str, int, float]) -> Result:
-    problem, name, seed, noise = task
-    recording = problem.recording
-    job = Job(recording.name, recording.work_samples, problem.goal)
-    cloud = recorded_cloud(recording, job, noise=noise, seed=seed)
+def run(problem: Problem, name: str, seed: int, setting: Setting) -> Result:
+    """Run a method, raw or guarded, and count what it came to."""
+    cloud = _cloud(problem, setting, seed)
+    asked = Search(name.removesuffix(GUARDED), seed=seed, early_look=setting.early_look, parallel=setting.parallel)
+    strategy = method(asked)
     ledger = Ledger(None)
-    first = Started(job, cloud.space, "recorded", cloud.provenance, VERSION)
-    book = ledger.begin(recording.name, cloud.clock, first)
-    decision = search(method(name, seed), job, cloud.space, cloud.profiler, book)
+    first = Started(problem.job, problem.space, "recorded", cloud.provenance, VERSION)
+    lines: list[Line] = []
+    book = ledger.begin(problem.recording.name, cloud.clock, first, lines.append)
+    if is_guarded(name):
+        decision = search(strategy, problem.job, problem.space, cloud.profiler, book)
+        chosen, certified = decision.configuration, decision.certified
+    else:
+        finish = drive(strategy, problem.job, problem.space, cloud.profiler, book, guard=no_guard)
+        chosen = _pick(problem, book.account.history, finish)
+        certified = chosen in [m.configuration for m in safe(problem.job, problem.space, book.account.history)]
     ledger.close()
-    history = book.account.history
-    probing_hours = history.elapsed_s / 3_600
-    total_usd, total_hours = history.spent_usd, probing_hours
-    ratio = None
-    if decision.configuration is not None:
-        hours = training_hours(recording, decision.configuration) or 0.0
-        total_hours += hours
-        total_usd += hours * decision.configuration.usd_per_hour
+    return _result(problem, name, seed, book.account.history, _probes(lines), chosen, certified)
+
+
+def _cloud(problem: Problem, setting: Setting, seed: int) -> Cloud:
+    cloud = recorded_cloud(problem.recording, problem.job, noise=setting.noise, seed=seed)
+    if not setting.failures:
+        return cloud
+    assert isinstance(cloud.clock, VirtualClock)
+    assert isinstance(cloud.profiler, TrainingProfiler)
+    backend = Failing(cloud.backend, cloud.clock, problem.recording.probe_time, setting.failures, seed)
+    return replace(cloud, backend=backend, profiler=replace(cloud.profiler, backend=backend))
+
+
+def _pick(problem: Problem, history: History, finish: Finish) -> Configuration | None:
+    """What a raw method ends with: the configuration that it names, measured or not.
+
+    One that names none leaves the choice to the product, as strategies may: the best that can be
+    certified, or nothing.
+    """
+    if finish.configuration is not None:
+        return finish.configuration
+    return decide(problem.job, problem.space, history, finish.because).configuration
+
+
+def _result(
+    problem: Problem,
+    name: str,
+    seed: int,
+    history: History,
+    probes: list[dict[str, Any]],
+    chosen: Configuration | None,
+    certified: bool,
+) -> Result:
+    probing_usd, probing_hours = history.spent_usd, history.elapsed_s / 3_600
+    total_usd, total_hours, ratio = probing_usd, probing_hours, None
+    # A raw pick that was never measured may not run at all; then there is no total to compare, only what is gone.
+    training = training_hours(problem.recording, chosen) if chosen is not None else None
+    if chosen is not None and training is not None:
+        total_hours += training
+        total_usd += training * chosen.usd_per_hour
         cheapest = problem.scenario.objective is Objective.CHEAPEST
         ratio = total_usd / problem.oracle_usd if cheapest else total_hours / problem.oracle_hours
-    spent = total_hours if problem.goal.deadline_s is not None else total_usd
-    chosen = decision.configuration
+    gone = total_hours if problem.job.goal.deadline_s is not None else total_usd
     return Result(
-        recording=recording.name,
+        recording=problem.recording.name,
         scenario=str(problem.scenario),
         limit_factor=problem.limit_factor,
         limit=problem.limit,
         method=name,
         seed=seed,
-        probes=[
-            {
-                "instance_type": m.configuration.offer.instance_type,
-                "nodes": m.configuration.nodes,
-                "fraction": 1.0,
-                "round": i,
-            }
-            for i, m in enumerate(history.measurements)
-        ],
+        probes=probes,
         chosen=(chosen.offer.instance_type, chosen.nodes) if chosen is not None else None,
-        certified=decision.certified,
-        probing_usd=history.spent_usd,
+        certified=certified,
+        probing_usd=probing_usd,
         probing_hours=probing_hours,
         total_usd=total_usd,
         total_hours=total_hours,
         oracle_usd=problem.oracle_usd,
         oracle_hours=problem.oracle_hours,
         ratio=ratio,
-        violated=problem.limit is not None and spent > problem.limit,
+        violated=problem.limit is not None and gone > problem.limit,
     )
+
+
+def _probes(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """The probes as they are in the ledger: which share of its time each took, and in which round."""
+    return [
+        {
+            "instance_type": line.entry.launch.configuration.offer.instance_type,
+            "nodes": line.entry.launch.configuration.nodes,
+            "fraction": _fraction(line.entry),
+            "round": line.entry.launch.round,
+        }
+        for line in lines
+        if isinstance(line.entry, Settled) and line.entry.launch.purpose is Purpose.PROBE
+    ]
+
+
+def _fraction(settled: Settled) -> float:
+    """1 for a whole probe, and for one that failed: that it took half as long is what failing means here."""
+    whole_s = settled.launch.lifetime_s
+    if whole_s is None or not settled.measurement.ok:
+        return 1.0
+    return min(1.0, round(settled.measurement.seconds / whole_s, 9))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.options import consoles, output, written
+from mlcd.units import parse_share
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.bench.train import Result
+    from mlcd.backends import Recording
+    from mlcd.bench import Problem, Result, Setting
+    from mlcd.reports.contest import Contest, Panel
 
 SCENARIOS = ("fastest", "cheapest-by-deadline", "fastest-within-budget")
+MOST_CRASHES = 10
+CRASHED = 1
 
 
 @click.group()
@@ -24,45 +30,100 @@ def bench() -> None:
 
 
 @bench.command()
-@click.argument("recordings", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("recordings", nargs=-1, required=True)
 @click.option("--scenario", default="all", show_default=True, help=f"{', '.join(SCENARIOS)}; several with commas.")
 @click.option("--limit-factor", default="1.5,3", show_default=True, help="The limit, as multiples of the possible.")
-@click.option("--method", default="heterbo", show_default=True, help="Methods, with commas, or all.")
+@click.option("--method", default="net-value", show_default=True, help="NAME or NAME+guard, with commas, or all.")
+@click.option("--hours", default=None, help="Scale each job to so many hours at best, such as 1,4,20,100.")
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
 @click.option("--noise", default=0.03, show_default=True, type=click.FloatRange(0, 0.5), help="Error of a probe.")
+@click.option(
+    "--failures", default=0.0, show_default=True, type=click.FloatRange(0, 0.9), help="Share of probes that fail."
+)
+@click.option(
+    "--early-look", metavar="SHARE", callback=written(parse_share), help="Ask after this share of a probe, such as 0.3."
+)
+@click.option("--parallel", default=1, show_default=True, type=click.IntRange(1, 64), help="Probes at once, at most.")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
+@click.option("--resume", default=None, type=click.Path(path_type=Path), help="Keep results here; skip those there.")
+@click.option("--html", default=None, type=click.Path(path_type=Path), help="Write a page about it to this file.")
 @output
 def train(
-    recordings: tuple[Path, ...],
+    recordings: tuple[str, ...],
     scenario: str,
     limit_factor: str,
     method: str,
+    hours: str | None,
     seeds: int,
     noise: float,
+    failures: float,
+    early_look: float | None,
+    parallel: int,
     processes: int | None,
+    resume: Path | None,
+    html: Path | None,
     output: str,
-) -> None:
-    """Run methods on recordings; ratios are totals, probes included, over an oracle that never probes."""
+) -> int:
+    """Run methods on recordings; ratios are totals, probes included, over an oracle that never probes.
+
+    RECORDINGS are folders, or 'simulated' for 62 types x 50 nodes ('simulated:bert' for one job).
+    """
     import os
 
     from rich.progress import track
 
-    from mlcd.assemble import METHODS
-    from mlcd.backends import load_recording
-    from mlcd.bench.train import Scenario, contest, problems
+    from mlcd.bench import Crash, Journal, Result, Scenario, Setting, contest, problems, rescaled, tasks
+    from mlcd.bench.methods import parse_methods
 
-    names = _several("method", method, METHODS)
+    names = parse_methods(method)
     scenarios = [Scenario(name) for name in _several("scenario", scenario, SCENARIOS)]
-    loaded = [load_recording(str(path).removeprefix("recorded:")) for path in recordings]
-    found = problems(loaded, scenarios, _factors(limit_factor))
+    factors = _numbers(
+        "--limit-factor", limit_factor, "1.5,3", 1, "since the limit is so many times the smallest possible"
+    )
+    loaded = _load(recordings)
+    if hours is not None:
+        loaded = rescaled(loaded, _numbers("--hours", hours, "1,4,20", 0.01, "or there is hardly a job"))
+    found = problems(loaded, scenarios, factors)
+    setting = Setting(noise, failures, early_look if early_look and early_look < 1 else None, parallel)
+    todo = tasks(found, names, range(seeds))
+    journal = Journal(resume) if resume is not None else None
     results, progress = consoles()
-    total = len(found) * len(names) * seeds
-    runs = contest(found, names, range(seeds), noise, processes or os.cpu_count() or 1)
-    done = list(track(runs, "searching", total, console=progress, transient=True))
+    if html is not None:
+        html.open("a").close()  # a place that cannot be written is told now, not after half an hour
+    made = contest(found, todo, setting, processes or os.cpu_count() or 1, journal)
+    try:
+        outcomes = dict(track(made, "searching", len(todo), console=progress, transient=True))
+    finally:
+        if journal is not None:
+            journal.close()
+    done = [outcome for task in todo if isinstance(outcome := outcomes[task], Result)]
+    crashes = [outcome for task in todo if isinstance(outcome := outcomes[task], Crash)]
+    for crash in crashes[:MOST_CRASHES]:
+        click.echo(f"crashed: {crash}", err=True)
+    if crashes:
+        click.echo(f"{len(crashes)} of {len(todo)} runs crashed; the others are below", err=True)
+    if html is not None:
+        from mlcd.reports.contest import page
+
+        html.write_text(page(_contest(found, done, setting, seeds, [str(c) for c in crashes])), encoding="utf-8")
     if output == "json":
-        print_json({"runs": [result.document() for result in done]})
-        return
-    _show(results, done, noise, seeds, len(recordings))
+        _print(done)
+    elif done:
+        _show(results, done, setting, seeds, len(loaded))
+    return CRASHED if crashes else 0
+
+
+def _load(recordings: Sequence[str]) -> list[Recording]:
+    from mlcd.backends import load_recording
+    from mlcd.bench.simulated import NAME, simulated_recordings
+
+    loaded: list[Recording] = []
+    for name in recordings:
+        if name.partition(":")[0] == NAME:
+            loaded += simulated_recordings(name)
+        else:
+            loaded.append(load_recording(name.removeprefix("recorded:")))
+    return loaded
 
 
 def _several(what: str, written: str, known: Collection[str]) -> list[str]:
@@ -75,48 +136,111 @@ def _several(what: str, written: str, known: Collection[str]) -> list[str]:
     return names
 
 
-def _factors(written: str) -> list[float]:
+def _numbers(option: str, written: str, example: str, least: float, why: str) -> list[float]:
     try:
-        factors = [float(part) for part in written.split(",")]
+        found = [float(part) for part in written.split(",")]
     except ValueError:
-        raise click.BadParameter(f"'{written}': expected numbers, such as 1.5,3", param_hint="--limit-factor") from None
-    if any(not 1 <= factor < 1e6 for factor in factors):
-        told = f"'{written}': each must be 1 or more, since the limit is so many times the smallest possible"
-        raise click.BadParameter(told, param_hint="--limit-factor")
-    return factors
+        raise click.BadParameter(f"'{written}': expected numbers, such as {example}", param_hint=option) from None
+    if any(not least <= number < 1e6 for number in found):
+        raise click.BadParameter(f"'{written}': each must be {least:g} or more, {why}", param_hint=option)
+    return found
 
 
-def _show(console: Console, done: Sequence[Result], noise: float, seeds: int, recordings: int) -> None:
+def _print(done: Sequence[Result]) -> None:
+    """The JSON, a run on each line: there may be tens of thousands."""
+    click.echo('{"runs": [', nl=False)
+    for i, result in enumerate(done):
+        click.echo(",\n" if i else "\n", nl=False)
+        click.echo(json.dumps(result.document(), allow_nan=False), nl=False)
+    click.echo("\n]}")
+
+
+def _contest(
+    problems: Sequence[Problem], done: Sequence[Result], setting: Setting, seeds: int, crashes: Sequence[str]
+) -> Contest:
+    from datetime import UTC, datetime
+
+    from mlcd.bench.summary import focus_on, summarise
+    from mlcd.bench.traces import traces
+    from mlcd.reports.contest import Contest
+
+    panels = summarise(done)
+    facts = [
+        ("Seeds", f"0 to {seeds - 1}"),
+        ("Noise of a probe", f"{setting.noise:g}"),
+        ("Probes failing by chance", f"{setting.failures:g}"),
+        ("Made", f"{datetime.now(UTC):%-d %B %Y}"),
+        *_versions(),
+    ]
+    return Contest(
+        tuple(panels),
+        focus_on(done, panels),
+        tuple(traces(problems, done, panels)),
+        tuple(dict.fromkeys(problem.recording.name for problem in problems)),
+        len(done),
+        tuple(facts),
+        tuple(crashes),
+    )
+
+
+def _versions() -> list[tuple[str, str]]:
     import numpy
     import scipy
     import sklearn
+
+    from mlcd.version import VERSION
+
+    return [
+        ("mlcd", VERSION),
+        ("numpy", numpy.__version__),
+        ("scipy", scipy.__version__),
+        ("scikit-learn", sklearn.__version__),
+    ]
+
+
+def _show(console: Console, done: Sequence[Result], setting: Setting, seeds: int, recordings: int) -> None:
     from rich.table import Table
 
     from mlcd.bench.summary import summarise
-    from mlcd.version import VERSION
 
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     for column in ("METHOD", "SCENARIO"):
         table.add_column(column, no_wrap=True)
     for column in ("LIMIT", "RUNS", "CERTIFIED", "OVER", "MEDIAN", "MEAN", "P95", "PROBING", "PROBES"):
         table.add_column(column, justify="right", no_wrap=True)
-    for row in summarise(done):
-        table.add_row(
-            row.method,
-            row.scenario,
-            f"x{row.limit_factor:g}" if row.limit_factor is not None else "-",
-            str(row.runs),
-            f"{row.certified / row.runs:.0%}",
-            f"{row.violated}" + (f" ({row.certified_violated} certified)" if row.violated else ""),
-            *(f"{value:.2f}" if value is not None else "-" for value in (row.median, row.mean, row.p95)),
-            f"{row.probing_share:.0%}",
-            f"{row.probes:.1f}",
-        )
+    for panel in summarise(done):
+        _add(table, panel)
     console.print(table)
+    versions = ", ".join(f"{name} {version}" for name, version in _versions())
+    failing = f", {setting.failures:g} of the probes failing" if setting.failures else ""
     console.print(
-        f"{recordings} recording{'s' if recordings > 1 else ''}, seeds 0..{seeds - 1}, noise {noise:g}; "
-        f"mlcd {VERSION}, numpy {numpy.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}. "
-        "MEDIAN, MEAN, P95: total over oracle, of the runs that chose. OVER: runs past their limit.",
+        f"{recordings} recording{'s' if recordings > 1 else ''}, seeds 0..{seeds - 1}, noise {setting.noise:g}"
+        f"{failing}; {versions}. "
+        "MEDIAN, MEAN, P95: total over oracle, of the runs that chose. OVER: runs past their limit. "
+        "* best median, refusals counting as worst, of those that never passed a limit.",
         style="dim",
         highlight=False,
     )
+
+
+def _add(table: object, panel: Panel) -> None:
+    from rich.table import Table
+
+    assert isinstance(table, Table)
+    for row in panel.standings:
+        best = row.method == panel.best
+        spread = row.ratios
+        ratios = (spread.median, spread.mean, spread.p95) if spread is not None else (None, None, None)
+        table.add_row(
+            f"{row.method} *" if best else row.method,
+            panel.scenario,
+            f"x{panel.limit_factor:g}" if panel.limit_factor is not None else "-",
+            str(row.runs),
+            f"{row.certified / row.runs:.0%}",
+            f"{row.over}" + (f" ({row.certified_over} certified)" if row.over else ""),
+            *(f"{value:.2f}" if value is not None else "-" for value in ratios),
+            f"{row.probing_share:.0%}",
+            f"{row.probes:.1f}",
+            style="bold" if best else None,
+            end_section=row is panel.standings[-1],
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mlcd.units import parse_duration, parse_range, parse_usd
+from mlcd.units import parse_duration, parse_range, parse_share, parse_usd
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,9 +64,16 @@ goal_options: Sequence[Callable[[F], F]] = (
 job_options: Sequence[Callable[[F], F]] = (
     *goal_options,
     click.option("--on", metavar="BACKEND", help="Where: simulated, or recorded:DIR."),
-    click.option("--method", help="How to search, such as heterbo."),
+    click.option("--method", help="How to search: net-value, heterbo ..."),
     click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
+    click.option("--parallel", type=click.IntRange(1, 64), help="How many probes may run at once; 4."),
+    click.option(
+        "--early-look",
+        metavar="SHARE",
+        callback=written(parse_share),
+        help="Ask after this share of a probe if the rest is worth it: 0.3; 'none'.",
+    ),
     click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
 )
 job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
@@ -92,8 +99,10 @@ def read_job(path: Path, chosen: Mapping[str, Any]) -> Job:
 
     job = load_job(path)
     goal = new_goal(job.goal, chosen)
-    names = ("method", "nodes", "seed")
+    names = ("method", "nodes", "seed", "parallel", "early_look")
     search = replace(job.search, **{name: chosen[name] for name in names if chosen.get(name) is not None})
+    if search.early_look == 1:  # a look at the end of a probe is no look
+        search = replace(search, early_look=None)
     if chosen.get("instances"):
         search = replace(search, instances=tuple(chosen["instances"]))
     return replace(job, goal=goal, search=search, on=chosen.get("on") or job.on)

@@ -29,7 +29,7 @@ def plan(job_path: Path, output: str, **chosen: Any) -> None:
     from mlcd.units import format_count, format_duration, format_usd
 
     job = read_job(job_path, chosen)
-    method(job.search.method)
+    method(job.search)
     place = cloud(job.on, job)
     seen = outlook(job, place.space)
     if output == "json":

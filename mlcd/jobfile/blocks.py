@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
 from mlcd.jobfile.task import listed
-from mlcd.units import parse_count, parse_duration, parse_gb, parse_range, parse_usd
+from mlcd.units import parse_count, parse_duration, parse_gb, parse_range, parse_share, parse_usd
 
 DEFAULT = Search()
 
@@ -111,6 +111,14 @@ class SearchBlock(_Keys):
     nodes: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.nodes
     instances: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = DEFAULT.instances
     seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
+    parallel: Annotated[int, BeforeValidator(_whole)] = DEFAULT.parallel
+    early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
+
+    @property
+    def settings(self) -> Search:
+        """As the rest of MLCD knows it; a look at the end of a probe is no look."""
+        look = self.early_look if self.early_look < 1 else None
+        return Search(self.method, self.nodes, self.instances, self.seed, self.parallel, look)
 
 
 class Block(_Keys):
@@ -139,7 +147,7 @@ class Block(_Keys):
             goal=Goal(self.goal, self.budget, self.deadline),
             communication=self.communication,
             hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
-            search=Search(self.search.method, self.search.nodes, self.search.instances, self.search.seed),
+            search=self.search.settings,
             on=on,
             task=task,
         )

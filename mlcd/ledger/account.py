@@ -47,12 +47,13 @@ class Account:
 
     started: Started | None = None
     history: History = field(default_factory=History)
-    open: Reserved | None = None
+    open: tuple[Reserved, ...] = ()
     decision: Decision | None = None
     at_decision: History | None = None
     ended: Ended | None = None
     stopped: bool = False
     launches: int = 0
+    rounds: int = 0
 
     @staticmethod
     def replay(entries: Iterable[tuple[Entry, float]]) -> Account:
@@ -91,7 +92,7 @@ class Account:
             return Status.STOPPED
         if self.decision is None:
             return Status.SEARCHING
-        if self.history.runs or self.open is not None:
+        if self.history.runs or self.open:
             return Status.RUNNING
         return Status.DECIDED if self.decision.configuration is not None else Status.INFEASIBLE
 
@@ -105,14 +106,13 @@ class Account:
                     raise BrokenBooks("the run has started already")
                 return replace(here, started=entry)
             case Reserved():
-                if self.open is not None:
-                    raise BrokenBooks(f"launch {self.open.launch.label} is still open")
-                return replace(here, open=entry, stopped=False)
+                if any(other.launch.round != entry.launch.round for other in self.open):
+                    raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")
+                return replace(here, open=(*self.open, entry), stopped=False)
             case Settled():
                 return here._settle(entry)
             case Voided():
-                here._check_open(entry.launch.label)
-                return replace(here, open=None)
+                return replace(here, open=here._without(entry.launch.label))
             case Refused():
                 refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
                 return replace(here, history=replace(history, refusals=refusals))
@@ -126,7 +126,7 @@ class Account:
                 return replace(here, ended=entry, stopped=False)
 
     def _settle(self, entry: Settled) -> Account:
-        self._check_open(entry.launch.label)
+        left = self._without(entry.launch.label)
         probe = entry.launch.purpose is Purpose.PROBE
         history = replace(
             self.history,
@@ -134,11 +134,15 @@ class Account:
             runs=self.history.runs if probe else (*self.history.runs, entry.measurement),
             spent_usd=self.history.spent_usd + entry.measurement.usd,
         )
-        return replace(self, history=history, open=None, launches=self.launches + 1)
+        rounds = self.rounds if left else self.rounds + 1
+        return replace(self, history=history, open=left, launches=self.launches + 1, rounds=rounds)
 
-    def _check_open(self, label: str) -> None:
-        if self.open is None or self.open.launch.label != label:
+    def _without(self, label: str) -> tuple[Reserved, ...]:
+        """What stays open once the launch of this label is closed."""
+        left = tuple(reserved for reserved in self.open if reserved.launch.label != label)
+        if len(left) == len(self.open):
             raise BrokenBooks(f"launch {label} was never reserved, or is closed")
+        return left
 
     def _started(self) -> Started:
         if self.started is None:

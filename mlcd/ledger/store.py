@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -109,10 +109,10 @@ class Ledger:
         """An existing run, to go on with."""
         return Book(self, self.find(run), clock, self.account(run), listen)
 
-    def append(self, run: str, clock: Clock, entry: Entry) -> Line:
-        """Write one entry; it is on disk when this returns."""
+    def append(self, run: str, clock: Clock, entries: Sequence[Entry]) -> list[Line]:
+        """Write these entries, all or none; they are on disk when this returns."""
         with explained(self.path), self._transaction():
-            return self._insert(run, clock, entry)
+            return [self._insert(run, clock, entry) for entry in entries]
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
@@ -215,14 +215,15 @@ class Book:
         self._ledger = ledger
         self._listen = listen
 
-    def write(self, entry: Entry) -> None:
-        """Append the entry: first the rules, then the disk, then the account, then whoever watches."""
-        elapsed_s = self.clock.elapsed_s()
-        after = self.account.after(entry, elapsed_s)
-        line = self._ledger.append(self.run, self.clock, entry)
-        self.account = after if line.elapsed_s == elapsed_s else self.account.after(entry, line.elapsed_s)
-        if self._listen is not None:
-            self._listen(line)
+    def write(self, *entries: Entry) -> None:
+        """Append entries, all or none: first the rules, then the disk, then the account, then whoever watches."""
+        allowed = self.account
+        for entry in entries:
+            allowed = allowed.after(entry, self.clock.elapsed_s())
+        for line in self._ledger.append(self.run, self.clock, entries):
+            self.account = self.account.after(line.entry, line.elapsed_s)
+            if self._listen is not None:
+                self._listen(line)
 
 
 def _told(entry: Entry) -> tuple[str | None, int | None, float | None, float | None, str | None]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats, Offer
+from mlcd.configuration import Floats, Offer, Space
 from mlcd.job import Communication, Hints
 
 STEP_OVERHEAD_S = 0.004
@@ -89,6 +89,17 @@ def needed_gb(model: Model, offer: Offer, nodes: Floats) -> Floats:
 def device_gb(offer: Offer) -> float:
     """Memory one device has."""
     return offer.accelerator_memory_gb if offer.accelerators else offer.memory_gb
+
+
+def rates_that_fit(model: Model, communication: Communication, space: Space, efficiency: float) -> Floats:
+    """s(m, n) of every configuration; zero where the job does not fit. Memory that nobody states is enough."""
+    rates = np.empty(len(space))
+    for i, offer in enumerate(space.offers):
+        here = space.offer_index == i
+        nodes = space.nodes[here]
+        fits = needed_gb(model, offer, nodes) <= (device_gb(offer) or np.inf)
+        rates[here] = np.where(fits, samples_per_s(model, communication, offer, nodes, efficiency), 0.0)
+    return rates
 
 
 def _inside_bytes_per_s(offer: Offer) -> float:

@@ -22,6 +22,7 @@ from mlcd.backend import Backend, Launch, Purpose
 from mlcd.configuration import Floats
 from mlcd.job import Job
 from mlcd.measurement import Ended, Measurement, Outcome, Sample, Z
+from mlcd.strategy import Look
 
 FEWEST = 8
 """Intervals below which no rate is trusted: Student's quantile is still below 1.6 times the normal one."""
@@ -31,10 +32,10 @@ FEWEST = 8
 class TrainingProfiler:
     """Runs a launch on a backend and concludes.
 
-    `noise_floor`: relative error that is assumed at the least. A probe of minutes cannot see what differs
-    between launches or drifts over hours. `tight`: a probe ends once its interval, Z standard errors, is
-    within this share of the rate; None takes every probe to its full time. `warm_up`: whether the first
-    reports may be off and are to be dropped.
+    `noise_floor`: relative error of a whole probe that is assumed at the least; a shorter one has more, by the
+    inverse root of its share. A probe of minutes cannot see what differs between launches or drifts over
+    hours. `tight`: a probe ends once its interval, Z standard errors, is within this share of the rate; None
+    takes every probe to its full time. `warm_up`: whether the first reports may be off and are to be dropped.
     """
 
     backend: Backend
@@ -42,7 +43,7 @@ class TrainingProfiler:
     tight: float | None = 0.05
     warm_up: bool = True
 
-    def measure(self, job: Job, launch: Launch) -> Measurement:
+    def measure(self, job: Job, launch: Launch, look: Look | None = None) -> Measurement:
         """Launch, watch until it is known or over, tear down, conclude."""
         seen: list[Sample] = []
         ended: Ended | None = None
@@ -53,9 +54,15 @@ class TrainingProfiler:
                     ended = event
                     break
                 seen.append(event)
-                if launch.purpose is Purpose.PROBE and self._known(seen):
+                if launch.purpose is Purpose.PROBE and self._known(launch, seen):
                     cut = True
                     break
+                if look is not None and launch.lifetime_s and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6:
+                    glance, asked = self._conclude(launch, seen, None, event.elapsed_s), look
+                    look = None  # one look is enough
+                    if glance.ok and not asked.goes_on(glance):
+                        cut = True
+                        break
         if ended is not None:
             seconds = ended.elapsed_s
         elif cut or launch.lifetime_s is None:
@@ -68,11 +75,11 @@ class TrainingProfiler:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
 
-    def _known(self, seen: list[Sample]) -> bool:
+    def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
             return False
         rates = self._steady(seen)
-        return len(rates) >= FEWEST and Z * self._rel_error(rates) <= self.tight
+        return len(rates) >= FEWEST and Z * self._rel_error(launch, rates, seen[-1].elapsed_s) <= self.tight
 
     def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float) -> Measurement:
         configuration = launch.configuration
@@ -91,7 +98,9 @@ class TrainingProfiler:
         rate = float(rates.mean())
         if rate <= 0:
             return Measurement(configuration, Outcome.TIMED_OUT, seconds, usd, detail="the job made no progress")
-        return Measurement(configuration, Outcome.OK, seconds, usd, rate, self._rel_error(rates), startup_s, done)
+        return Measurement(
+            configuration, Outcome.OK, seconds, usd, rate, self._rel_error(launch, rates, seconds), startup_s, done
+        )
 
     def _steady(self, seen: list[Sample]) -> Floats:
         """Rates between reports, without the warm-up."""
@@ -100,11 +109,12 @@ class TrainingProfiler:
         rates: Floats = np.diff(samples) / np.diff(at_s)
         return rates[warm_up_length(rates) :] if self.warm_up else rates
 
-    def _rel_error(self, rates: Floats) -> float:
+    def _rel_error(self, launch: Launch, rates: Floats, seconds: float) -> float:
         """One effective standard error of the log rate: Z of these are Student's interval, or Z floors."""
         n = len(rates)
         scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
-        return max(self.noise_floor, scatter / math.sqrt(n) * _student(n - 1) / Z)
+        share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
+        return max(self.noise_floor / math.sqrt(share), scatter / math.sqrt(n) * _student(n - 1) / Z)
 
 
 def warm_up_length(rates: Floats) -> int:

@@ -13,16 +13,17 @@ from mlcd.units import format_rate
 
 def reasons(story: Story) -> str:
     """The steps in order, each with its reason and what came of it."""
-    items, number, because = [], 0, ""
+    items, number = [], 0
+    why = {line.entry.launch.label: line.entry.because for line in story.lines if isinstance(line.entry, Reserved)}
     for line in story.lines:
         match line.entry:
-            case Reserved():
-                because = line.entry.because
             case Settled(launch=launch, measurement=m):
                 probe = launch.purpose is Purpose.PROBE
                 number += probe
                 label = str(number) if probe else "run"
-                items.append(_item(label, str(m.configuration), because, _showed(m), "" if m.ok else "failed"))
+                items.append(
+                    _item(label, str(m.configuration), why[launch.label], _showed(m), "" if m.ok else "failed")
+                )
             case Refused():
                 items.append(_item("–", str(line.entry.configuration), line.entry.because, "refused", "refused"))
             case Voided():
@@ -33,8 +34,7 @@ def reasons(story: Story) -> str:
                 items.append(_item("–", line.entry.kind, line.entry.because, "", "refused"))
             case _:
                 pass
-    if story.account.open is not None:
-        left = story.account.open
+    for left in story.account.open:
         items.append(_item("…", str(left.launch.configuration), left.because, "under way", ""))
     listed = element("ol", *items, class_="reasons") if items else element("p", "Nothing was tried.", class_="note")
     return listed + why_it_ended(story)

@@ -45,15 +45,16 @@ class Story:
         """The story of these entries; `ValueError` if the first one is not the start of a run."""
         if not lines or not isinstance(lines[0].entry, Started):
             raise ValueError("a report needs all entries of a run, from the first one on")
-        account, because = Account(), ""
+        account = Account()
+        why: dict[str, str] = {}
         probes: list[Tried] = []
         for line in lines:
             account = account.after(line.entry, line.elapsed_s)
             match line.entry:
                 case Reserved():
-                    because = line.entry.because
+                    why[line.entry.launch.label] = line.entry.because
                 case Settled(launch=launch, measurement=measurement) if launch.purpose is Purpose.PROBE:
-                    probes.append(Tried(len(probes) + 1, measurement, because, account.history))
+                    probes.append(Tried(len(probes) + 1, measurement, why[launch.label], account.history))
         return Story(tuple(lines), lines[0].entry, account, tuple(probes))
 
     @property

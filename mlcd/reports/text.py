@@ -40,6 +40,7 @@ class Narrator:
     def __init__(self, console: Console, before: Account | None = None) -> None:
         self._console = console
         self._account = before or Account()
+        self._at_once = 1
 
     def __call__(self, line: Line) -> None:
         """Tell one entry."""
@@ -52,13 +53,15 @@ class Narrator:
                     f"{format_count(job.work_samples)} samples, {size}"
                 )
             case Reserved(launch=launch) as entry:
+                self._at_once = len(self._account.open)
                 number = f"{launch.ordinal + 1:>3}" if launch.purpose is Purpose.PROBE else "run"
                 self._say(
                     f"{number}  [bold]{escape(str(launch.configuration))}[/bold]  [dim]{escape(entry.because)}[/dim]"
                 )
             case Settled(measurement=measurement):
+                which = f"{escape(str(measurement.configuration))}: " if self._at_once > 1 else ""
                 self._say(
-                    f"     {escape(result_words(measurement))}, {format_duration(measurement.seconds)}, "
+                    f"     {which}{escape(result_words(measurement))}, {format_duration(measurement.seconds)}, "
                     f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
                 )
             case Refused(configuration=configuration, because=because):

@@ -88,7 +88,7 @@ def test_ctrl_c_once_finishes_the_probe_and_says_how_to_go_on(
     assert "stopping after this probe; Ctrl-C again stops it now" in capsys.readouterr().err
     account = ledger.account(run.name)
     assert [m.outcome for m in account.history.measurements] == [Outcome.OK, Outcome.OK]
-    assert account.open is None
+    assert account.open == ()
     assert account.status is Status.STOPPED
     assert cloud.torn_down == ["demo-2-1", "demo-2-2"]
     resumed = assemble.go_on("last", ledger)
@@ -110,7 +110,7 @@ def test_ctrl_c_twice_stops_the_probe_and_pays_for_what_it_took(ledger: Ledger, 
     assert cut.usd > 0
     assert cut.usd == pytest.approx(cut.configuration.usd(cut.seconds))
     assert account.history.spent_usd == pytest.approx(first.usd + cut.usd)
-    assert account.open is None
+    assert account.open == ()
     assert cloud.torn_down == ["demo-2-1", "demo-2-2"]
     resumed = assemble.go_on("last", ledger)
     assert resumed.search() == decision

@@ -105,7 +105,7 @@ def test_the_vectorised_guard_says_what_the_single_one_says(seed):
     job, space = job_on(recording, random_goal(rng, recording)), recording.space
     some = [measured(c, recording.points[c].samples_per_s) for c in space.configurations if rng.random() < 0.4]
     history = History(tuple(some), spent_usd=sum(m.usd for m in some), elapsed_s=sum(m.seconds for m in some))
-    one_by_one = [refusal(job, space, history, c) is None for c in space.configurations]
+    one_by_one = [refusal(job, space, history, [c]) is None for c in space.configurations]
     assert allowed(job, space, history).tolist() == one_by_one
 
 

@@ -2,7 +2,8 @@
 
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.heterbo import HeterBO
+from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.outlook import Outlook, outlook
 from mlcd.planners.train.space import grid, narrow
 
-__all__ = ["HeterBO", "Outlook", "RunToCompletion", "grid", "narrow", "outlook"]
+__all__ = ["HeterBO", "NetValue", "Outlook", "RunToCompletion", "grid", "narrow", "outlook"]

@@ -1,0 +1,49 @@
+"""A cloud on which some probes fail by chance: no capacity, a node that never came up."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.backend import Backend, Launch, Provenance, Purpose
+from mlcd.backends.virtual import play
+from mlcd.clock import VirtualClock
+from mlcd.configuration import ProbeTime
+from mlcd.job import Job
+from mlcd.measurement import Ended, Event, Outcome
+
+STREAM = 1
+"""Keeps these draws apart from those of the noise, so that a probe that does not fail shows the same as ever."""
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Another recorded cloud, but this share of its probes fails after half their time."""
+
+    backend: Backend
+    clock: VirtualClock
+    probe_time: ProbeTime
+    share: float
+    seed: int = 0
+
+    provenance = Provenance.RECORDED
+
+    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+        """The launch as it would have been, unless chance is against it."""
+        if launch.purpose is not Purpose.PROBE or not self.fails(launch):
+            return self.backend.run(job, launch)
+        half_s = self.probe_time.seconds(launch.configuration.nodes) / 2
+        return play([Ended(half_s, Outcome.LAUNCH_FAILED, "failed by chance")], launch, self.clock)
+
+    def reclaim(self, label: str) -> float | None:
+        """As the backend within does."""
+        return self.backend.reclaim(label)
+
+    def fails(self, launch: Launch) -> bool:
+        """Whether this launch fails: drawn for it alone, so the same again whenever it is asked."""
+        name = zlib.crc32(launch.configuration.offer.name.encode())
+        rng = np.random.default_rng([self.seed, name, launch.configuration.nodes, launch.ordinal, STREAM])
+        return bool(rng.random() < self.share)

@@ -1,0 +1,100 @@
+"""What a baseline may probe next, and what it picks in the end.
+
+Symbols   S      samples to train          T(D)   seconds to finish on D, infinite where nothing says
+          limit  budget or deadline        gone   what probes have used of it
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.configuration import Configuration, Floats, Offer, Space
+from mlcd.guarantee import allowed, forecast
+from mlcd.history import History
+from mlcd.job import Job, Objective
+from mlcd.measurement import Outcome
+
+Mask = NDArray[np.bool_]
+
+
+def untried(job: Job, space: Space, history: History) -> Mask:
+    """What has no answer yet. Fewer nodes of a type that ran out of memory have theirs.
+
+    A method that knows nothing of limits finds out by a refusal that somebody holds it to them. From then on
+    only what `allowed` lets pass is open: the same as asking for one thing after the other until one passes.
+    """
+    open_ = np.ones(len(space), dtype=bool)
+    open_[[space.index[configuration] for configuration in history.tried]] = False
+    for m in history.measurements:
+        if m.outcome is Outcome.OUT_OF_MEMORY:
+            open_ &= ~(same_type(space, m.configuration.offer) & (space.nodes <= m.configuration.nodes))
+    return open_ & allowed(job, space, history) if history.refusals else open_
+
+
+def same_type(space: Space, offer: Offer) -> Mask:
+    """The configurations of an offer."""
+    here: Mask = space.offer_index == space.offers.index(offer)
+    return here
+
+
+def generator(seed: int, history: History) -> np.random.Generator:
+    """Randomness of one step: the same history draws the same."""
+    return np.random.default_rng([seed, len(history.measurements) + len(history.refusals)])
+
+
+def promising(job: Job, space: Space) -> list[Offer]:
+    """Types by what is published of them, the best first: see `yardstick`."""
+    per = [offer.tflops / (offer.usd_per_hour if _money_matters(job) else 1.0) for offer in space.offers]
+    return [space.offers[i] for i in np.argsort(-np.array(per), kind="stable")]
+
+
+def yardstick(job: Job) -> str:
+    """What makes a type promising: its published rate, for each dollar where money matters."""
+    return "for its price" if _money_matters(job) else "by its published rate"
+
+
+def next_size(space: Space, history: History, open_: Mask, offer: Offer) -> Configuration | None:
+    """The smallest open size of an offer; above one that failed at least twice its size, or the largest there is."""
+    failures = [m for m in history.measurements if not m.ok and not m.outcome.is_bad_luck]
+    failed = max((m.configuration.nodes for m in failures if m.configuration.offer == offer), default=0)
+    here = np.flatnonzero(open_ & same_type(space, offer) & (space.nodes > failed))
+    sizes = [space.configurations[i] for i in here]
+    larger = [configuration for configuration in sizes if configuration.nodes >= 2 * failed]
+    return next(iter(larger or sizes[-1:]), None)
+
+
+def measured_s(job: Job, space: Space, history: History) -> Floats:
+    """T(D) of what was measured."""
+    finish_s = np.full(len(space), np.inf)
+    for m in history.good:
+        finish_s[space.index[m.configuration]] = forecast(job, space, m).seconds
+    return finish_s
+
+
+def best_of(job: Job, space: Space, history: History, finish_s: Floats, *, probes_count: bool) -> Configuration | None:
+    """The best by the objective within the limits, by expected values; if nothing is, what passes them by least.
+
+    `probes_count`: whether what probes have used is held against the limits, or the final run alone.
+    """
+    if not np.isfinite(finish_s).any():
+        return None
+    minimum_s = np.array([offer.minimum_billed_s for offer in space.offers])[space.offer_index]
+    usd = space.usd_per_s * np.maximum(finish_s, minimum_s)
+    excess = np.ones(len(space))
+    if job.goal.budget_usd is not None:
+        excess = np.maximum(excess, (usd + probes_count * history.spent_usd) / job.goal.budget_usd)
+    if job.goal.deadline_s is not None:
+        excess = np.maximum(excess, (finish_s + probes_count * history.elapsed_s) / job.goal.deadline_s)
+    fast = job.goal.objective is Objective.FASTEST
+    order = np.lexsort((usd, finish_s, excess) if fast else (finish_s, usd, excess))
+    return space.configurations[int(order[0])]
+
+
+def best_measured(job: Job, space: Space, history: History, *, probes_count: bool = False) -> Configuration | None:
+    """The best of what was measured; a method that does not count its probes holds only the final run to the limits."""
+    return best_of(job, space, history, measured_s(job, space, history), probes_count=probes_count)
+
+
+def _money_matters(job: Job) -> bool:
+    return job.goal.objective is Objective.CHEAPEST or job.goal.budget_usd is not None

@@ -1,0 +1,326 @@
+"""Net value: probe what brings more than it takes, in the user's own unit.
+
+Our own method; docs/methods/net-value.md has the reasoning and what was measured. The belief is
+`modeling/speed_surface.py`: whole surfaces of speed, physical law plus what the law misses.
+
+Symbols   D       a configuration                     A      what is gone of the limits
+          J(D)    objective to finish on D            L(D)   limited resources to finish on D
+          q(D)    what a probe takes of the objective l(D)   what it takes of the limits
+          S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit
+          V0      best J in S(A);  V0'(D) best J in S(A + l(D))
+
+    Net(D) = V0 - E[ min( V0'(D), J(D) where D could then be certified ) ] - q(D)
+
+allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none is above zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from mlcd.configuration import Choice, Floats, Space
+from mlcd.guarantee import allowed, forecast, safe
+from mlcd.history import History
+from mlcd.job import Job, Objective
+from mlcd.measurement import Measurement, Outcome, Z
+from mlcd.modeling.speed_surface import Belief, Evidence, Laws, believe, draw_laws, weigh
+from mlcd.strategy import Finish, Look, Probe, Round, Step
+from mlcd.units import format_duration, format_usd
+
+Mask = NDArray[np.bool_]
+
+UNSAFE_PENALTY = 3.0
+"""While nothing is certified, V0 is this many times the best that is to be expected."""
+FREE_SHARE = 0.08
+"""Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
+TYPICAL_ERROR = 0.03
+"""Relative error of a probe, before one was made."""
+UNLIMITED_JOB = 30.0
+"""Where there is no limit: how many of its shortest probes a job is expected to take."""
+LIMIT_SLACK = 0.7
+"""Where there is one: the share of it that the best configuration is expected to need."""
+WORTH_IT = 0.005
+"""Of V0: what a probe must bring beyond its price. The best of many estimates is too good on average."""
+WORTH_ANOTHER = 0.001
+"""Of V0: what one more probe in a round must add."""
+MOST_REPEATS = 3
+"""Times that a configuration is measured to certify it."""
+LARGE = 4_000
+"""Configurations above which only the promising ones are looked at."""
+LIKELY = 8
+"""Laws that say what is promising."""
+LEVEL_SAMPLE = 200
+"""Configurations that say how fast a job may be."""
+NODES = stats.norm.ppf((np.arange(16) + 0.5) / 16)
+"""Equally likely places of a normal variable."""
+
+
+@dataclass(frozen=True)
+class NetValue:
+    """Probes while a probe is expected to bring more than it takes.
+
+    `look`: the share of a probe after which it is asked whether the rest is worth it; None for whole probes.
+    `parallel`: how many probes may run at once.
+    """
+
+    seed: int = 0
+    look: float | None = None
+    parallel: int = 1
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The probes of the largest net value, or enough."""
+        space = _promising(job, space, history, self.seed)
+        outlook = _Outlook.of(job, space, history, self)
+        open_ = allowed(job, space, history) & outlook.worth_asking()
+        if not open_.any():
+            return Finish("nothing is left to try" if history.measurements else "the limits allow no probe at all")
+        picks, nets = outlook.best_round(open_, self.parallel)
+        if not picks:
+            if outlook.safe:
+                return Finish("no probe is expected to bring more than it takes")
+            picks, nets = outlook.least_needy(open_)
+        if not picks:
+            return Finish("nothing measured can be certified, and no probe is expected to change that at its price")
+        look = None if self.look is None else Look(self.look, partial(outlook.goes_on, self.look))
+        probes = [
+            Probe(space.configurations[pick], outlook.words(pick, net), look)
+            for pick, net in zip(picks, nets, strict=True)
+        ]
+        return probes[0] if len(probes) == 1 else Round(tuple(probes))
+
+
+@dataclass(frozen=True)
+class _Outlook:
+    """Everything the next step depends on, for every surface (rows) and configuration (columns)."""
+
+    job: Job
+    space: Space
+    history: History
+    safe: tuple[Measurement, ...]
+    finish_s: Floats
+    error: float
+    share: float
+
+    @staticmethod
+    def of(job: Job, space: Space, history: History, method: NetValue) -> _Outlook:
+        belief = _belief(job, space, history, method.seed)
+        finish_s = space.startup_limit_s + job.work_samples * np.exp(-belief.log_speed)
+        finish_s = np.where(belief.fits, finish_s, np.inf)
+        share = method.look or 1.0
+        return _Outlook(job, space, history, tuple(safe(job, space, history)), finish_s, _error(space, history), share)
+
+    def worth_asking(self) -> Mask:
+        """What was not tried; and what ran but cannot be certified until it is known better."""
+        worth = np.ones(len(self.space), dtype=bool)
+        worth[[self.space.index[configuration] for configuration in self.history.tried]] = False
+        certified = {m.configuration for m in self.safe}
+        times = Counter(m.configuration for m in self.history.measurements)
+        for m in self.history.good:
+            if m.configuration not in certified and times[m.configuration] < MOST_REPEATS:
+                worth[self.space.index[m.configuration]] = True
+        return worth
+
+    def best_round(self, open_: Mask, most: int) -> tuple[list[int], list[float]]:
+        """Greedily the probes that together are worth most, each with what it adds to the round."""
+        if not self.safe and self.job.goal.budget_usd is not None:
+            most = 1  # while nothing is certified, money is spent on one probe after the other
+        picks: list[int] = []
+        nets: list[float] = []
+        best = np.full((len(self.finish_s), 1), np.inf)
+        gone_usd = gone_s = 0.0
+        v0 = self._v0()
+        value = self._value(self.finish_s)
+        while len(picks) < most:
+            usd, seconds = gone_usd + self.space.probe_usd, np.maximum(gone_s, self.space.probe_s)
+            certified = self._certifiable(usd, seconds)
+            after = np.minimum(best, np.where(certified, value, np.inf))
+            after = np.minimum(after, self._fallback(usd, seconds)).mean(axis=0)
+            net = v0 - after - self.share * (seconds if self._fast else usd)
+            net = np.where(open_ & np.isfinite(after), net, -np.inf)
+            pick = int(np.argmax(net))
+            if not net[pick] > (nets[-1] + WORTH_ANOTHER * v0 if nets else WORTH_IT * v0):
+                break
+            picks.append(pick)
+            nets.append(float(net[pick]))
+            gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
+            best = np.minimum(best, np.where(certified, value, np.inf)[:, pick : pick + 1])
+            open_ = open_ & (np.arange(len(open_)) != pick)
+        return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
+
+    def least_needy(self, open_: Mask) -> tuple[list[int], list[float]]:
+        """While nothing is certified and little is gone: what is expected to need least of the limits."""
+        goal, history = self.job.goal, self.history
+        if not goal.limited or _gone(self.job, history) >= FREE_SHARE:
+            return [], []
+        middle = np.median(self.finish_s, axis=0)
+        shares = []
+        if goal.budget_usd is not None:
+            shares.append((self.space.probe_usd + middle * self.space.usd_per_s) / goal.budget_usd)
+        if goal.deadline_s is not None:
+            shares.append((self.space.probe_s + middle) / goal.deadline_s)
+        need = np.where(open_, np.max(shares, axis=0), np.inf)
+        return ([int(np.argmin(need))], [0.0]) if np.isfinite(need).any() else ([], [])
+
+    def goes_on(self, share: float, seen: Measurement) -> bool:
+        """Whether the rest of a probe is worth its price, now that its first part is seen."""
+        configuration = seen.configuration
+        whole_s, whole_usd = self.space.worst_probe(configuration)
+        now_s, now_usd = whole_s * share, whole_usd * share
+        ahead = forecast(self.job, self.space, seen)
+        value = ahead.seconds if self._fast else ahead.usd
+        fall_now, fall_later = (
+            float(self._fallback(np.array([usd]), np.array([seconds]))[0])
+            for usd, seconds in ((now_usd, now_s), (whole_usd, whole_s))
+        )
+        stop = min(fall_now, value if self._kept(ahead.worst_usd + now_usd, ahead.worst_seconds + now_s) else np.inf)
+        # What the whole probe may show, given this look: nodes of the normal distribution.
+        better = ahead.seconds * np.exp(seen.rel_error * NODES)
+        slow = better * np.exp(Z * seen.rel_error * sqrt(share))
+        per_s = configuration.usd_per_hour / 3_600
+        kept = self._kept(whole_usd + slow * per_s, whole_s + slow)
+        later = better if self._fast else better * per_s
+        go_on = float(np.minimum(fall_later, np.where(kept, later, np.inf)).mean())
+        rest = (1 - share) * (whole_s if self._fast else whole_usd)
+        return go_on + rest < stop
+
+    def words(self, pick: int, net: float) -> str:
+        """Why this probe."""
+        unit = format_duration if self._fast else format_usd
+        middle = float(np.median(self._value(self.finish_s)[:, pick]))
+        ends = f"about {unit(middle)} to finish" if np.isfinite(middle) else "it may not even fit"
+        if net <= 0:
+            return f"nothing is certified yet, and this may need least of the limit ({ends})"
+        return f"expected to save {unit(net)} beyond its own price ({ends})"
+
+    @property
+    def _fast(self) -> bool:
+        return self.job.goal.objective is Objective.FASTEST
+
+    def _value(self, finish_s: Floats) -> Floats:
+        """J: what finishing takes of the objective."""
+        return finish_s if self._fast else finish_s * self.space.usd_per_s
+
+    def _v0(self) -> float:
+        if self.safe:
+            return min(self._measured_value(m) for m in self.safe)
+        certified = self._certifiable(self.space.probe_usd, self.space.probe_s)
+        value = self._value(self.finish_s)
+        best = np.where(certified, value, np.inf).min(axis=1)
+        best = best if np.isfinite(best).any() else value.min(axis=1)
+        finite = best[np.isfinite(best)]
+        return UNSAFE_PENALTY * float(np.median(finite)) if finite.size else 0.0
+
+    def _fallback(self, usd: Floats, seconds: Floats) -> Floats:
+        """V0'(D): the best that is still certified once so much more is gone; V0 while nothing is."""
+        if not self.safe:
+            return np.full(usd.shape, self._v0())
+        fallback = np.full(usd.shape, np.inf)
+        for m in self.safe:
+            ahead = forecast(self.job, self.space, m)
+            kept = self._kept(usd + ahead.worst_usd, seconds + ahead.worst_seconds)
+            fallback = np.where(kept, np.minimum(fallback, self._measured_value(m)), fallback)
+        return fallback
+
+    def _certifiable(self, usd: Floats, seconds: Floats) -> Mask:
+        """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe."""
+        slow_s = self.finish_s * np.exp(Z * self.error)
+        whole = self._kept(usd + slow_s * self.space.usd_per_s, seconds + slow_s)
+        if self.share == 1.0:
+            return whole
+        slow_s = self.finish_s * np.exp(Z * self.error / sqrt(self.share))
+        return whole | self._kept(self.share * usd + slow_s * self.space.usd_per_s, self.share * seconds + slow_s)
+
+    def _kept(self, more_usd: Floats | float, more_s: Floats | float) -> Mask:
+        """Whether the limits hold if so much more is used."""
+        goal, history = self.job.goal, self.history
+        inside: Mask = np.isfinite(more_s)
+        if goal.budget_usd is not None:
+            inside = inside & (history.spent_usd + more_usd <= goal.budget_usd)
+        if goal.deadline_s is not None:
+            inside = inside & (history.elapsed_s + more_s <= goal.deadline_s)
+        return inside
+
+    def _measured_value(self, measurement: Measurement) -> float:
+        ahead = forecast(self.job, self.space, measurement)
+        return ahead.seconds if self._fast else ahead.usd
+
+
+def _error(space: Space, history: History) -> float:
+    """The relative error of a whole probe, as far as probes have shown it."""
+    whole = [
+        m.rel_error * sqrt(min(1.0, m.seconds / space.probe_time.seconds(m.configuration.nodes)))
+        for m in history.measurements
+        if m.ok
+    ]
+    return float(np.median(whole)) if whole else TYPICAL_ERROR
+
+
+def _belief(job: Job, space: Space, history: History, seed: int) -> Belief:
+    laws = draw_laws(space, seed)
+    return believe(space, laws, _level(job, space, laws), _evidence(space, history), seed)
+
+
+def _evidence(space: Space, history: History) -> Evidence:
+    good = history.good
+    ran_out = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
+    failed = {m.configuration for m in history.measurements if m.outcome in ran_out}
+    return Evidence(
+        np.array([space.index[m.configuration] for m in good], dtype=np.intp),
+        np.log([m.rate for m in good]) if good else np.empty(0),
+        np.array([m.rel_error for m in good]),
+        np.array(sorted(space.index[configuration] for configuration in failed), dtype=np.intp),
+    )
+
+
+def _level(job: Job, space: Space, laws: Laws) -> Floats:
+    """The prior mean of log speed: people give limits that they hope are possible."""
+    goal = job.goal
+    # The best of a spread-out sample is near enough to the best of all for a guess that is a factor wide.
+    at = np.unique(np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp))
+    every = np.arange(len(laws.scale))
+    seconds = job.work_samples * np.exp(-laws.log_speed(every, at))
+    seconds = np.where(laws.too_small(every, at), np.inf, seconds)
+    needs = []
+    if goal.deadline_s is not None:
+        needs.append(seconds / (LIMIT_SLACK * goal.deadline_s))
+    if goal.budget_usd is not None:
+        needs.append(seconds * space.usd_per_s[at] / (LIMIT_SLACK * goal.budget_usd))
+    if not needs:
+        needs.append(seconds / (UNLIMITED_JOB * float(space.probe_s.min())))
+    least = np.max(needs, axis=0).min(axis=1)
+    level: Floats = np.log(np.where(np.isfinite(least), least, 1.0))
+    return level
+
+
+def _promising(job: Job, space: Space, history: History, seed: int) -> Space:
+    """Of a large space, what the likeliest laws find good, and what was measured: the rest is not worth a thought."""
+    if len(space) <= LARGE:
+        return space
+    laws = draw_laws(space, seed)
+    level = _level(job, space, laws)
+    likely = np.argsort(weigh(space, laws, level, _evidence(space, history)))[-LIKELY:]
+    every = np.arange(len(space))
+    finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + level[likely, None]).max(axis=0))
+    fast = job.goal.objective is Objective.FASTEST
+    value = finish_s + space.probe_s if fast else finish_s * space.usd_per_s + space.probe_usd
+    kept = set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
+    kept |= {space.index[configuration] for configuration in history.tried}
+    nodes: dict[int, list[int]] = {}
+    for i in sorted(kept):
+        nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
+    return replace(space, choices=tuple(Choice(space.choices[i].offer, tuple(n)) for i, n in nodes.items()))
+
+
+def _gone(job: Job, history: History) -> float:
+    """The larger share of the limits that is used."""
+    goal = job.goal
+    budget = history.spent_usd / goal.budget_usd if goal.budget_usd is not None else 0.0
+    deadline = history.elapsed_s / goal.deadline_s if goal.deadline_s is not None else 0.0
+    return max(budget, deadline)

@@ -1,0 +1,39 @@
+"""Random search: a few configurations by lot, the best of them.
+
+Bergstra and Bengio, 'Random Search for Hyper-Parameter Optimization', JMLR 2012; in Yi et al., IPDPS 2020
+(HeterBO), figure 12, by number of probes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.configuration import Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.planners.train.candidates import best_measured, generator, untried
+from mlcd.strategy import Finish, Probe, Step
+
+
+@dataclass(frozen=True)
+class RandomSearch:
+    """So many probes, each of the untried equally likely; more only until one runs the job."""
+
+    seed: int = 0
+    probes: int = 6
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """One more by lot, or the best of those drawn."""
+        done = len(history.measurements)
+        if done >= self.probes and history.good:
+            return Finish(f"{done} probes were drawn, as set", best_measured(job, space, history))
+        open_ = np.flatnonzero(untried(job, space, history))
+        if not len(open_):
+            return Finish("nothing is left to draw from", best_measured(job, space, history))
+        pick = int(generator(self.seed, history).choice(open_))
+        because = f"drawn by lot, {done + 1} of {self.probes}"
+        if done >= self.probes:
+            because = f"drawn by lot: none of {done} probes ran the job"
+        return Probe(space.configurations[pick], because)

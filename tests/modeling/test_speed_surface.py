@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mlcd.modeling.speed_surface import Belief, Evidence, Laws, believe, draw_laws
+from mlcd.testing.clouds import small_recording
+
+NODES = np.arange(1, 13)
+CLOUD = small_recording([[10.0] * 12, [10.0] * 12, [10.0] * 12], [1.0, 2.0, 4.0])
+SPACE = CLOUD.space
+
+
+def belief(measured, y, failed=(), error=0.02) -> Belief:
+    seen = Evidence(
+        np.array(measured, dtype=np.intp), np.asarray(y), np.full(len(measured), error), np.array(failed, dtype=np.intp)
+    )
+    laws = draw_laws(SPACE, 0)
+    return believe(SPACE, laws, np.zeros(len(laws.scale)), seen, 0)
+
+
+def log_speed(laws: Laws) -> np.ndarray:
+    return laws.log_speed(np.arange(len(laws.scale)), np.arange(len(SPACE)))
+
+
+def test_the_prior_covers_curves_that_rise_fall_and_stay_flat():
+    first = log_speed(draw_laws(SPACE, 0))[:, :12]
+    rising = (first[:, -1] > first[:, 0] + 0.5).mean()
+    falling = (first[:, -1] < first[:, 0] - 0.1).mean()
+    assert 0.1 < rising < 0.95
+    assert falling > 0.02
+
+
+def test_surfaces_go_through_what_was_measured_within_its_error():
+    y = np.log([20.0, 70.0, 30.0])
+    surfaces = belief([0, 11, 14], y).log_speed[:, [0, 11, 14]]
+    assert surfaces.mean(axis=0) == pytest.approx(y, abs=0.03)
+    assert (surfaces.std(axis=0) < 0.05).all()
+
+
+def test_what_is_near_a_measurement_is_surer_than_what_is_far():
+    spread = belief([0, 5], np.log([20.0, 70.0])).log_speed.std(axis=0)
+    assert spread[4] < spread[30]
+
+
+def test_it_predicts_a_lawful_curve_from_three_points():
+    truth = np.log(10 / (0.05 + 0.95 / NODES))
+    seen = [0, 3, 11]
+    found = belief(seen, truth[seen]).log_speed[:, :12]
+    assert np.abs(found.mean(axis=0) - truth).max() < 0.12
+
+
+def test_running_out_of_memory_makes_smaller_sizes_unlikely_and_success_likely():
+    after = belief([11], np.log([20.0]), failed=[2]).fits.mean(axis=0)
+    before = belief([], []).fits.mean(axis=0)
+    assert after[0] < 0.3 < before[0]
+    assert after[11] > 0.9
+
+
+def test_the_same_seed_gives_the_same_surfaces_and_another_does_not():
+    one = log_speed(draw_laws(SPACE, 1))
+    draw_laws.cache_clear()
+    assert np.array_equal(one, log_speed(draw_laws(SPACE, 1)))
+    assert not np.array_equal(one, log_speed(draw_laws(SPACE, 2)))
+
+
+def test_the_posterior_of_the_residual_is_the_textbook_one():
+    """One law, no freedom: the surfaces' mean and spread are those of plain Gaussian conditioning."""
+    from mlcd.modeling.speed_surface import ALONE_SPREAD, SCALES, _residuals
+
+    nothing = np.zeros((1, 1))
+    flat = Laws(
+        *[nothing] * 6, nothing + 1, nothing - np.inf, nothing, nothing, np.array([1]), draw_laws(SPACE, 0).facts
+    )
+    flat = replace(flat, kappa=nothing + 1, beta=nothing, alpha=nothing)
+    at, y, error = np.array([0, 20]), np.array([0.4, -0.3]), np.array([0.05, 0.05])
+    law = flat.log_speed(np.array([0]), np.arange(len(SPACE)))[0]
+    seen = Evidence(at, y + law[at], error, np.array([], dtype=np.intp))
+    found = believe(SPACE, flat, np.zeros(1), seen, 0, surfaces=4_000).log_speed - law
+    process, scale, every = _residuals(SPACE), SCALES[1], np.arange(len(SPACE))
+    inside = process.covariance(at, at, scale) + np.diag(error**2 + (scale * ALONE_SPREAD) ** 2)
+    cross = process.covariance(every, at, scale)
+    cross[at, [0, 1]] += (scale * ALONE_SPREAD) ** 2
+    mean = cross @ np.linalg.solve(inside, y)
+    variance = np.diag(process.covariance(every, every, scale)) + (scale * ALONE_SPREAD) ** 2
+    variance = variance - np.einsum("ij,ij->i", cross, np.linalg.solve(inside, cross.T).T)
+    assert found.mean(axis=0) == pytest.approx(mean, abs=0.05)
+    assert found.var(axis=0) == pytest.approx(variance, rel=0.15)
