@@ -17,7 +17,7 @@ from mlcd.assemble import method
 from mlcd.backends import Simulated
 from mlcd.catalog import load_offers
 from mlcd.clock import VirtualClock
-from mlcd.configuration import Space
+from mlcd.configuration import Choice, Offer, Space
 from mlcd.history import History
 from mlcd.job import Goal, Hints, Job, Objective, Search
 from mlcd.measurement import Measurement, Outcome
@@ -26,7 +26,7 @@ from mlcd.strategy import Finish
 from mlcd.version import VERSION
 
 TYPES, NODES, PROBES, REPEATS = 62, 50, 20, 21
-TARGETS = (("heterbo", 3_100, 100), ("net-value", 1_000, 40), ("net-value", 3_100, 40), ("net-value", 100_000, 200))
+TARGETS = (("heterbo", 3_100, 100), ("net-value", 100, 10), ("net-value", 3_100, 40), ("net-value", 100_000, 200))
 JOB = Job("speed", 1e9, Goal(Objective.FASTEST, budget_usd=5_000.0), hints=Hints(25e6, 12e9, 1024))
 
 
@@ -56,6 +56,15 @@ def milliseconds(name: str, space: Space, past: History) -> list[float]:
     return took
 
 
+def _around(past: History, size: int) -> Space:
+    """A space of about this size with everything that was measured."""
+    nodes: dict[Offer, set[int]] = {}
+    for m in past.measurements:
+        nodes.setdefault(m.configuration.offer, set()).add(m.configuration.nodes)
+    few = set(range(1, size // len(nodes)))
+    return Space(tuple(Choice(offer, tuple(sorted(counts | few))) for offer, counts in nodes.items()))
+
+
 def main() -> None:
     print(
         f"mlcd {VERSION}, numpy {np.__version__}, scikit-learn {sklearn.__version__}, "
@@ -67,6 +76,8 @@ def main() -> None:
     probed = tuple(offer for offer in offers if offer in {m.configuration.offer for m in past.measurements})
     for name, candidates, target in TARGETS:
         space = grid(probed, (1, max(NODES, candidates // len(probed) + 1)))
+        if candidates < len(space):  # a small space holds little more than what was measured
+            space = _around(past, candidates)
         took = milliseconds(name, space, past)
         print(
             f"{name}: the next of {len(space)} candidates after {PROBES} probes: "

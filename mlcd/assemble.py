@@ -24,7 +24,22 @@ from mlcd.guarantee import decide
 from mlcd.job import Goal, Job, Search
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
-from mlcd.planners.train import HeterBO, NetValue, RunToCompletion, grid, narrow
+from mlcd.planners.train import (
+    CheapestOffer,
+    CherryPick,
+    ConvBO,
+    EIPerDollar,
+    Ernest,
+    Exhaustive,
+    HeterBO,
+    NetValue,
+    OneNodeLinear,
+    Paleo,
+    RandomSearch,
+    RunToCompletion,
+    grid,
+    narrow,
+)
 from mlcd.profiler import Profiler
 from mlcd.profilers import TrainingProfiler
 from mlcd.strategy import Strategy
@@ -33,6 +48,17 @@ from mlcd.version import VERSION
 METHODS: dict[str, Callable[[Search], Strategy]] = {
     "net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel),
     "heterbo": lambda search: HeterBO(),
+    "convbo": lambda search: ConvBO(search.seed),
+    "convbo-improved": lambda search: ConvBO(search.seed, improved=True),
+    "cherrypick": lambda search: CherryPick(search.seed),
+    "cherrypick-improved": lambda search: CherryPick(search.seed, improved=True),
+    "ei-per-dollar": lambda search: EIPerDollar(search.seed),
+    "ernest": lambda search: Ernest(),
+    "paleo": lambda search: Paleo(),
+    "one-node-linear": lambda search: OneNodeLinear(),
+    "cheapest-offer": lambda search: CheapestOffer(),
+    "random": lambda search: RandomSearch(search.seed),
+    "exhaustive": lambda search: Exhaustive(),
 }
 """How to make each method from what the job says of the search."""
 

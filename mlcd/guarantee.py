@@ -119,7 +119,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     if not needs:
         tried = len(history.measurements)
         probes = "no probe" if tried == 1 else f"none of {tried} probes"
-        binding = f"{probes} could run the job" if tried else "no probe fits within the limits"
+        binding = f"{probes} could run the job" if tried else "nothing was measured"
         return Decision(None, because, binding=binding)
     ways = _relaxations(goal, history, needs)
     over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)

@@ -33,11 +33,11 @@ from mlcd.configuration import Floats, Offer, Space
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
-DRAWS = 3_000
+DRAWS = 2_000
 SURFACES = 256
-MOST_VALUES = 500_000
+MOST_VALUES = 250_000
 """Of surfaces x configurations: a large space gets fewer surfaces, which is what keeps a choice fast."""
-FEWEST_SURFACES = 96
+FEWEST_SURFACES = 80
 SCALES = (0.5, 1.0, 2.0)
 """How far the truth may be from the law, relative to the spreads below: learnt from the measurements."""
 LEVEL_SPREAD = 1.5
@@ -193,7 +193,7 @@ class _Residuals:
     types: Floats
     """Root of the covariance of the types' levels: (types, types)."""
     curve: Floats
-    """Root of the covariance over the distinct node counts: (counts, counts)."""
+    """Root of the covariance over the distinct node counts: (counts, waves), of the few waves that matter."""
     types_covariance: Floats
     curve_covariance: Floats
     type_of: NDArray[np.intp]
@@ -223,13 +223,14 @@ class _Residuals:
 
     def surfaces(self, rng: np.random.Generator, seen: Evidence, laws: Floats, scale: float) -> Floats:
         """Laws with a residual each, conditioned on y: a prior sample, moved to where the measurements are."""
-        rows, types, counts = len(laws), len(self.types), len(self.curve)
+        rows, types, waves = len(laws), len(self.types), self.curve.shape[1]
         level = LEVEL_SPREAD * rng.standard_normal((rows, 1))
-        per_type = (rng.standard_normal((rows, types)) @ self.types.T)[:, self.type_of]
-        common = COMMON_CURVE_SPREAD * (rng.standard_normal((rows, counts)) @ self.curve.T)[:, self.count_of]
-        own = OWN_CURVE_SPREAD * (rng.standard_normal((rows, types, counts)) @ self.curve.T)
-        alone = ALONE_SPREAD * rng.standard_normal(laws.shape)
-        prior = laws + level + scale * (per_type + common + own[:, self.type_of, self.count_of] + alone)
+        per_type = rng.standard_normal((rows, types)) @ self.types.T
+        common = COMMON_CURVE_SPREAD * rng.standard_normal((rows, 1, waves)) @ self.curve.T
+        own = OWN_CURVE_SPREAD * rng.standard_normal((rows, types, waves)) @ self.curve.T
+        together = per_type[:, :, None] + common + own
+        alone = ALONE_SPREAD * rng.standard_normal(laws.shape, dtype=np.float32)
+        prior = laws + level + scale * (together[:, self.type_of, self.count_of] + alone)
         at = seen.ran
         if not at.size:
             return prior
@@ -258,7 +259,7 @@ def _residuals(space: Space) -> _Residuals:
     same_family = family[:, None] == family[None, :]
     types = TYPE_SPREAD**2 * (0.4 * alike + 0.3 * same_family + 0.3 * np.eye(len(offers)))
     types = types + ACCELERATOR_SPREAD**2 * flag[:, None] * flag[None, :]
-    return _Residuals(_root(types), _root(curve), types, curve, space.offer_index, count_of)
+    return _Residuals(_root(types), _root(curve, 1e-3), types, curve, space.offer_index, count_of)
 
 
 def _family(offer: Offer) -> str:
@@ -266,9 +267,11 @@ def _family(offer: Offer) -> str:
     return offer.accelerator or offer.instance_type.partition(".")[0]
 
 
-def _root(covariance: Floats) -> Floats:
-    """A square root that stands rounding."""
-    return np.asarray(np.linalg.cholesky(covariance + 1e-8 * np.eye(len(covariance))), dtype=np.float64)
+def _root(covariance: Floats, negligible: float = 1e-9) -> Floats:
+    """A square root, without the directions in which next to nothing happens."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > negligible * values.max()
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]), dtype=np.float64)
 
 
 def _specifications(space: Space) -> tuple[Floats, Floats, Floats, Floats, Floats]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import sqrt
 
 import numpy as np
@@ -28,9 +28,9 @@ from scipy import stats
 from mlcd.configuration import Choice, Floats, Space
 from mlcd.guarantee import allowed, forecast, safe
 from mlcd.history import History
-from mlcd.job import Job, Objective
+from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement, Outcome, Z
-from mlcd.modeling.speed_surface import Belief, Evidence, Laws, believe, draw_laws, weigh
+from mlcd.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 from mlcd.strategy import Finish, Look, Probe, Round, Step
 from mlcd.units import format_duration, format_usd
 
@@ -230,12 +230,22 @@ class _Outlook:
 
     def _certifiable(self, usd: Floats, seconds: Floats) -> Mask:
         """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe."""
-        slow_s = self.finish_s * np.exp(Z * self.error)
-        whole = self._kept(usd + slow_s * self.space.usd_per_s, seconds + slow_s)
-        if self.share == 1.0:
-            return whole
-        slow_s = self.finish_s * np.exp(Z * self.error / sqrt(self.share))
-        return whole | self._kept(self.share * usd + slow_s * self.space.usd_per_s, self.share * seconds + slow_s)
+        longest_s = self._longest_s(usd, seconds) * np.exp(-Z * self.error)
+        if self.share < 1:
+            by_look_s = self._longest_s(self.share * usd, self.share * seconds)
+            longest_s = np.maximum(longest_s, by_look_s * np.exp(-Z * self.error / sqrt(self.share)))
+        certified: Mask = self.finish_s <= longest_s
+        return certified
+
+    def _longest_s(self, usd: Floats, seconds: Floats) -> Floats:
+        """How long finishing may take where so much more is gone before it; finite, so that what fails never fits."""
+        goal, history = self.job.goal, self.history
+        longest = np.full(len(self.space), np.finfo(float).max)
+        if goal.budget_usd is not None:
+            longest = np.minimum(longest, (goal.budget_usd - history.spent_usd - usd) / self.space.usd_per_s)
+        if goal.deadline_s is not None:
+            longest = np.minimum(longest, goal.deadline_s - history.elapsed_s - seconds)
+        return longest
 
     def _kept(self, more_usd: Floats | float, more_s: Floats | float) -> Mask:
         """Whether the limits hold if so much more is used."""
@@ -263,8 +273,8 @@ def _error(space: Space, history: History) -> float:
 
 
 def _belief(job: Job, space: Space, history: History, seed: int) -> Belief:
-    laws = draw_laws(space, seed)
-    return believe(space, laws, _level(job, space, laws), _evidence(space, history), seed)
+    level = _level(space, seed, job.goal, job.work_samples)
+    return believe(space, draw_laws(space, seed), level, _evidence(space, history), seed)
 
 
 def _evidence(space: Space, history: History) -> Evidence:
@@ -279,13 +289,14 @@ def _evidence(space: Space, history: History) -> Evidence:
     )
 
 
-def _level(job: Job, space: Space, laws: Laws) -> Floats:
-    """The prior mean of log speed: people give limits that they hope are possible."""
-    goal = job.goal
+@lru_cache(maxsize=8)
+def _level(space: Space, seed: int, goal: Goal, work_samples: float) -> Floats:
+    """The prior mean of log speed for each law: people give limits that they hope are possible."""
+    laws = draw_laws(space, seed)
     # The best of a spread-out sample is near enough to the best of all for a guess that is a factor wide.
     at = np.unique(np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp))
     every = np.arange(len(laws.scale))
-    seconds = job.work_samples * np.exp(-laws.log_speed(every, at))
+    seconds = work_samples * np.exp(-laws.log_speed(every, at))
     seconds = np.where(laws.too_small(every, at), np.inf, seconds)
     needs = []
     if goal.deadline_s is not None:
@@ -304,10 +315,13 @@ def _promising(job: Job, space: Space, history: History, seed: int) -> Space:
     if len(space) <= LARGE:
         return space
     laws = draw_laws(space, seed)
-    level = _level(job, space, laws)
-    likely = np.argsort(weigh(space, laws, level, _evidence(space, history)))[-LIKELY:]
+    level = _level(space, seed, job.goal, job.work_samples)
+    seen = _evidence(space, history)
+    off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
+    likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]
     every = np.arange(len(space))
-    finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + level[likely, None]).max(axis=0))
+    shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
+    finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
     fast = job.goal.objective is Objective.FASTEST
     value = finish_s + space.probe_s if fast else finish_s * space.usd_per_s + space.probe_usd
     kept = set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())

@@ -13,7 +13,7 @@ import numpy as np
 
 from mlcd.configuration import Configuration, Floats, Space
 from mlcd.job import Goal, Job, Objective
-from mlcd.modeling.physics import Model, device_gb, needed_gb, samples_per_s
+from mlcd.modeling.physics import Model, rates_that_fit
 
 TYPICAL_EFFICIENCY = 0.35
 """Share of the published rate that training keeps on most hardware."""
@@ -71,14 +71,7 @@ def outlook(job: Job, space: Space) -> Outlook:
 
 def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
     """Modelled seconds to finish on each configuration; infinite where the job does not fit."""
-    model = Model.of(job.hints)
-    rates = np.empty(len(space))
-    for i, offer in enumerate(space.offers):
-        here = space.offer_index == i
-        nodes = space.nodes[here]
-        rate = samples_per_s(model, job.communication, offer, nodes, efficiency)
-        has = device_gb(offer) or np.inf  # recordings do not tell the accelerator's memory
-        rates[here] = np.where(needed_gb(model, offer, nodes) <= has, rate, 0.0)
+    rates = rates_that_fit(Model.of(job.hints), job.communication, space, efficiency)
     with np.errstate(divide="ignore"):
         finish: Floats = job.work_samples / rates
     return finish
