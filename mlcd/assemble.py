@@ -115,7 +115,8 @@ def recorded_cloud(
     """A recording as a cloud. Its probes take their full recorded time, and what noise is stated is assumed."""
     clock = VirtualClock(elapsed_s)
     backend = Recorded(recording, clock, noise, seed)
-    profiler = TrainingProfiler(backend, noise_floor=noise or 0.01, tight=None, warm_up=False)
+    floor = 0.0 if noise else 0.01
+    profiler = TrainingProfiler(backend, noise_floor=floor, tight=None, warm_up=False, stated_noise=noise)
     return Cloud(narrow(recording.space, job), backend, profiler, clock)
 
 

@@ -25,6 +25,8 @@ RATES: dict[str, tuple[float, str, dict[int, float | None]]] = {
     "gpu": (3.00, "8,61,V100,1,15.7,10", {1: 200.0, 2: 370.0, 4: 640.0, 8: 700.0}),
     "big": (9.00, "32,244,A100,4,19.5,25", {1: None, 2: 1500.0, 4: 2300.0}),
 }
+HETERBO = "{method: heterbo, nodes: 1..8}"
+"""A search of many single probes, one after the other: what tests of state and interrupts need."""
 SIMULATED_SEARCH = "{nodes: 1..4, instances: [c5.xlarge, g4dn.xlarge, p3.2xlarge]}"
 
 
@@ -133,7 +135,7 @@ def write_job(tmp_path: Path) -> WriteJob:
 def recorded_job(write_job: WriteJob, recording: Path) -> WriteJob:
     """Writes a job file that runs on the recording."""
 
-    def write(extra: str = "", *, search: str = "{nodes: 1..8}") -> Path:
+    def write(extra: str = "", *, search: str = HETERBO) -> Path:
         return write_job(f"on: recorded:{recording.name}\n{extra}", work=str(WORK), search=search)
 
     return write

@@ -32,16 +32,18 @@ FEWEST = 8
 class TrainingProfiler:
     """Runs a launch on a backend and concludes.
 
-    `noise_floor`: relative error of a whole probe that is assumed at the least; a shorter one has more, by the
-    inverse root of its share. A probe of minutes cannot see what differs between launches or drifts over
-    hours. `tight`: a probe ends once its interval, Z standard errors, is within this share of the rate; None
-    takes every probe to its full time. `warm_up`: whether the first reports may be off and are to be dropped.
+    `noise_floor`: relative error that is assumed at the least. A probe of minutes cannot see what differs
+    between launches or drifts over hours. `tight`: a probe ends once its interval, Z standard errors, is within
+    this share of the rate; None takes every probe to its full time. `warm_up`: whether the first reports may be
+    off and are to be dropped. `stated_noise`: the relative error that a whole probe is known to have, if it is;
+    a shorter one has more, by the inverse root of its share.
     """
 
     backend: Backend
     noise_floor: float = 0.01
     tight: float | None = 0.05
     warm_up: bool = True
+    stated_noise: float = 0.0
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None) -> Measurement:
         """Launch, watch until it is known or over, tear down, conclude."""
@@ -114,7 +116,8 @@ class TrainingProfiler:
         n = len(rates)
         scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
         share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
-        return max(self.noise_floor / math.sqrt(share), scatter / math.sqrt(n) * _student(n - 1) / Z)
+        stated = self.stated_noise / math.sqrt(share)
+        return max(self.noise_floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
 
 
 def warm_up_length(rates: Floats) -> int:

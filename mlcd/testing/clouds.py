@@ -73,7 +73,8 @@ def bounded_cloud(recording: Recording, noise: float, seed: int) -> Cloud:
     """A recorded cloud whose noise stays at its stated level."""
     clock = VirtualClock()
     backend = BoundedNoise(recording, clock, noise, seed)
-    return Cloud(recording.space, backend, TrainingProfiler(backend, noise or 0.01, None, False), clock)
+    profiler = TrainingProfiler(backend, 0.0 if noise else 0.01, tight=None, warm_up=False, stated_noise=noise)
+    return Cloud(recording.space, backend, profiler, clock)
 
 
 class BoundedNoise(Recorded):

@@ -66,7 +66,7 @@ def test_there_is_a_run_for_every_scenario_factor_and_seed(runs: list[dict[str, 
     assert len(runs) == len(asked)
     for run in runs:
         assert set(run) == KEYS
-        assert (run["recording"], run["method"]) == ("tiny", "heterbo")
+        assert (run["recording"], run["method"]) == ("tiny", "net-value")
         assert (run["limit"] is None) == (run["limit_factor"] is None)
         for i, probe in enumerate(run["probes"]):
             assert set(probe) == {"instance_type", "nodes", "fraction", "round"}

@@ -162,7 +162,7 @@ def test_ctrl_c_is_python_s_own_again_afterwards() -> None:
 def test_a_real_search_stopped_by_ctrl_c_goes_on_to_the_same_decision(
     mlcd: Mlcd, mlcd_process: Mlcd, write_job: WriteJob
 ) -> None:
-    job = write_job("budget: $500", search="{nodes: 1..8, instances: [c5.*, g4dn.*, g5.*, p3.*]}")
+    job = write_job("budget: $500", search="{method: heterbo, nodes: 1..8, instances: [c5.*, g4dn.*, g5.*, p3.*]}")
     undisturbed = mlcd("train", job, "--decide-only", "-o", "json").document
     command = [sys.executable, "-m", "mlcd", "train", str(job), "-o", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:

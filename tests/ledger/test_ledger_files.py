@@ -45,7 +45,9 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def searched(ledger: Ledger, recording: Path) -> Run:
     """A run that was searched, decided and run to its end."""
     goal = Goal(Objective.CHEAPEST, budget_usd=30.0)
-    run = start(Job("tiny", 2_000_000, goal, search=Search(nodes=(1, 8)), on=f"recorded:{recording}"), ledger)
+    run = start(
+        Job("tiny", 2_000_000, goal, search=Search("heterbo", nodes=(1, 8)), on=f"recorded:{recording}"), ledger
+    )
     run.search()
     run.launch()
     return run
@@ -204,8 +206,8 @@ def test_a_locked_ledger_is_told_and_works_again_once_it_is_free(
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             with pytest.raises(LedgerLocked, match="locked by another process; try again when it is done"):
-                second.append("a-1", VirtualClock(), Stopped("x"))
-        second.append("a-1", VirtualClock(), Stopped("x"))
+                second.append("a-1", VirtualClock(), [Stopped("x")])
+        second.append("a-1", VirtualClock(), [Stopped("x")])
         assert [line.entry.kind for line in second.lines("a-1")] == ["started", "stopped"]
 
 

@@ -1,7 +1,7 @@
 """Net value: probe what brings more than it takes, in the user's own unit.
 
 Our own method; docs/methods/net-value.md has the reasoning and what was measured. The belief is
-`modeling/speed_surface.py`: whole surfaces of speed, physical law plus what the law misses.
+that of `speed_belief.py`: whole surfaces of speed, physical law plus what the law misses.
 
 Symbols   D       a configuration                     A      what is gone of the limits
           J(D)    objective to finish on D            L(D)   limited resources to finish on D
@@ -17,20 +17,20 @@ allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none i
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from mlcd.configuration import Choice, Floats, Space
+from mlcd.configuration import Floats, Space
 from mlcd.guarantee import allowed, forecast, safe
 from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.measurement import Measurement, Outcome, Z
-from mlcd.modeling.speed_surface import Belief, Evidence, believe, draw_laws
+from mlcd.job import Job, Objective
+from mlcd.measurement import Measurement, Z
+from mlcd.planners.train.speed_belief import belief_of, promising
 from mlcd.strategy import Finish, Look, Probe, Round, Step
 from mlcd.units import format_duration, format_usd
 
@@ -42,22 +42,12 @@ FREE_SHARE = 0.08
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
 TYPICAL_ERROR = 0.03
 """Relative error of a probe, before one was made."""
-UNLIMITED_JOB = 30.0
-"""Where there is no limit: how many of its shortest probes a job is expected to take."""
-LIMIT_SLACK = 0.7
-"""Where there is one: the share of it that the best configuration is expected to need."""
 WORTH_IT = 0.005
 """Of V0: what a probe must bring beyond its price. The best of many estimates is too good on average."""
 WORTH_ANOTHER = 0.001
 """Of V0: what one more probe in a round must add."""
 MOST_REPEATS = 3
 """Times that a configuration is measured to certify it."""
-LARGE = 4_000
-"""Configurations above which only the promising ones are looked at."""
-LIKELY = 8
-"""Laws that say what is promising."""
-LEVEL_SAMPLE = 200
-"""Configurations that say how fast a job may be."""
 NODES = stats.norm.ppf((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
 
@@ -76,7 +66,7 @@ class NetValue:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The probes of the largest net value, or enough."""
-        space = _promising(job, space, history, self.seed)
+        space = promising(job, space, history, self.seed)
         outlook = _Outlook.of(job, space, history, self)
         open_ = allowed(job, space, history) & outlook.worth_asking()
         if not open_.any():
@@ -110,7 +100,7 @@ class _Outlook:
 
     @staticmethod
     def of(job: Job, space: Space, history: History, method: NetValue) -> _Outlook:
-        belief = _belief(job, space, history, method.seed)
+        belief = belief_of(job, space, history, method.seed)
         finish_s = space.startup_limit_s + job.work_samples * np.exp(-belief.log_speed)
         finish_s = np.where(belief.fits, finish_s, np.inf)
         share = method.look or 1.0
@@ -270,66 +260,6 @@ def _error(space: Space, history: History) -> float:
         if m.ok
     ]
     return float(np.median(whole)) if whole else TYPICAL_ERROR
-
-
-def _belief(job: Job, space: Space, history: History, seed: int) -> Belief:
-    level = _level(space, seed, job.goal, job.work_samples)
-    return believe(space, draw_laws(space, seed), level, _evidence(space, history), seed)
-
-
-def _evidence(space: Space, history: History) -> Evidence:
-    good = history.good
-    ran_out = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
-    failed = {m.configuration for m in history.measurements if m.outcome in ran_out}
-    return Evidence(
-        np.array([space.index[m.configuration] for m in good], dtype=np.intp),
-        np.log([m.rate for m in good]) if good else np.empty(0),
-        np.array([m.rel_error for m in good]),
-        np.array(sorted(space.index[configuration] for configuration in failed), dtype=np.intp),
-    )
-
-
-@lru_cache(maxsize=8)
-def _level(space: Space, seed: int, goal: Goal, work_samples: float) -> Floats:
-    """The prior mean of log speed for each law: people give limits that they hope are possible."""
-    laws = draw_laws(space, seed)
-    # The best of a spread-out sample is near enough to the best of all for a guess that is a factor wide.
-    at = np.unique(np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp))
-    every = np.arange(len(laws.scale))
-    seconds = work_samples * np.exp(-laws.log_speed(every, at))
-    seconds = np.where(laws.too_small(every, at), np.inf, seconds)
-    needs = []
-    if goal.deadline_s is not None:
-        needs.append(seconds / (LIMIT_SLACK * goal.deadline_s))
-    if goal.budget_usd is not None:
-        needs.append(seconds * space.usd_per_s[at] / (LIMIT_SLACK * goal.budget_usd))
-    if not needs:
-        needs.append(seconds / (UNLIMITED_JOB * float(space.probe_s.min())))
-    least = np.max(needs, axis=0).min(axis=1)
-    level: Floats = np.log(np.where(np.isfinite(least), least, 1.0))
-    return level
-
-
-def _promising(job: Job, space: Space, history: History, seed: int) -> Space:
-    """Of a large space, what the likeliest laws find good, and what was measured: the rest is not worth a thought."""
-    if len(space) <= LARGE:
-        return space
-    laws = draw_laws(space, seed)
-    level = _level(space, seed, job.goal, job.work_samples)
-    seen = _evidence(space, history)
-    off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
-    likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]
-    every = np.arange(len(space))
-    shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
-    finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
-    fast = job.goal.objective is Objective.FASTEST
-    value = finish_s + space.probe_s if fast else finish_s * space.usd_per_s + space.probe_usd
-    kept = set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
-    kept |= {space.index[configuration] for configuration in history.tried}
-    nodes: dict[int, list[int]] = {}
-    for i in sorted(kept):
-        nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
-    return replace(space, choices=tuple(Choice(space.choices[i].offer, tuple(n)) for i, n in nodes.items()))
 
 
 def _gone(job: Job, history: History) -> float:

@@ -1,0 +1,86 @@
+"""What net value believes of a job's speed on every configuration: `modeling/speed_surface.py`, fed from a history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from mlcd.configuration import Choice, Floats, Space
+from mlcd.history import History
+from mlcd.job import Goal, Job, Objective
+from mlcd.measurement import Outcome
+from mlcd.modeling.speed_surface import Belief, Evidence, believe, draw_laws
+
+UNLIMITED_JOB = 30.0
+"""Where there is no limit: how many of its shortest probes a job is expected to take."""
+LIMIT_SLACK = 0.7
+"""Where there is one: the share of it that the best configuration is expected to need."""
+LARGE = 4_000
+"""Configurations above which only the promising ones are looked at."""
+LIKELY = 8
+"""Laws that say what is promising."""
+LEVEL_SAMPLE = 200
+"""Configurations that say how fast a job may be."""
+
+
+def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
+    """Surfaces of speed that agree with what was seen."""
+    level = _level(space, seed, job.goal, job.work_samples)
+    return believe(space, draw_laws(space, seed), level, _evidence(space, history), seed)
+
+
+def _evidence(space: Space, history: History) -> Evidence:
+    good = history.good
+    ran_out = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
+    failed = {m.configuration for m in history.measurements if m.outcome in ran_out}
+    return Evidence(
+        np.array([space.index[m.configuration] for m in good], dtype=np.intp),
+        np.log([m.rate for m in good]) if good else np.empty(0),
+        np.array([m.rel_error for m in good]),
+        np.array(sorted(space.index[configuration] for configuration in failed), dtype=np.intp),
+    )
+
+
+@lru_cache(maxsize=8)
+def _level(space: Space, seed: int, goal: Goal, work_samples: float) -> Floats:
+    """The prior mean of log speed for each law: people give limits that they hope are possible."""
+    laws = draw_laws(space, seed)
+    # The best of a spread-out sample is near enough to the best of all for a guess that is a factor wide.
+    at = np.unique(np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp))
+    every = np.arange(len(laws.scale))
+    seconds = work_samples * np.exp(-laws.log_speed(every, at))
+    seconds = np.where(laws.too_small(every, at), np.inf, seconds)
+    needs = []
+    if goal.deadline_s is not None:
+        needs.append(seconds / (LIMIT_SLACK * goal.deadline_s))
+    if goal.budget_usd is not None:
+        needs.append(seconds * space.usd_per_s[at] / (LIMIT_SLACK * goal.budget_usd))
+    if not needs:
+        needs.append(seconds / (UNLIMITED_JOB * float(space.probe_s.min())))
+    least = np.max(needs, axis=0).min(axis=1)
+    level: Floats = np.log(np.where(np.isfinite(least), least, 1.0))
+    return level
+
+
+def promising(job: Job, space: Space, history: History, seed: int) -> Space:
+    """Of a large space, what the likeliest laws find good, and what was measured: the rest is not worth a thought."""
+    if len(space) <= LARGE:
+        return space
+    laws = draw_laws(space, seed)
+    level = _level(space, seed, job.goal, job.work_samples)
+    seen = _evidence(space, history)
+    off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
+    likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]
+    every = np.arange(len(space))
+    shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
+    finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
+    fast = job.goal.objective is Objective.FASTEST
+    value = finish_s + space.probe_s if fast else finish_s * space.usd_per_s + space.probe_usd
+    kept = set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
+    kept |= {space.index[configuration] for configuration in history.tried}
+    nodes: dict[int, list[int]] = {}
+    for i in sorted(kept):
+        nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
+    return replace(space, choices=tuple(Choice(space.choices[i].offer, tuple(n)) for i, n in nodes.items()))
