@@ -152,7 +152,7 @@ def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book
     """The launch that a step asks for, and the most seconds and dollars it can take."""
     account, configuration = book.account, step.configuration
     ordinal = account.launches + place
-    label = f"{book.run}-{ordinal + 1}"
+    label = f"{book.run}-{account.orders + place + 1}"  # of every order its own, whatever became of those before
     if isinstance(step, Probe):
         worst_s, worst_usd = space.worst_probe(configuration)
         probe = Launch(label, configuration, Purpose.PROBE, job.work_samples, worst_s, ordinal, account.rounds)

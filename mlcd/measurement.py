@@ -10,6 +10,8 @@ from mlcd.configuration import Configuration
 
 Z = 3.0
 """Standard errors between a measured rate and the rate that certificates count on."""
+SUREST = 0.01
+"""However often a configuration is measured, its next launch differs from the last by about so much."""
 
 
 class Outcome(StrEnum):
@@ -85,11 +87,15 @@ class Measurement:
         weight, weight_other = 1 / max(self.rel_error, 1e-9) ** 2, 1 / max(other.rel_error, 1e-9) ** 2
         total = weight + weight_other
         log_rate = (weight * math.log(self.rate) + weight_other * math.log(other.rate)) / total
+        surest = min(SUREST, self.rel_error, other.rel_error)
         return replace(
             self,
+            seconds=self.seconds + other.seconds,
+            usd=self.usd + other.usd,
             samples_per_s=math.exp(log_rate),
-            rel_error=1 / math.sqrt(total),
+            rel_error=max(1 / math.sqrt(total), surest),
             startup_s=max(self.startup_s, other.startup_s),
+            samples_done=self.samples_done + other.samples_done,
         )
 
     @property

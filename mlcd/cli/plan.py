@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
 
-SHOWN = 12
+if TYPE_CHECKING:
+    from mlcd.strategy import Step
+
 MUCH = 0.1
 """The share of a limit above which the first probes deserve a warning."""
 
@@ -24,14 +27,16 @@ def plan(job_path: Path, output: str, **chosen: Any) -> None:
     from rich.markup import escape
 
     from mlcd.assemble import cloud, method
+    from mlcd.history import History
     from mlcd.planners.train import outlook
     from mlcd.reports.words import goal_words
     from mlcd.units import format_count, format_duration, format_usd
 
     job = read_job(job_path, chosen)
-    method(job.search)
+    strategy = method(job.search)
     place = cloud(job.on, job)
     seen = outlook(job, place.space)
+    first = strategy.next_step(job, place.space, History())
     if output == "json":
         document = asdict(seen)
         document["first_probes"] = [str(configuration) for configuration in seen.first_probes]
@@ -51,12 +56,9 @@ def plan(job_path: Path, output: str, **chosen: Any) -> None:
         f"{format_usd(low)} to {format_usd(high)} an hour at their smallest size",
         highlight=False,
     )
-    names = ", ".join(str(configuration) for configuration in seen.first_probes[:SHOWN])
-    more = f" and {seen.types - SHOWN} more" if seen.types > SHOWN else ""
-    say(f"First probes: {names}{more}", highlight=False)
-    say(f"  at most {format_usd(seen.first_usd)} and {format_duration(seen.first_s)} for all of them", highlight=False)
-    if job.goal.limited:
-        say("  the reserve stops them earlier where the limit needs it", highlight=False)
+    _say_first_step(say, first)
+    one_each = f"at most {format_usd(seen.first_usd)} and {format_duration(seen.first_s)}"
+    say(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so", highlight=False)
     budget, deadline = job.goal.budget_usd, job.goal.deadline_s
     if (budget and seen.first_usd > MUCH * budget) or (deadline and seen.first_s > MUCH * deadline):
         say("  [yellow]that is much of the limit: fewer types (`--instances`) leave more to run the job[/yellow]")
@@ -69,3 +71,15 @@ def plan(job_path: Path, output: str, **chosen: Any) -> None:
         )
     say(f"Within the limit: [bold]{seen.chance}[/bold]; {seen.because}", highlight=False)
     say("Nothing was spent.", style="dim")
+
+
+def _say_first_step(say: Callable[..., None], step: Step) -> None:
+    """What the search would do first, and why."""
+    from mlcd.strategy import Finish, Probe, Round
+
+    if isinstance(step, Finish):
+        say(f"Nothing would be probed: {step.because}", highlight=False)
+    elif isinstance(step, Probe | Round):
+        probes = step.probes if isinstance(step, Round) else (step,)
+        for probe in probes:
+            say(f"First: {probe.configuration}, {probe.because}", highlight=False, markup=False)

@@ -88,7 +88,7 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
     from mlcd.reports.text import show_decision
 
     results, progress = consoles()
-    with stop_on_ctrl_c(progress, "this probe") as pressed:
+    with stop_on_ctrl_c(progress, "what is being probed") as pressed:
         decision = run.search(pressed)
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)

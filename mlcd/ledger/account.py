@@ -43,7 +43,10 @@ class BrokenBooks(RuntimeError):
 
 @dataclass(frozen=True)
 class Account:
-    """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place."""
+    """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place.
+
+    `orders` counts what was reserved, `launches` and `rounds` what was settled.
+    """
 
     started: Started | None = None
     history: History = field(default_factory=History)
@@ -52,6 +55,7 @@ class Account:
     at_decision: History | None = None
     ended: Ended | None = None
     stopped: bool = False
+    orders: int = 0
     launches: int = 0
     rounds: int = 0
 
@@ -108,7 +112,7 @@ class Account:
             case Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
                     raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")
-                return replace(here, open=(*self.open, entry), stopped=False)
+                return replace(here, open=(*self.open, entry), orders=self.orders + 1, stopped=False)
             case Settled():
                 return here._settle(entry)
             case Voided():

@@ -33,8 +33,8 @@ class Chance(StrEnum):
 class Outlook:
     """What a search would face.
 
-    `first_usd`, `first_s`: the most that the smallest size of every type costs to probe, which a search
-    pays at the least unless its limits stop it. `modelled` are the modelled seconds and dollars of
+    `first_usd`, `first_s`: the most that the smallest size of every type costs to probe, which HeterBO
+    pays before it learns anything, unless its limits stop it. `modelled` are the modelled seconds and dollars of
     finishing on `best`, None where the job gives no hint to model from.
     """
 
