@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mlcd.backends import Recording
-    from mlcd.bench import Problem, Result, Setting
+    from mlcd.bench import Crash, Problem, Result, Setting
     from mlcd.reports.contest import Contest, Panel
 
 SCENARIOS = ("fastest", "cheapest-by-deadline", "fastest-within-budget")
@@ -98,10 +98,7 @@ def train(
             journal.close()
     done = [outcome for task in todo if isinstance(outcome := outcomes[task], Result)]
     crashes = [outcome for task in todo if isinstance(outcome := outcomes[task], Crash)]
-    for crash in crashes[:MOST_CRASHES]:
-        click.echo(f"crashed: {crash}", err=True)
-    if crashes:
-        click.echo(f"{len(crashes)} of {len(todo)} runs crashed; the others are below", err=True)
+    _tell(crashes, len(todo))
     if html is not None:
         from mlcd.reports.contest import page
 
@@ -111,6 +108,13 @@ def train(
     elif done:
         _show(results, done, setting, seeds, len(loaded))
     return CRASHED if crashes else 0
+
+
+def _tell(crashes: Sequence[Crash], total: int) -> None:
+    for crash in crashes[:MOST_CRASHES]:
+        click.echo(f"crashed: {crash}", err=True)
+    if crashes:
+        click.echo(f"{len(crashes)} of {total} runs crashed; the others are below", err=True)
 
 
 def _load(recordings: Sequence[str]) -> list[Recording]:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from mlcd.clock import Clock
 from mlcd.errors import LedgerCorrupt, LedgerTooNew, UnknownName
-from mlcd.ledger import lock
 from mlcd.ledger.account import Account, BrokenBooks
 from mlcd.ledger.entries import (
     Decided,
@@ -31,6 +30,7 @@ from mlcd.ledger.entries import (
     to_json,
 )
 from mlcd.ledger.failures import explained
+from mlcd.ledger.lock import hold, is_held
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
@@ -152,11 +152,11 @@ class Ledger:
 
     def hold(self, run: str) -> AbstractContextManager[None]:
         """Be the only process that drives this run."""
-        return nullcontext() if self.path is None else lock.hold(self.path.parent / "locks", run)
+        return nullcontext() if self.path is None else hold(self.path.parent / "locks", run)
 
     def is_driven(self, run: str) -> bool:
         """Whether some process drives this run now."""
-        return self.path is not None and lock.is_held(self.path.parent / "locks", run)
+        return self.path is not None and is_held(self.path.parent / "locks", run)
 
     def _prepare(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
