@@ -67,6 +67,7 @@ class BackendContract:
     def test_it_can_be_closed_at_any_moment(self) -> None:
         with closing(self.backend(VirtualClock()).run(self.job(), self._probe())) as events:
             next(events)
+        assert next(events, None) is None
 
     def test_a_run_ends_with_all_its_work_done(self) -> None:
         events = self._run(self._whole())
