@@ -119,7 +119,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     if not needs:
         tried = len(history.measurements)
         probes = "no probe" if tried == 1 else f"none of {tried} probes"
-        binding = f"{probes} could run the job" if tried else "nothing was measured"
+        binding = f"{probes} could run the job" if tried else _why_nothing_was_measured(goal, space, history)
         return Decision(None, because, binding=binding)
     ways = _relaxations(goal, history, needs)
     over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
@@ -129,6 +129,15 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     else:
         binding = "the budget" if over_budget else "the deadline"
     return Decision(None, because, binding=binding, relaxations=tuple(ways))
+
+
+def _why_nothing_was_measured(goal: Goal, space: Space, history: History) -> str:
+    usd, seconds = float(space.probe_usd.min()), float(space.probe_s.min())
+    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
+        return f"the budget: the cheapest probe alone can cost {format_usd(usd)}"
+    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
+        return f"the deadline: the shortest probe alone can take {format_duration(seconds)}"
+    return "nothing was measured"
 
 
 def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:

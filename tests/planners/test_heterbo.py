@@ -76,7 +76,7 @@ def test_an_impossible_budget_is_recognised_without_spending_when_no_probe_fits(
     order, decision = probed(recording, Goal(budget_usd=0.01))
     assert order == []
     assert decision.configuration is None
-    assert decision.binding == "nothing was measured"
+    assert decision.binding == "the budget: the cheapest probe alone can cost $0.50"
 
 
 def test_a_hopeless_job_ends_after_its_first_probe():
