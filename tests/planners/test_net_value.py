@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from mlcd.job import Goal, Objective
 from mlcd.ledger import Reserved, Settled
 from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.train import NetValue
+from mlcd.planners.train.net_value import MOST_REPEATS
 from mlcd.strategy import Finish, Probe, Round, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
@@ -32,7 +34,14 @@ class TestNetValueAsItShips(StrategyContract):
         return NetValue(seed, look=0.3, parallel=4)
 
     def test_it_probes_nothing_twice_while_probes_are_whole(self) -> None:
-        pytest.skip("its probes are not whole")
+        """Its probes are not whole: it may ask again to certify, but not without end."""
+        recording = small_recording([[100.0, 150.0], [90.0, 160.0]], [1.0, 1.5], work_samples=3_600_000)
+        best_s = recording.work_samples / 160.0
+        job = job_on(recording, Goal(Objective.CHEAPEST, deadline_s=1.25 * best_s))
+        for seed in range(5):
+            ledger, run, _ = search_and_run(self.strategy(seed), job, bounded_cloud(recording, 0.03, seed))
+            times = Counter(m.configuration for m in ledger.account(run).history.measurements)
+            assert max(times.values()) <= MOST_REPEATS
 
 
 def measured(configuration: Configuration, rate: float | None, error: float = 0.01) -> Measurement:
