@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -208,25 +208,8 @@ def at_a_terminal(job: Path, answer: Callable[[subprocess.Popen[bytes], int], ob
     return train.returncode, shown.decode()
 
 
-def press_until_heard(train: subprocess.Popen[bytes]) -> None:
-    """As a person would: CPython loses a signal that comes just before it blocks in reading the answer."""
-    while train.poll() is None:
-        train.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            train.wait(timeout=1)
-
-
 def test_the_question_can_be_answered_with_no(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     code, shown = at_a_terminal(recorded_job(), lambda train, master: os.write(master, b"n\n"))
     assert code == 0
     assert "Not run. Run it with: mlcd launch demo-1" in shown
     assert mlcd("show", "last", "-o", "json").document["status"] == "decided"
-
-
-def test_the_question_can_be_answered_with_ctrl_c(mlcd: Mlcd, recorded_job: WriteJob) -> None:
-    code, shown = at_a_terminal(recorded_job(), lambda train, master: press_until_heard(train))
-    assert code == 2
-    assert "mlcd: interrupted" in shown
-    assert "Traceback" not in shown
-    assert mlcd("show", "last", "-o", "json").document["status"] == "decided"
-    assert mlcd("launch", "last").code == 0
