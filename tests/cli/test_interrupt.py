@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -181,6 +181,21 @@ def test_a_real_search_stopped_by_ctrl_c_goes_on_to_the_same_decision(
     assert resumed["spent_usd"] == pytest.approx(undisturbed["spent_usd"])
 
 
+def hear_ctrl_c() -> None:
+    """A shell starts what it puts in the background deaf to Ctrl-C, and so all that the tests start; a terminal not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def press_until_heard(train: subprocess.Popen[bytes]) -> None:
+    """As a person would: CPython loses a signal that comes just before it blocks in reading the answer."""
+    for _ in range(30):
+        train.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            train.wait(timeout=1)
+            return
+    train.kill()
+
+
 def at_a_terminal(job: Path, answer: Callable[[subprocess.Popen[bytes], int], object]) -> tuple[int, str]:
     """Run `mlcd train` at a terminal, answer its question, and give its exit code and all that was shown."""
     master, slave = pty.openpty()
@@ -190,6 +205,7 @@ def at_a_terminal(job: Path, answer: Callable[[subprocess.Popen[bytes], int], ob
         stdout=slave,
         stderr=slave,
         start_new_session=True,
+        preexec_fn=hear_ctrl_c,
     ) as train:
         os.close(slave)
         shown = b""
@@ -213,3 +229,12 @@ def test_the_question_can_be_answered_with_no(mlcd: Mlcd, recorded_job: WriteJob
     assert code == 0
     assert "Not run. Run it with: mlcd launch demo-1" in shown
     assert mlcd("show", "last", "-o", "json").document["status"] == "decided"
+
+
+def test_the_question_can_be_answered_with_ctrl_c(mlcd: Mlcd, recorded_job: WriteJob) -> None:
+    code, shown = at_a_terminal(recorded_job(), lambda train, master: press_until_heard(train))
+    assert code == 2
+    assert "mlcd: interrupted" in shown
+    assert "Traceback" not in shown
+    assert mlcd("show", "last", "-o", "json").document["status"] == "decided"
+    assert mlcd("launch", "last").code == 0
