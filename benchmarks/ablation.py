@@ -77,6 +77,9 @@ PARTS: dict[str, tuple[Setting, Callable[[], None]]] = {
     "no hint from the limit": (AS_IT_SHIPS, blind_level),
     "no margin before a probe": (AS_IT_SHIPS, no_margin),
     "nothing measured again": (AS_IT_SHIPS, no_repeats),
+    "(put in) work of probes counts": (replace(AS_IT_SHIPS, checkpoints=True), lambda: None),
+    "(put in) one earlier run of the job": (replace(AS_IT_SHIPS, earlier=True), lambda: None),
+    "(put in) both": (replace(AS_IT_SHIPS, checkpoints=True, earlier=True), lambda: None),
 }
 
 
@@ -89,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recordings", nargs="+", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", default="", help="parts whose name has this word")
     chosen = parser.parse_args()
     todo = problems([load_recording(path) for path in chosen.recordings], list(Scenario), FACTORS)
     tasks = [(problem, seed) for problem in todo for seed in range(chosen.seeds)]
@@ -96,6 +100,8 @@ def main() -> None:
     print(f"mlcd {VERSION}, {size}")
     print("| part taken out | median | mean | p95 | certified | over a limit |\n|---|---|---|---|---|---|")
     for name, (setting, take_out) in PARTS.items():
+        if chosen.only not in name:
+            continue
         with ProcessPoolExecutor(os.cpu_count(), initializer=take_out) as pool:
             results = list(pool.map(partial(one, setting), tasks, chunksize=8))
         ratios = np.array([result.ratio for result in results if result.ratio is not None])

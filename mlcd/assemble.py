@@ -19,8 +19,9 @@ from mlcd.catalog import load_offers
 from mlcd.clock import Clock, VirtualClock
 from mlcd.configuration import Space
 from mlcd.decision import Decision
+from mlcd.earlier import known_from
 from mlcd.errors import UnknownName, UserError, WrongState
-from mlcd.guarantee import decide
+from mlcd.guarantee import decide, remaining
 from mlcd.job import Goal, Job, Search
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
@@ -183,7 +184,8 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None) -> Run:
     method(job.search)  # a wrong name is told before anything is written
     job = _absolute(job)
     place = cloud(job.on, job)
-    first = Started(job, place.space, job.on, place.provenance, VERSION)
+    known = known_from(ledger, job, place.space) if job.search.earlier else ()
+    first = Started(job, place.space, job.on, place.provenance, VERSION, known)
     return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)
 
 
@@ -210,7 +212,7 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
 def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
     account = ledger.account(run)
-    job = replace(account.job, goal=goal)
+    job = remaining(replace(account.job, goal=goal), account.searched)
     return decide(job, account.space, account.searched, "decided again from the stored probes")
 
 

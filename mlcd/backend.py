@@ -34,7 +34,8 @@ class Launch:
     `label` is unique to the order and goes on every machine, so that one left behind by a crash can be
     found. `lifetime_s` is set on the machines themselves when they start: they stop by themselves then,
     even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
-    it launched; launches of one round are up at the same time.
+    it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
+    `saved_samples` that a checkpoint holds already.
     """
 
     label: str
@@ -44,6 +45,7 @@ class Launch:
     lifetime_s: float | None
     ordinal: int
     round: int = 0
+    saved_samples: float = 0.0
 
 
 class Backend(Protocol):

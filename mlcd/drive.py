@@ -14,7 +14,7 @@ from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted
-from mlcd.guarantee import decide, lifetime_s, refusal
+from mlcd.guarantee import decide, lifetime_s, refusal, remaining
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
@@ -44,22 +44,23 @@ def drive(
     reclaim(profiler, book)
     while True:
         history = book.account.history
-        step = strategy.next_step(job, space, history)
+        left = remaining(job, history)
+        step = strategy.next_step(left, space, history)
         if isinstance(step, Finish):
             return step
         if stop():
             raise _interrupted(book)
         if isinstance(step, Apply):
-            _take([step], job, space, profiler, book)
+            _take([step], left, space, profiler, book)
             continue
         probes = step.probes if isinstance(step, Round) else (step,)
         # Of a round that is too much at once, the first ones are taken; they were wanted most.
-        while (refused := guard(job, space, history, [p.configuration for p in probes])) and len(probes) > 1:
+        while (refused := guard(left, space, history, [p.configuration for p in probes])) and len(probes) > 1:
             probes = probes[:-1]
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
-            _take(probes, job, space, profiler, book)
+            _take(probes, left, space, profiler, book)
 
 
 def search(
@@ -74,7 +75,8 @@ def search(
 ) -> Decision:
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
-    decision = decide(job, space, book.account.history, finish.because, finish.configuration)
+    history = book.account.history
+    decision = decide(remaining(job, history), space, history, finish.because, finish.configuration)
     book.write(Decided(decision))
     return decision
 
@@ -150,17 +152,17 @@ def _measure(
 
 def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
-    account, configuration = book.account, step.configuration
+    account, configuration, saved = book.account, step.configuration, book.account.history.saved_samples
     ordinal = account.launches + place
     label = f"{book.run}-{account.orders + place + 1}"  # of every order its own, whatever became of those before
     if isinstance(step, Probe):
         worst_s, worst_usd = space.worst_probe(configuration)
-        probe = Launch(label, configuration, Purpose.PROBE, job.work_samples, worst_s, ordinal, account.rounds)
+        probe = Launch(label, configuration, Purpose.PROBE, job.work_samples, worst_s, ordinal, account.rounds, saved)
         return Reserved(probe, step.because, worst_usd, worst_s)
     bound_s = lifetime_s(job.goal, account.history, configuration)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    run = Launch(label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds)
+    run = Launch(label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds, saved)
     return Reserved(run, step.because, configuration.usd(worst_s), worst_s)
 
 

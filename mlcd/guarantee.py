@@ -10,6 +10,7 @@ sum as its certificate; where nothing measured satisfies it, the answer is 'cann
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,14 @@ from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement
 from mlcd.units import format_duration, format_usd
+
+
+def remaining(job: Job, history: History) -> Job:
+    """The job without the work that its checkpoints hold: what every forecast from here on is about."""
+    if not history.saved_samples:
+        return job
+    # A last sample is always left: the final run is what ends the job.
+    return replace(job, work_samples=max(1.0, job.work_samples - history.saved_samples))
 
 
 def forecast(job: Job, space: Space, measurement: Measurement) -> Forecast:

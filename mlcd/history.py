@@ -24,7 +24,8 @@ class Refusal:
 class History:
     """Measurements and refusals in the order they came, and what is gone of the limits.
 
-    `measurements` are the probes, `runs` the launches of the job itself.
+    `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
+    same job have shown: a hint where to look, and never a reason to promise anything.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -32,6 +33,7 @@ class History:
     refusals: tuple[Refusal, ...] = ()
     spent_usd: float = 0.0
     elapsed_s: float = 0.0
+    known: tuple[Measurement, ...] = ()
 
     @property
     def good(self) -> tuple[Measurement, ...]:
@@ -42,6 +44,11 @@ class History:
                 before = found.get(m.configuration)
                 found[m.configuration] = m if before is None else before.pooled(m)
         return tuple(found.values())
+
+    @property
+    def saved_samples(self) -> float:
+        """The work that is safe in a checkpoint. Launches of one round start from the same one: the best is kept."""
+        return max((m.saved_samples for m in (*self.measurements, *self.runs)), default=0.0)
 
     @property
     def tried(self) -> frozenset[Configuration]:

@@ -51,7 +51,8 @@ class Search:
     """How to search, and where.
 
     `parallel`: how many probes may run at once. `early_look`: the share of a probe after which a method may
-    ask whether the rest is worth it; None for whole probes. Methods that know nothing of these ignore them.
+    ask whether the rest is worth it; None for whole probes. `earlier`: whether what earlier runs of the same job
+    have measured says where to look. Methods that know nothing of these ignore them.
     """
 
     method: str = "net-value"
@@ -60,6 +61,7 @@ class Search:
     seed: int = 0
     parallel: int = 4
     early_look: float | None = 0.3
+    earlier: bool = True
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Job:
 
     `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
+    `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
     """
 
     name: str
@@ -76,5 +79,6 @@ class Job:
     communication: Communication = Communication.ALL_REDUCE
     hints: Hints = field(default_factory=Hints)
     search: Search = field(default_factory=Search)
+    checkpoints: bool = False
     on: str = "simulated"
     task: Mapping[str, Any] = field(default_factory=dict)

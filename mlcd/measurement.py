@@ -34,10 +34,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for."""
+    """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for.
+
+    `saved`: of these, the samples that a checkpoint holds.
+    """
 
     elapsed_s: float
     samples: float
+    saved: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Measurement:
 
     `samples_per_s` is None unless the outcome is OK. `rel_error` is one standard error of the log rate,
     widened for few samples, so that `slow_samples_per_s` is a rate the job keeps but for one time in 740.
+    `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     """
 
     configuration: Configuration
@@ -69,6 +74,7 @@ class Measurement:
     startup_s: float = 0.0
     samples_done: float = 0.0
     detail: str = ""
+    saved_samples: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -96,6 +102,7 @@ class Measurement:
             rel_error=max(1 / math.sqrt(total), surest),
             startup_s=max(self.startup_s, other.startup_s),
             samples_done=self.samples_done + other.samples_done,
+            saved_samples=max(self.saved_samples, other.saved_samples),
         )
 
     @property

@@ -13,7 +13,7 @@ from mlcd.assemble import method as make
 from mlcd.backend import Provenance, Purpose
 from mlcd.clock import VirtualClock
 from mlcd.job import Goal, Objective, Search
-from mlcd.measurement import Ended, Outcome
+from mlcd.measurement import Ended, Measurement, Outcome
 from mlcd.profilers import TrainingProfiler
 from mlcd.testing.clouds import BoundedNoise, bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
@@ -53,7 +53,7 @@ def goals(draw, recording):
 @given(st.data(), st.sampled_from(sorted(METHODS)), st.sampled_from([0.0, 0.01, 0.03, 0.08]), st.integers(0, 99))
 def test_every_promise_holds_on_any_cloud(data, method, noise, seed):
     recording = data.draw(recordings())
-    job = job_on(recording, data.draw(goals(recording)))
+    job = replace(job_on(recording, data.draw(goals(recording))), checkpoints=data.draw(st.booleans()))
     strategy = make(Search(method, seed=seed))
     ledger, run, _ = search_and_run(strategy, job, bounded_cloud(recording, noise, seed))
     check_promises(strategy, job, ledger.lines(run))
@@ -84,11 +84,24 @@ class Unlucky:
         return None
 
 
+@settings(FEW_HUNDRED, max_examples=100)
+@given(st.data(), st.integers(0, 99))
+def test_earlier_runs_may_be_wrong_in_every_way_and_no_promise_breaks(data, seed):
+    recording = data.draw(recordings())
+    job = job_on(recording, data.draw(goals(recording)))
+    told = st.one_of(st.none(), st.floats(1e-3, 1e6))
+    known = [(c, data.draw(told)) for c in recording.space.configurations if data.draw(st.booleans())]
+    strategy, cloud = make(Search(seed=seed)), bounded_cloud(recording, 0.03, seed)
+    lies = tuple(Measurement(c, Outcome.OK if rate else Outcome.OUT_OF_MEMORY, 0.0, 0.0, rate) for c, rate in known)
+    ledger, run, _ = search_and_run(strategy, job, cloud, lies)
+    check_promises(strategy, job, ledger.lines(run))
+
+
 @settings(FEW_HUNDRED, max_examples=150)
 @given(st.data(), st.sampled_from(sorted(METHODS)), st.floats(0.05, 0.6), st.integers(0, 99))
 def test_bad_luck_never_breaks_a_limit_nor_the_books(data, method, chance, seed):
     recording = data.draw(recordings())
-    job = job_on(recording, data.draw(goals(recording)))
+    job = replace(job_on(recording, data.draw(goals(recording))), checkpoints=data.draw(st.booleans()))
     clock = VirtualClock()
     backend = Unlucky(BoundedNoise(recording, clock, 0.03, seed), chance)
     cloud = Cloud(recording.space, backend, TrainingProfiler(backend, 0.0, None, False, 0.03), clock)

@@ -43,7 +43,7 @@ class Recorded:
         point = self.recording.points.get(launch.configuration)
         if point is None:
             raise BackendError(f"{launch.configuration} is not in the recording '{self.recording.name}'")
-        return play(self._events(launch, point), launch, self.clock)
+        return play(self._events(launch, point), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
         """A recorded machine dies with the process that replays it."""

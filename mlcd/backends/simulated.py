@@ -53,7 +53,7 @@ class Simulated:
 
     def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
         """Simulate one launch."""
-        return play(self._events(job, launch), launch, self.clock)
+        return play(self._events(job, launch), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
         """A simulated machine dies with the process that simulates it."""

@@ -36,7 +36,7 @@ class Failing:
         if launch.purpose is not Purpose.PROBE or not self.fails(launch):
             return self.backend.run(job, launch)
         half_s = self.probe_time.seconds(launch.configuration.nodes) / 2
-        return play([Ended(half_s, Outcome.LAUNCH_FAILED, "failed by chance")], launch, self.clock)
+        return play([Ended(half_s, Outcome.LAUNCH_FAILED, "failed by chance")], job, launch, self.clock)
 
     def reclaim(self, label: str) -> float | None:
         """As the backend within does."""

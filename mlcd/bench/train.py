@@ -11,21 +11,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mlcd.assemble import Cloud, method, recorded_cloud
+from mlcd.assemble import Cloud, recorded_cloud
 from mlcd.backend import Purpose
 from mlcd.bench.failing import Failing
-from mlcd.bench.methods import GUARDED, is_guarded
+from mlcd.bench.methods import GUARDED, is_guarded, method
 from mlcd.bench.problems import Problem, training_hours
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration
 from mlcd.drive import drive, no_guard, search
-from mlcd.guarantee import decide, safe
+from mlcd.earlier import known_from
+from mlcd.guarantee import decide, remaining, safe
 from mlcd.history import History
 from mlcd.job import Objective, Search
 from mlcd.ledger import Ledger, Line, Settled, Started
 from mlcd.profilers import TrainingProfiler
 from mlcd.strategy import Finish
 from mlcd.version import VERSION
+
+OTHER_NOISE = 1_000
+"""Added to the seed of a run that was made before."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,16 @@ class Setting:
 
     `noise` is the relative error of a probe's rate, `failures` the share of probes that fail by chance.
     `early_look` and `parallel` are for methods that know of them: probes are whole and one at a time otherwise.
+    `checkpoints`: the work that a probe does counts, for every method. `earlier`: one run of the same job under
+    the same limits was made before, with other noise.
     """
 
     noise: float = 0.03
     failures: float = 0.0
     early_look: float | None = None
     parallel: int = 1
+    checkpoints: bool = False
+    earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,22 +85,35 @@ class Result:
 
 def run(problem: Problem, name: str, seed: int, setting: Setting) -> Result:
     """Run a method, raw or guarded, and count what it came to."""
-    cloud = _cloud(problem, setting, seed)
+    if setting.checkpoints:
+        problem = replace(problem, job=replace(problem.job, checkpoints=True))
+    ledger = Ledger(None)
+    if setting.earlier:
+        _search(problem, name, seed + OTHER_NOISE, setting, ledger)
+    history, lines, chosen, certified = _search(problem, name, seed, setting, ledger)
+    ledger.close()
+    return _result(problem, name, seed, history, _probes(lines), chosen, certified)
+
+
+def _search(
+    problem: Problem, name: str, seed: int, setting: Setting, ledger: Ledger
+) -> tuple[History, list[Line], Configuration | None, bool]:
+    """One search in the ledger: what was seen, its entries, the choice, and whether that is certified."""
+    cloud, job = _cloud(problem, setting, seed), problem.job
     asked = Search(name.removesuffix(GUARDED), seed=seed, early_look=setting.early_look, parallel=setting.parallel)
     strategy = method(asked)
-    ledger = Ledger(None)
-    first = Started(problem.job, problem.space, "recorded", cloud.provenance, VERSION)
+    known = known_from(ledger, job, problem.space)
+    first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
     lines: list[Line] = []
-    book = ledger.begin(problem.recording.name, cloud.clock, first, lines.append)
+    book = ledger.begin(job.name, cloud.clock, first, lines.append)
     if is_guarded(name):
-        decision = search(strategy, problem.job, problem.space, cloud.profiler, book)
-        chosen, certified = decision.configuration, decision.certified
-    else:
-        finish = drive(strategy, problem.job, problem.space, cloud.profiler, book, guard=no_guard)
-        chosen = _pick(problem, book.account.history, finish)
-        certified = chosen in [m.configuration for m in safe(problem.job, problem.space, book.account.history)]
-    ledger.close()
-    return _result(problem, name, seed, book.account.history, _probes(lines), chosen, certified)
+        decision = search(strategy, job, problem.space, cloud.profiler, book)
+        return book.account.history, lines, decision.configuration, decision.certified
+    finish = drive(strategy, job, problem.space, cloud.profiler, book, guard=no_guard)
+    history = book.account.history
+    chosen = _pick(problem, history, finish)
+    certified = chosen in [m.configuration for m in safe(remaining(job, history), problem.space, history)]
+    return history, lines, chosen, certified
 
 
 def _cloud(problem: Problem, setting: Setting, seed: int) -> Cloud:
@@ -113,7 +134,7 @@ def _pick(problem: Problem, history: History, finish: Finish) -> Configuration |
     """
     if finish.configuration is not None:
         return finish.configuration
-    return decide(problem.job, problem.space, history, finish.because).configuration
+    return decide(remaining(problem.job, history), problem.space, history, finish.because).configuration
 
 
 def _result(
@@ -130,6 +151,7 @@ def _result(
     # A raw pick that was never measured may not run at all; then there is no total to compare, only what is gone.
     training = training_hours(problem.recording, chosen) if chosen is not None else None
     if chosen is not None and training is not None:
+        training *= remaining(problem.job, history).work_samples / problem.job.work_samples
         total_hours += training
         total_usd += training * chosen.usd_per_hour
         cheapest = problem.scenario.objective is Objective.CHEAPEST

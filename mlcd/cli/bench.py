@@ -33,7 +33,7 @@ def bench() -> None:
 @click.argument("recordings", nargs=-1, required=True)
 @click.option("--scenario", default="all", show_default=True, help=f"{', '.join(SCENARIOS)}; several with commas.")
 @click.option("--limit-factor", default="1.5,3", show_default=True, help="The limit, as multiples of the possible.")
-@click.option("--method", default="net-value", show_default=True, help="NAME or NAME+guard, with commas, or all.")
+@click.option("--method", default="net-value", show_default=True, help="NAME or NAME+guard, all, tools; with commas.")
 @click.option("--hours", default=None, help="Scale each job to so many hours at best, such as 1,4,20,100.")
 @click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
 @click.option("--noise", default=0.03, show_default=True, type=click.FloatRange(0, 0.5), help="Error of a probe.")
@@ -44,6 +44,8 @@ def bench() -> None:
     "--early-look", metavar="SHARE", callback=written(parse_share), help="Ask after this share of a probe, such as 0.3."
 )
 @click.option("--parallel", default=1, show_default=True, type=click.IntRange(1, 64), help="Probes at once, at most.")
+@click.option("--checkpoints", is_flag=True, help="The job saves its work, so what a probe does counts.")
+@click.option("--earlier", is_flag=True, help="The same job was searched for once before.")
 @click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
 @click.option("--resume", default=None, type=click.Path(path_type=Path), help="Keep results here; skip those there.")
 @click.option("--html", default=None, type=click.Path(path_type=Path), help="Write a page about it to this file.")
@@ -59,6 +61,8 @@ def train(
     failures: float,
     early_look: float | None,
     parallel: int,
+    checkpoints: bool,
+    earlier: bool,
     processes: int | None,
     resume: Path | None,
     html: Path | None,
@@ -73,9 +77,10 @@ def train(
     from rich.progress import track
 
     from mlcd.bench import Crash, Journal, Result, Scenario, Setting, contest, problems, rescaled, tasks
-    from mlcd.bench.methods import parse_methods
+    from mlcd.bench.methods import check_installed, parse_methods
 
     names = parse_methods(method)
+    check_installed(names)
     scenarios = [Scenario(name) for name in _several("scenario", scenario, SCENARIOS)]
     factors = _numbers(
         "--limit-factor", limit_factor, "1.5,3", 1, "since the limit is so many times the smallest possible"
@@ -84,7 +89,8 @@ def train(
     if hours is not None:
         loaded = rescaled(loaded, _numbers("--hours", hours, "1,4,20", 0.01, "or there is hardly a job"))
     found = problems(loaded, scenarios, factors)
-    setting = Setting(noise, failures, early_look if early_look and early_look < 1 else None, parallel)
+    look = early_look if early_look and early_look < 1 else None
+    setting = Setting(noise, failures, look, parallel, checkpoints, earlier)
     todo = tasks(found, names, range(seeds))
     journal = Journal(resume) if resume is not None else None
     results, progress = consoles()

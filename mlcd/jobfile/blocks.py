@@ -54,6 +54,12 @@ def _seed(written: Any) -> int:
     return int(written)
 
 
+def _yes_or_no(written: Any) -> bool:
+    if not isinstance(written, bool):
+        raise ValueError(f"'{written}': expected true or false")
+    return written
+
+
 def _one_of(choices: type[Objective] | type[Communication]) -> BeforeValidator:
     def parse(written: Any) -> Any:
         known = [str(choice) for choice in choices]
@@ -113,12 +119,13 @@ class SearchBlock(_Keys):
     seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
     parallel: Annotated[int, BeforeValidator(_whole)] = DEFAULT.parallel
     early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
+    earlier: Annotated[bool, BeforeValidator(_yes_or_no)] = DEFAULT.earlier
 
     @property
     def settings(self) -> Search:
         """As the rest of MLCD knows it; a look at the end of a probe is no look."""
         look = self.early_look if self.early_look < 1 else None
-        return Search(self.method, self.nodes, self.instances, self.seed, self.parallel, look)
+        return Search(self.method, self.nodes, self.instances, self.seed, self.parallel, look, self.earlier)
 
 
 class Block(_Keys):
@@ -133,6 +140,7 @@ class Block(_Keys):
     flops_per_sample: Count = None
     batch: Whole = None
     memory: Gigabytes = None
+    checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
     search: SearchBlock = SearchBlock()
     on: str = Job.on
 
@@ -148,6 +156,7 @@ class Block(_Keys):
             communication=self.communication,
             hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
             search=self.search.settings,
+            checkpoints=self.checkpoints,
             on=on,
             task=task,
         )

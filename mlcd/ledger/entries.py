@@ -27,13 +27,14 @@ from mlcd.measurement import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run began. Prices are frozen here, inside the space."""
+    """A run began. Prices are frozen here, inside the space, and what earlier runs of the job have shown."""
 
     job: Job
     space: Space
     on: str
     provenance: Provenance
     version: str
+    known: tuple[Measurement, ...] = ()
     kind: Literal["started"] = "started"
 
 

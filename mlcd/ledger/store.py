@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,11 +94,9 @@ class Ledger:
 
     def begin(self, name: str, clock: Clock, entry: Entry, listen: Callable[[Line], None] | None = None) -> Book:
         """A new run, named after its job: resnet-1, resnet-2 ..."""
-        stem = re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
+        stem = _stem(name)
         with explained(self.path), self._transaction():
-            rows = self._db.execute("SELECT DISTINCT run FROM entries WHERE run LIKE ? || '-%'", (stem,)).fetchall()
-            taken = [int(match[1]) for (run,) in rows if (match := re.fullmatch(rf"{stem}-(\d+)", run))]
-            run = f"{stem}-{max(taken, default=0) + 1}"
+            run = f"{stem}-{max(self._numbers(stem), default=0) + 1}"
             line = self._insert(run, clock, entry)
         book = Book(self, run, clock, Account.replay([(entry, line.elapsed_s)]), listen)
         if listen is not None:
@@ -134,6 +132,19 @@ class Ledger:
     def account(self, run: str) -> Account:
         """Where a run stands."""
         return Account.replay((line.entry, line.elapsed_s) for line in self.lines(run))
+
+    def accounts(self, name: str, most: int) -> Iterator[Account]:
+        """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
+        stem = _stem(name)
+        with explained(self.path):
+            numbers = sorted(self._numbers(stem), reverse=True)[:most]
+        for number in numbers:
+            with suppress(LedgerCorrupt):
+                yield self.account(f"{stem}-{number}")
+
+    def _numbers(self, stem: str) -> list[int]:
+        rows = self._db.execute("SELECT DISTINCT run FROM entries WHERE run LIKE ? || '-%'", (stem,)).fetchall()
+        return [int(match[1]) for (run,) in rows if (match := re.fullmatch(rf"{stem}-(\d+)", run))]
 
     def runs(self) -> list[str]:
         """The runs, oldest first."""
@@ -224,6 +235,11 @@ class Book:
             self.account = self.account.after(line.entry, line.elapsed_s)
             if self._listen is not None:
                 self._listen(line)
+
+
+def _stem(name: str) -> str:
+    """What the runs of a job are named after."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
 
 
 def _told(entry: Entry) -> tuple[str | None, int | None, float | None, float | None, str | None]:

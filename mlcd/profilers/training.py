@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -71,7 +71,8 @@ class TrainingProfiler:
             seconds = seen[-1].elapsed_s if seen else 0.0
         else:
             seconds = launch.lifetime_s  # the machines went on until they stopped by themselves
-        return self._conclude(launch, seen, ended, seconds)
+        saved = launch.saved_samples + max((sample.saved for sample in seen), default=0.0)
+        return replace(self._conclude(launch, seen, ended, seconds), saved_samples=saved)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""

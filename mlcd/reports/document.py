@@ -9,7 +9,7 @@ from typing import Any
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration
 from mlcd.decision import Decision
-from mlcd.guarantee import fits, forecast
+from mlcd.guarantee import fits, forecast, remaining
 from mlcd.job import Goal
 from mlcd.ledger import Account, Line, Reserved, Settled
 from mlcd.measurement import Measurement
@@ -35,6 +35,8 @@ def run_document(lines: Sequence[Line]) -> dict[str, Any]:
         "method": begun.job.search.method,
         "seed": begun.job.search.seed,
         "configurations": len(begun.space),
+        "known_configurations": len(begun.known),
+        "saved_samples": history.saved_samples,
         "probes": probe_documents(lines, account),
         "refused": [{**_place(r.configuration), "because": r.because} for r in history.refusals],
         "decision": decision_document(account.decision) if account.decision is not None else None,
@@ -90,7 +92,8 @@ def _finish(account: Account, measurement: Measurement) -> dict[str, Any] | None
     """What the job would take on a measured configuration, and whether that can be certified."""
     if not measurement.ok:
         return None
-    ahead, gone = forecast(account.job, account.space, measurement), account.searched
+    gone = account.searched
+    ahead = forecast(remaining(account.job, gone), account.space, measurement)
     certified = fits(account.job.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     return {**asdict(ahead), "certifiable": certified}
 

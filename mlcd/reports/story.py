@@ -9,7 +9,7 @@ from functools import cached_property
 from mlcd.backend import Purpose
 from mlcd.configuration import Space
 from mlcd.decision import Decision, Forecast
-from mlcd.guarantee import fits, forecast, objective, safe
+from mlcd.guarantee import fits, forecast, objective, remaining, safe
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
@@ -131,7 +131,7 @@ class Story:
 
     def ahead(self, probe: Tried) -> Forecast:
         """What the job itself takes on a probed configuration."""
-        return forecast(self.job, self.space, probe.measurement)
+        return forecast(remaining(self.job, self.search), self.space, probe.measurement)
 
     def total(self, probe: Tried) -> tuple[float, float]:
         """Seconds and dollars to expect with all probes included."""
@@ -150,12 +150,11 @@ class Story:
 
     def reserve(self, after: History) -> Forecast | None:
         """What had to be kept to finish on the best measured so far: a safe one, or else the nearest to safe."""
-        protected = safe(self.job, self.space, after)
+        job = remaining(self.job, after)
+        protected = safe(job, self.space, after)
         if protected:
-            return min(
-                (forecast(self.job, self.space, m) for m in protected), key=lambda ahead: objective(self.goal, ahead)
-            )
-        return min((forecast(self.job, self.space, m) for m in after.good), key=self._excess, default=None)
+            return min((forecast(job, self.space, m) for m in protected), key=lambda ahead: objective(self.goal, ahead))
+        return min((forecast(job, self.space, m) for m in after.good), key=self._excess, default=None)
 
     def _excess(self, ahead: Forecast) -> float:
         """How far beyond the limits a finish is, as a share of the limit it breaks most."""

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from mlcd.backend import Provenance, Purpose
 from mlcd.decision import Decision
-from mlcd.guarantee import forecast, objective
+from mlcd.guarantee import forecast, objective, remaining
 from mlcd.job import Goal
 from mlcd.ledger import (
     Account,
@@ -48,6 +48,7 @@ class Narrator:
         match line.entry:
             case Started(job=job, space=space, provenance=provenance):
                 size = f"{len(space)} configurations of {len(space.choices)} types"
+                size += f", {len(line.entry.known)} of them known from earlier runs" if line.entry.known else ""
                 self._say(
                     f"[bold]{escape(line.run)}[/bold]  {provenance}, {job.search.method}, {goal_words(job.goal)}: "
                     f"{format_count(job.work_samples)} samples, {size}"
@@ -109,7 +110,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
-    job, history = replace(account.job, goal=goal), account.searched
+    history = account.searched
+    job = remaining(replace(account.job, goal=goal), history)
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     for column in ("CONFIGURATION", "GPUS"):
         table.add_column(column, no_wrap=True)

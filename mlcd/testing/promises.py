@@ -8,10 +8,10 @@ from dataclasses import replace
 from mlcd.assemble import Cloud
 from mlcd.decision import Decision
 from mlcd.drive import launch, search
-from mlcd.guarantee import decide, forecast, objective, safe
+from mlcd.guarantee import decide, forecast, objective, remaining, safe
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
-from mlcd.measurement import Outcome
+from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.train import RunToCompletion
 from mlcd.strategy import Probe, Round, Strategy
 
@@ -19,10 +19,12 @@ HAIR = 1e-9
 """Relative room for rounding in sums of floats."""
 
 
-def search_and_run(strategy: Strategy, job: Job, cloud: Cloud) -> tuple[Ledger, str, Decision]:
+def search_and_run(
+    strategy: Strategy, job: Job, cloud: Cloud, known: tuple[Measurement, ...] = ()
+) -> tuple[Ledger, str, Decision]:
     """The whole path on a ledger in memory: search, decide and, if anything was chosen, run to the end."""
     ledger = Ledger(None)
-    book = ledger.begin(job.name, cloud.clock, Started(job, cloud.space, "test", cloud.provenance, "test"))
+    book = ledger.begin(job.name, cloud.clock, Started(job, cloud.space, "test", cloud.provenance, "test", known))
     decision = search(strategy, job, cloud.space, cloud.profiler, book)
     if decision.configuration is not None:
         launch(RunToCompletion(decision.configuration), job, cloud.space, cloud.profiler, book)
@@ -74,7 +76,7 @@ def check_repeatable(strategy: Strategy, job: Job, lines: Sequence[Line]) -> Non
     for i, line in enumerate(lines):
         past = Account.replay((before.entry, before.elapsed_s) for before in lines[:i])
         if isinstance(line.entry, Reserved) and line.entry.launch.purpose == "probe" and not past.open:
-            again = strategy.next_step(job, past.space, past.history)
+            again = strategy.next_step(remaining(job, past.history), past.space, past.history)
             assert isinstance(again, Probe | Round), "another step than before"
             probe = again.probes[0] if isinstance(again, Round) else again
             assert probe.configuration == line.entry.launch.configuration, "another probe than before"
@@ -88,6 +90,7 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
     """The choice is the best of what could be certified; a refusal's relaxations would have been enough."""
     until = next(i for i, line in enumerate(lines) if line.entry.kind == "decided")
     then = Account.replay((line.entry, line.elapsed_s) for line in lines[: until + 1])
+    job = remaining(job, then.history)
     certifiable = safe(job, then.space, then.history)
     if decision.configuration is not None:
         least = min(objective(job.goal, forecast(job, then.space, m)) for m in certifiable)

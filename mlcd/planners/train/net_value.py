@@ -7,9 +7,10 @@ Symbols   D       a configuration                     A      what is gone of the
           J(D)    objective to finish on D            L(D)   limited resources to finish on D
           q(D)    what a probe takes of the objective l(D)   what it takes of the limits
           S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit
+          c(D)    share of the work left that a probe of D does itself; 0 unless the job checkpoints
           V0      best J in S(A);  V0'(D) best J in S(A + l(D))
 
-    Net(D) = V0 - E[ min( V0'(D), J(D) where D could then be certified ) ] - q(D)
+    Net(D) = V0 - E[ (1 - c(D)) min( V0'(D), J(D) where D could then be certified ) ] - q(D)
 
 allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none is above zero.
 """
@@ -124,6 +125,7 @@ class _Outlook:
         picks: list[int] = []
         nets: list[float] = []
         best = np.full((len(self.finish_s), 1), np.inf)
+        done, credit = np.zeros((len(self.finish_s), 1)), self._credit()
         gone_usd = gone_s = 0.0
         v0 = self._v0()
         value = self._value(self.finish_s)
@@ -131,7 +133,8 @@ class _Outlook:
             usd, seconds = gone_usd + self.space.probe_usd, np.maximum(gone_s, self.space.probe_s)
             certified = self._certifiable(usd, seconds)
             after = np.minimum(best, np.where(certified, value, np.inf))
-            after = np.minimum(after, self._fallback(usd, seconds)).mean(axis=0)
+            after = np.minimum(after, self._fallback(usd, seconds))
+            after = (after * (1 - np.maximum(done, credit))).mean(axis=0)
             net = v0 - after - self.share * (seconds if self._fast else usd)
             net = np.where(open_ & np.isfinite(after), net, -np.inf)
             pick = int(np.argmax(net))
@@ -141,6 +144,7 @@ class _Outlook:
             nets.append(float(net[pick]))
             gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
             best = np.minimum(best, np.where(certified, value, np.inf)[:, pick : pick + 1])
+            done = np.maximum(done, credit[:, pick : pick + 1])
             open_ = open_ & (np.arange(len(open_)) != pick)
         return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
 
@@ -177,6 +181,8 @@ class _Outlook:
         kept = self._kept(whole_usd + slow * per_s, whole_s + slow)
         later = better if self._fast else better * per_s
         go_on = float(np.minimum(fall_later, np.where(kept, later, np.inf)).mean())
+        if self.job.checkpoints:
+            go_on *= 1 - min(1.0, (1 - share) * whole_s * seen.rate / self.job.work_samples)
         rest = (1 - share) * (whole_s if self._fast else whole_usd)
         return go_on + rest < stop
 
@@ -196,6 +202,15 @@ class _Outlook:
     def _value(self, finish_s: Floats) -> Floats:
         """J: what finishing takes of the objective."""
         return finish_s if self._fast else finish_s * self.space.usd_per_s
+
+    def _credit(self) -> Floats:
+        """c(D) on each surface. Of a round, only the best checkpoint can be kept."""
+        if not self.job.checkpoints:
+            return np.zeros((1, len(self.space)))
+        startup_s = self.space.startup_limit_s
+        works_s = np.maximum(0.0, self.share * self.space.probe_s - startup_s)
+        credit: Floats = np.minimum(1.0, works_s / np.maximum(self.finish_s - startup_s, 1e-9))
+        return credit
 
     def _v0(self) -> float:
         if self.safe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from math import hypot
 
 import numpy as np
 
@@ -17,6 +18,8 @@ UNLIMITED_JOB = 30.0
 """Where there is no limit: how many of its shortest probes a job is expected to take."""
 LIMIT_SLACK = 0.7
 """Where there is one: the share of it that the best configuration is expected to need."""
+EARLIER_ERROR = 0.1
+"""How far a rate may be from what an earlier run measured: code, data and machines change."""
 LARGE = 4_000
 """Configurations above which only the promising ones are looked at."""
 LIKELY = 8
@@ -27,20 +30,31 @@ LEVEL_SAMPLE = 200
 
 def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
     """Surfaces of speed that agree with what was seen."""
-    level = _level(space, seed, job.goal, job.work_samples)
+    level = _level(space, seed, job.goal, _whole_work(job, history))
     return believe(space, draw_laws(space, seed), level, _evidence(space, history), seed)
 
 
 def _evidence(space: Space, history: History) -> Evidence:
-    good = history.good
     ran_out = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
     failed = {m.configuration for m in history.measurements if m.outcome in ran_out}
+    rates = {m.configuration: (m.rate, m.rel_error) for m in history.good}
+    for m in history.known:  # of what this run has seen itself, no other run knows more
+        if m.configuration in space.index and m.configuration not in rates and m.configuration not in failed:
+            if m.ok:
+                rates[m.configuration] = (m.rate, hypot(m.rel_error, EARLIER_ERROR))
+            else:
+                failed.add(m.configuration)
     return Evidence(
-        np.array([space.index[m.configuration] for m in good], dtype=np.intp),
-        np.log([m.rate for m in good]) if good else np.empty(0),
-        np.array([m.rel_error for m in good]),
+        np.array([space.index[configuration] for configuration in rates], dtype=np.intp),
+        np.log([rate for rate, _ in rates.values()]) if rates else np.empty(0),
+        np.array([error for _, error in rates.values()]),
         np.array(sorted(space.index[configuration] for configuration in failed), dtype=np.intp),
     )
+
+
+def _whole_work(job: Job, history: History) -> float:
+    """The limits were given for the whole job, not for what is left of it."""
+    return job.work_samples + history.saved_samples
 
 
 @lru_cache(maxsize=8)
@@ -69,7 +83,7 @@ def promising(job: Job, space: Space, history: History, seed: int) -> Space:
     if len(space) <= LARGE:
         return space
     laws = draw_laws(space, seed)
-    level = _level(space, seed, job.goal, job.work_samples)
+    level = _level(space, seed, job.goal, _whole_work(job, history))
     seen = _evidence(space, history)
     off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
     likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]

@@ -1,0 +1,120 @@
+"""Knowledge of earlier runs, and work that probes have done: what they change, and what they must not."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from mlcd import assemble
+from mlcd.configuration import Choice, Space
+from mlcd.earlier import known_from
+from mlcd.job import Goal, Job, Objective, Search
+from mlcd.ledger import Ledger
+from mlcd.measurement import Measurement, Outcome
+from mlcd.planners.train import NetValue
+from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
+from mlcd.testing.promises import search_and_run
+
+SEARCH = Search(nodes=(1, 4), instances=("g4dn.*", "g5.*", "p3.*"))
+JOB = Job("resnet", 2e7, Goal(Objective.CHEAPEST, deadline_s=48 * 3_600), search=SEARCH, task={"run": "python a.py"})
+SMALL = small_recording([[100.0, 180.0, 240.0], [300.0, 500.0, 900.0], [50.0, 80.0, 120.0]], [1.0, 2.5, 0.8], 2e7)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "ledger.db")
+
+
+def searched(job, ledger):
+    run = assemble.start(job, ledger)
+    run.search()
+    return run.book.account
+
+
+def test_a_second_run_of_the_same_job_knows_what_the_first_has_measured(ledger):
+    first = searched(JOB, ledger)
+    second = searched(replace(JOB, work_samples=4e7, goal=Goal(Objective.FASTEST)), ledger)
+    assert not first.history.known
+    assert {(m.configuration, m.rate) for m in second.history.known if m.ok} == {
+        (m.configuration, m.rate) for m in first.history.good
+    }
+    assert all(m.usd == 0 for m in second.history.known)
+    assert ledger.account("resnet-2").history.known == second.history.known
+
+
+def test_it_needs_fewer_probes_for_a_decision_that_is_no_worse(ledger):
+    first, second = searched(JOB, ledger), searched(JOB, ledger)
+    assert len(second.history.measurements) < len(first.history.measurements)
+    assert second.decision.certified
+    assert second.history.spent_usd < first.history.spent_usd
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(JOB, task={"run": "python b.py"}),
+        replace(JOB, search=replace(SEARCH, seed=7)),
+        replace(JOB, search=replace(SEARCH, earlier=False)),
+        replace(JOB, name="another"),
+    ],
+    ids=["another command", "another simulated cloud", "not wanted", "another name"],
+)
+def test_another_job_is_told_nothing(ledger, other):
+    searched(JOB, ledger)
+    assert not searched(other, ledger).history.known
+
+
+def test_prices_are_those_of_today(ledger):
+    account = searched(JOB, ledger)
+    dearer = tuple(
+        Choice(replace(choice.offer, usd_per_hour=2 * choice.offer.usd_per_hour), choice.nodes)
+        for choice in account.space.choices
+    )
+    space = Space(dearer)
+    known = known_from(ledger, JOB, space)
+    assert known
+    assert all(m.configuration in space.index for m in known)
+
+
+def test_a_damaged_run_is_passed_over(ledger, tmp_path):
+    searched(JOB, ledger)
+    with sqlite3.connect(tmp_path / "ledger.db") as db:
+        db.execute("DROP TRIGGER IF EXISTS entries_are_final")
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f"DROP TRIGGER {name}")
+        db.execute("UPDATE entries SET body = 'x' WHERE kind = 'settled'")
+    assert known_from(ledger, JOB, Space(())) == ()
+    assert searched(JOB, ledger).decision is not None
+
+
+def test_what_is_known_alone_certifies_nothing():
+    job = job_on(SMALL, Goal(Objective.CHEAPEST, deadline_s=1.0))
+    known = tuple(Measurement(c, Outcome.OK, 0.0, 0.0, 1e9) for c in SMALL.space.configurations)
+    _, _, decision = search_and_run(NetValue(), job, bounded_cloud(SMALL, 0.0, 0), known)
+    assert decision.configuration is None
+
+
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_the_final_run_does_only_what_no_probe_has_saved(parallel):
+    job = job_on(SMALL, Goal())
+    paid = {}
+    for checkpoints in (False, True):
+        strategy = NetValue(parallel=parallel)
+        ledger, run, _ = search_and_run(strategy, replace(job, checkpoints=checkpoints), bounded_cloud(SMALL, 0.0, 0))
+        history = ledger.account(run).history
+        paid[checkpoints] = history
+        saved = max((m.saved_samples for m in history.measurements), default=0.0)
+        assert history.runs[-1].samples_done == pytest.approx(job.work_samples - saved)
+        assert (saved > 0) == checkpoints
+        assert history.saved_samples == pytest.approx(job.work_samples if checkpoints else 0.0)
+    assert paid[True].elapsed_s < paid[False].elapsed_s
+
+
+def test_one_probe_after_the_other_adds_up_what_is_saved():
+    job = replace(job_on(SMALL, Goal()), checkpoints=True)
+    ledger, run, _ = search_and_run(NetValue(), job, bounded_cloud(SMALL, 0.0, 0))
+    probes = ledger.account(run).history.measurements
+    saved = [m.saved_samples for m in probes]
+    assert saved == pytest.approx([sum(m.samples_done for m in probes[: i + 1]) for i in range(len(probes))])
