@@ -9,14 +9,16 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mlcd import drive
 from mlcd.backend import Backend, Provenance
 from mlcd.backends import Recorded, Recording, Simulated, load_recording
+from mlcd.backends.local import Local, load_node_types, why_not_isolated
 from mlcd.backends.simulated import STARTUP_LIMIT_S
 from mlcd.catalog import load_offers
-from mlcd.clock import Clock, VirtualClock
+from mlcd.clock import Clock, VirtualClock, WallClock
 from mlcd.configuration import Space
 from mlcd.decision import Decision
 from mlcd.earlier import known_from
@@ -63,7 +65,10 @@ METHODS: dict[str, Callable[[Search], Strategy]] = {
 }
 """How to make each method from what the job says of the search."""
 
-BACKENDS = ("simulated", "recorded:DIR")
+BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE")
+
+LIVE_NOISE = 0.02
+"""Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
 
 Listener = Callable[[Line], None]
 
@@ -100,9 +105,14 @@ class Cloud:
         return self.backend.provenance
 
 
-def cloud(on: str, job: Job, elapsed_s: float = 0.0) -> Cloud:
-    """The cloud of that name, with the part of its space that the job asks for."""
+def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+    """The cloud of that name, with the part of its space that the job asks for.
+
+    A run that goes on has used `elapsed_s` of its time on a virtual clock, and on the wall's all since `started_at`.
+    """
     kind, _, rest = on.partition(":")
+    if kind == "local":
+        return _local(job, Path(rest) if rest else None, WallClock(started_at or datetime.now(UTC)))
     if kind == "simulated" and not rest:
         return _simulated(job, elapsed_s)
     if kind == "recorded" and rest:
@@ -132,6 +142,15 @@ def _simulated(job: Job, elapsed_s: float) -> Cloud:
     backend = Simulated(clock, job.search.seed)
     space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)
     return Cloud(narrow(space, job), backend, TrainingProfiler(backend), clock)
+
+
+def _local(job: Job, types: Path | None, clock: WallClock) -> Cloud:
+    node_types = load_node_types(types)
+    backend = Local(node_types, home(), clock, isolated=why_not_isolated() is None)
+    fewest, most = (max(job.search.nodes[0], node_types.nodes[0]), min(job.search.nodes[1], node_types.nodes[1]))
+    offers = tuple(each.offer for each in node_types.types)
+    space = grid(offers, (fewest, most), probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
+    return Cloud(narrow(space, job), backend, TrainingProfiler(backend, noise_floor=LIVE_NOISE), clock)
 
 
 @dataclass
@@ -183,6 +202,8 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
     method(job.search)  # a wrong name is told before anything is written
     job = _absolute(job)
+    if job.on.partition(":")[0] == "local":  # nodes of one machine would get in each other's way
+        job = replace(job, search=replace(job.search, parallel=1))
     place = cloud(job.on, job)
     known = known_from(ledger, job, place.space) if job.search.earlier else ()
     first = Started(job, place.space, job.on, place.provenance, VERSION, known)
@@ -192,8 +213,8 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None) -> Run:
 def resume(run: str, ledger: Ledger, listen: Listener | None = None) -> Run:
     """A run that was begun, as the ledger knows it: its own job, space and prices."""
     name = ledger.find(run)
-    account = ledger.account(name)
-    place = cloud(account.job.on, account.job, account.history.elapsed_s)
+    account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
+    place = cloud(account.job.on, account.job, account.history.elapsed_s, started_at)
     place = replace(place, space=account.space)
     return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
 
@@ -217,6 +238,6 @@ def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
 
 
 def _absolute(job: Job) -> Job:
-    """With the recording's path made absolute, so that the run can be resumed from any folder."""
-    folder = job.on.removeprefix("recorded:")
-    return replace(job, on=f"recorded:{Path(folder).resolve()}") if folder and folder != job.on else job
+    """With the path of a recording or of node types made absolute, so that the run can be resumed from any folder."""
+    kind, _, path = job.on.partition(":")
+    return replace(job, on=f"{kind}:{Path(path).resolve()}") if path else job

@@ -23,6 +23,10 @@ class Clock(Protocol):
         """Seconds since the run began."""
         ...
 
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass."""
+        ...
+
     def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these at once; it takes as long as the longest."""
         ...
@@ -41,6 +45,10 @@ class WallClock:
     def elapsed_s(self) -> float:
         """Seconds since the run began, whether or not MLCD was running."""
         return max(0.0, time.time() - self.started_at.timestamp())
+
+    def wait(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
 
     def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these at once, in threads."""
@@ -63,6 +71,10 @@ class VirtualClock:
     def elapsed_s(self) -> float:
         """Seconds the cloud has worked for this run."""
         return self.seconds
+
+    def wait(self, seconds: float) -> None:
+        """Move on."""
+        self.seconds += seconds
 
     def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these one by one, each from now on; then it is as late as after the longest."""

@@ -7,6 +7,7 @@ Everything MLCD spends, it spends in `drive`. `search` drives an exploring strat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mlcd.backend import Launch, Purpose
@@ -142,7 +143,7 @@ def _measure(
     """What a launch showed; if it was cut short, what that cost, and what is still to be raised."""
     before_s = clock.elapsed_s()
     try:
-        return profiler.measure(job, order, look), None
+        return _billed(profiler.measure(job, order, look), clock.elapsed_s() - before_s), None
     except BackendError as error:
         return _cut_short(order, clock.elapsed_s() - before_s, Outcome.FAILED, str(error)), None
     except BaseException as error:
@@ -164,6 +165,13 @@ def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
     run = Launch(label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds, saved)
     return Reserved(run, step.because, configuration.usd(worst_s), worst_s)
+
+
+def _billed(measurement: Measurement, seconds: float) -> Measurement:
+    """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
+    if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
+        return measurement
+    return replace(measurement, seconds=seconds, usd=measurement.configuration.usd(seconds))
 
 
 def _cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str) -> Measurement:

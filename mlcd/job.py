@@ -71,6 +71,8 @@ class Job:
     `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
     `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
+    `report`: a pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where
+    the job file lies.
     """
 
     name: str
@@ -80,5 +82,7 @@ class Job:
     hints: Hints = field(default_factory=Hints)
     search: Search = field(default_factory=Search)
     checkpoints: bool = False
+    report: str = ""
+    folder: str = ""
     on: str = "simulated"
     task: Mapping[str, Any] = field(default_factory=dict)

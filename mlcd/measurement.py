@@ -46,11 +46,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A job that ended by itself: done, or failed in a way it can name."""
+    """A job that ended by itself: done, or failed in a way it can name. `log` is the end of its output."""
 
     elapsed_s: float
     outcome: Outcome
     detail: str = ""
+    log: str = ""
 
 
 Event = Sample | Ended
@@ -75,6 +76,7 @@ class Measurement:
     samples_done: float = 0.0
     detail: str = ""
     saved_samples: float = 0.0
+    log: str = ""
 
     @property
     def ok(self) -> bool:

@@ -12,7 +12,7 @@ import mlcd
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
 PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee"}
-SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "profilers", "backends", "reports", "jobfile"}
+SIDE_BY_SIDE = {"drive", "earlier", "platforms", "catalog", "modeling", "planners", "profilers", "backends", "reports", "jobfile"}
 ABOVE = {"assemble", "support", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),
@@ -22,7 +22,7 @@ LEVEL = {
     **dict.fromkeys(("support", "bench", "testing"), 4),
     **dict.fromkeys(("cli", "__main__", ""), 5),
 }
-MAY_SEE = {("planners", "modeling"), ("backends", "modeling"), ("profilers", "backends")}
+MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}
 """The few sights between rooms that stand side by side."""
 
 

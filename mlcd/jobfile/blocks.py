@@ -60,6 +60,17 @@ def _yes_or_no(written: Any) -> bool:
     return written
 
 
+def _report(written: Any) -> str:
+    told = f"'{written}': expected a pattern with a group, such as 'step (?P<step>\\d+)' or '(?P<samples>\\d+) samples'"
+    try:
+        groups = re.compile(str(written)).groupindex
+    except re.error as error:
+        raise ValueError(f"{told} ({error})") from None
+    if not {"step", "samples"} & set(groups):
+        raise ValueError(told)
+    return str(written)
+
+
 def _one_of(choices: type[Objective] | type[Communication]) -> BeforeValidator:
     def parse(written: Any) -> Any:
         known = [str(choice) for choice in choices]
@@ -141,14 +152,16 @@ class Block(_Keys):
     batch: Whole = None
     memory: Gigabytes = None
     checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
+    report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
     on: str = Job.on
 
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
-        """The job; a recording's path is relative to the job file's folder."""
+        """The job; the path of a recording or of node types is relative to the job file's folder."""
         on = self.on
-        if on.startswith("recorded:"):
-            on = f"recorded:{folder / on.removeprefix('recorded:')}"
+        kind, _, path = on.partition(":")
+        if path:
+            on = f"{kind}:{folder / path}"
         return Job(
             name=name,
             work_samples=self.work.total,
@@ -157,6 +170,8 @@ class Block(_Keys):
             hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
             search=self.search.settings,
             checkpoints=self.checkpoints,
+            report=self.report,
+            folder=str(folder.resolve()),
             on=on,
             task=task,
         )

@@ -90,7 +90,7 @@ class TrainingProfiler:
         done = seen[-1].samples if seen else 0.0
         startup_s = seen[0].elapsed_s if seen else seconds
         if ended is not None and ended.outcome is not Outcome.OK:
-            return Measurement(configuration, ended.outcome, seconds, usd, samples_done=done, detail=ended.detail)
+            return Measurement(configuration, ended.outcome, seconds, usd, samples_done=done, detail=ended.detail, log=ended.log)
         if launch.purpose is Purpose.RUN and ended is None:
             detail = f"{done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
             return Measurement(configuration, Outcome.AT_THE_LIMIT, seconds, usd, samples_done=done, detail=detail)

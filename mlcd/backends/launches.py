@@ -1,0 +1,40 @@
+"""Launches on disk: what was ordered, its logs, when it ended. Written before anything exists.
+
+`order.json`   label and start, before the first machine     `N.log`   output of the N-th process
+`ended`        the time when everything was gone
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlcd.backend import Launch
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The folder that holds a folder for each launch."""
+
+    root: Path
+
+    def open(self, launch: Launch, **facts: object) -> Path:
+        """The folder of a new launch."""
+        folder = self.folder(launch.label)
+        folder.mkdir(parents=True, exist_ok=True)
+        order = {"label": launch.label, "started_at": time.time(), "configuration": str(launch.configuration), **facts}
+        partial = folder / "order.json.new"
+        partial.write_text(json.dumps(order), encoding="utf-8")
+        partial.replace(folder / "order.json")
+        return folder
+
+    def find(self, label: str) -> Path | None:
+        """The folder of a launch, if it ever was ordered."""
+        folder = self.folder(label)
+        return folder if (folder / "order.json").exists() else None
+
+    def folder(self, label: str) -> Path:
+        """Where a launch of this label is kept."""
+        return self.root / label

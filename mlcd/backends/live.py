@@ -1,0 +1,141 @@
+"""Running a job on machines that are up, and telling what happens: the same for every live backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+
+from mlcd.backend import Launch
+from mlcd.backends.machines import Machines, RunningProcess
+from mlcd.clock import Clock
+from mlcd.job import Job
+from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.platforms import Process, Reader, diagnose, processes
+from mlcd.platforms.failures import KILLED, last_lines
+
+LOOK_EVERY_S = 0.1
+KEPT_OUTPUT = 20_000
+"""Characters of a process's output that are kept to tell why it failed."""
+FIRST_PORT = 29_500
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait for a first report of progress and for the next one, and what is kept to tear down in time."""
+
+    first_s: float
+    next_s: float
+    teardown_s: float = 0.0
+
+
+@dataclass
+class _Member:
+    """A process of the job, and the end of what it has written."""
+
+    told: Process
+    running: RunningProcess
+    output: str = ""
+
+    def read(self) -> str:
+        new = self.running.read()
+        self.output = (self.output + new)[-KEPT_OUTPUT:]
+        return new
+
+
+@dataclass
+class LiveJob:
+    """A job on machines, from its start to its end."""
+
+    job: Job
+    launch: Launch
+    machines: Machines
+    clock: Clock
+    patience: Patience
+    started_s: float
+    environment: dict[str, str] = field(default_factory=dict)
+    first_port: int = FIRST_PORT
+
+    def events(self) -> Iterator[Event]:
+        """Start the job's processes and tell what happens, until it ends or its machines' time is over."""
+        members = self._start()
+        reader = Reader(self.job)
+        last_report_s: float | None = None
+        while True:
+            statuses = [member.running.status() for member in members]  # before reading: then nothing is missed
+            for sample in self._read(members, reader):
+                last_report_s = self._now_s()
+                yield sample
+            if (end := self._end(members, statuses, last_report_s)) is not None:
+                yield end
+                return
+            if self._now_s() >= self._lasts_s:
+                return
+            self.clock.wait(LOOK_EVERY_S)
+
+    def _start(self) -> list[_Member]:
+        told = processes(
+            self.job.communication,
+            self.machines.addresses,
+            self.first_port,
+            self.launch.configuration.offer.workers,
+        )
+        own = {
+            "MLCD_LAUNCH": self.launch.label,
+            "MLCD_SAMPLES": f"{self.launch.samples:.12g}",
+            **{str(key): str(value) for key, value in (self.job.task.get("envs") or {}).items()},
+            **self.environment,
+        }
+        return [
+            _Member(process, self.machines.start(process.node, command_of(self.job), {**process.environment, **own}))
+            for process in told
+        ]
+
+    def _read(self, members: list[_Member], reader: Reader) -> list[Sample]:
+        samples: list[Sample] = []
+        for member in members:
+            new = member.read()
+            if member.told.reports:
+                samples += reader.feed(new, self._now_s())
+        return [sample for sample in samples if sample.elapsed_s <= self._lasts_s]
+
+    @property
+    def _lasts_s(self) -> float:
+        """When to stop, so that the machines are gone when their time is over."""
+        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.patience.teardown_s
+
+    def _end(self, members: list[_Member], statuses: list[int | None], last_report_s: float | None) -> Ended | None:
+        """How the job ended, if it did."""
+        now_s = self._now_s()
+        failed = [(status, member) for status, member in zip(statuses, members, strict=True) if status]
+        if failed:
+            # A killed process first: those that only lost their peer fail with errors of their own.
+            status, member = min(failed, key=lambda pair: pair[0] not in KILLED)
+            told = diagnose(status, self._all_output(members, member))
+            return Ended(now_s, told.outcome, f"node {member.told.node}: {told.advice}", last_lines(member.output))
+        if all(status == 0 for member, status in zip(members, statuses, strict=True) if member.told.ends):
+            if last_report_s is None:
+                advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
+                return Ended(now_s, Outcome.FAILED, advice, last_lines(members[0].output))
+            return Ended(now_s, Outcome.OK)
+        waited_s, patient_s = now_s - (last_report_s or 0.0), self.patience.next_s
+        if last_report_s is None:
+            patient_s = self.patience.first_s
+        if waited_s > patient_s:
+            what = "no report of progress" if last_report_s is None else "no further report of progress"
+            advice = f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
+            return Ended(now_s, Outcome.TIMED_OUT, advice, last_lines(members[0].output))
+        return None
+
+    def _all_output(self, members: list[_Member], first: _Member) -> str:
+        """The failed process's own output; if it says nothing, that of the others: one node's error ends them all."""
+        return first.output if "Error" in first.output else "\n".join(member.output for member in members)
+
+    def _now_s(self) -> float:
+        return self.clock.elapsed_s() - self.started_s
+
+
+def command_of(job: Job) -> str:
+    """What a node is to run: the job's set-up, then the job."""
+    setup, run = str(job.task.get("setup") or ""), str(job.task.get("run") or "")
+    return f"{setup}\n{run}" if setup.strip() else run

@@ -1,0 +1,158 @@
+"""The local backend: real nodes on this machine, and real jobs on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import mlcd_tracker
+from mlcd.backend import Launch, Provenance
+from mlcd.backends.launches import Launches
+from mlcd.backends.live import LiveJob, Patience
+from mlcd.backends.local import teardown
+from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
+from mlcd.backends.local.node_types import NodeType, NodeTypes
+from mlcd.clock import Clock
+from mlcd.job import Job
+from mlcd.measurement import Event
+
+HANGS_AFTER_S = 60.0
+"""Without a report, once there was one."""
+TEARDOWN_S = teardown.GRACE_S + 1.0
+"""Kept at the end of a lifetime to be gone in time."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """Runs jobs on nodes of this machine. `home`: where launches and checkpoints are kept."""
+
+    node_types: NodeTypes
+    home: Path
+    clock: Clock
+    isolated: bool = True
+    hangs_after_s: float = HANGS_AFTER_S
+
+    provenance = Provenance.LIVE
+
+    @property
+    def launches(self) -> Launches:
+        """What was ever launched here."""
+        return Launches(self.home / "launches")
+
+    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+        """Bring the nodes up, run the job on them, tear them down."""
+        started_s = self.clock.elapsed_s()
+        folder = self.launches.open(launch)
+        lifetime = "none" if launch.lifetime_s is None else repr(launch.lifetime_s)
+        with ExitStack() as stack:
+            stack.enter_context(_Watchman(folder, lifetime))
+            started: list[_Process] = []
+            stack.callback(_close, started)  # once they are gone
+            stack.callback(teardown.tear_down, folder)
+            node_type = self.node_types.named(launch.configuration.offer.instance_type)
+            make = IsolatedNodes if self.isolated else PlainNodes
+            nodes = _Nodes(folder, job, make(launch.label, node_type, launch.configuration.nodes), started)
+            patience = Patience(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
+            environment = self._environment(job, launch, folder, node_type)
+            yield from LiveJob(job, launch, nodes, self.clock, patience, started_s, environment).events()
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch; what it was up for is on disk."""
+        folder = self.launches.find(label)
+        return None if folder is None else teardown.tear_down(folder)
+
+    def leftovers(self) -> set[str]:
+        """Launches of ours of which anything is left."""
+        return {label for label in teardown.labels() if self.launches.find(label) is not None}
+
+    def _environment(self, job: Job, launch: Launch, folder: Path, node_type: NodeType) -> dict[str, str]:
+        """What a process gets beside the framework's variables."""
+        tracker = folder / "tracker"
+        shutil.copytree(Path(mlcd_tracker.__file__).parent, tracker / "mlcd_tracker", dirs_exist_ok=True)
+        python_path = os.environ.get("PYTHONPATH")
+        found = {
+            "OMP_NUM_THREADS": str(max(1, round(node_type.cpus))),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PYTHONPATH": f"{tracker}{os.pathsep}{python_path}" if python_path else str(tracker),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if job.checkpoints:
+            kept = self.home / "checkpoints" / launch.label.rpartition("-")[0]
+            kept.mkdir(parents=True, exist_ok=True)
+            found["MLCD_CHECKPOINT_DIR"] = str(kept)
+        return found
+
+
+@dataclass
+class _Process:
+    """A process on a node; its output goes to a file, so that it outlives whoever reads it."""
+
+    popen: subprocess.Popen[bytes]
+    log: IO[str]
+
+    def status(self) -> int | None:
+        return self.popen.poll()
+
+    def read(self) -> str:
+        return self.log.read()
+
+
+@dataclass
+class _Nodes:
+    """Nodes that are up, and the processes on them."""
+
+    folder: Path
+    job: Job
+    nodes: IsolatedNodes | PlainNodes
+    started: list[_Process]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return self.nodes.addresses
+
+    def start(self, node: int, command: str, environment: Mapping[str, str]) -> _Process:
+        log = self.folder / f"{len(self.started)}.log"
+        inside = Path(self.job.folder or ".") / str(self.job.task.get("workdir") or ".")
+        with log.open("wb") as output:
+            popen = subprocess.Popen(
+                self.nodes.enter(node, command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=inside,
+                env={**os.environ, **self.nodes.environment, **environment},
+                start_new_session=True,  # Ctrl-C is for MLCD alone
+            )
+        process = _Process(popen, log.open(encoding="utf-8", errors="replace"))
+        self.started.append(process)
+        return process
+
+
+def _close(started: list[_Process]) -> None:
+    """Let go of processes that have ended."""
+    for process in started:
+        process.log.close()
+        process.popen.wait()
+
+
+class _Watchman:
+    """A process that tears the launch down should MLCD be killed, or the launch's time be over."""
+
+    def __init__(self, folder: Path, lifetime: str) -> None:
+        command = [sys.executable, "-I", "-S", teardown.__file__, str(folder), lifetime]
+        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        self._popen.wait()

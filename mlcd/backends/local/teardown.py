@@ -1,0 +1,113 @@
+"""Tearing down a local launch: its processes, control groups and network namespaces, whatever is left of them.
+
+Also a program: `python teardown.py FOLDER LIFETIME_S` waits until its standard input closes, which it does
+when MLCD ends in any way, or until the lifetime is over, and then tears down. So a killed MLCD leaves nothing
+behind. It imports nothing but the standard library, to be up at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CGROUP_ROOTS = (Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/mlcd"))
+"""Of version 1 and version 2."""
+NAMESPACES = Path("/var/run/netns")
+GRACE_S = 1.0
+"""Between asking a process to end and killing it: time to save a checkpoint."""
+
+
+def tear_down(folder: Path, grace_s: float = GRACE_S) -> float:
+    """End the launch of this folder; safe to call again. The seconds that it was up."""
+    label = folder.name
+    _end_processes(label, grace_s)
+    for root in CGROUP_ROOTS:
+        for group in root.glob(f"{label}.*"):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+    for namespace in NAMESPACES.glob(f"mlcd.{label}.*"):
+        subprocess.run(["ip", "netns", "del", namespace.name], check=False, capture_output=True)
+    ended = folder / "ended"
+    if not ended.exists():
+        partial = folder / f"ended.{os.getpid()}"
+        partial.write_text(repr(time.time()), encoding="utf-8")
+        partial.replace(ended)
+    return max(0.0, float(ended.read_text(encoding="utf-8")) - started_at(folder))
+
+
+def started_at(folder: Path) -> float:
+    """When the launch was ordered."""
+    return float(json.loads((folder / "order.json").read_text(encoding="utf-8"))["started_at"])
+
+
+def processes_of(label: str) -> set[int]:
+    """The processes of a launch: those in its control groups, and those that carry its label."""
+    found: set[int] = set()
+    for root in CGROUP_ROOTS:
+        for group in root.glob(f"{label}.*"):
+            with contextlib.suppress(OSError):
+                found |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
+    mark = f"MLCD_LAUNCH={label}\0".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in environ.read_bytes() + b"\0":
+                found.add(int(environ.parent.name))
+    return found - {os.getpid()}
+
+
+def labels() -> set[str]:
+    """The launches of which anything is left on this machine."""
+    groups = [group for root in CGROUP_ROOTS for group in root.glob("*.*") if group.is_dir()]
+    found = {group.name.rpartition(".")[0] for group in groups}
+    found |= {namespace.name.removeprefix("mlcd.").rpartition(".")[0] for namespace in NAMESPACES.glob("mlcd.*")}
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            for variable in environ.read_bytes().split(b"\0"):
+                if variable.startswith(b"MLCD_LAUNCH="):
+                    found.add(variable.partition(b"=")[2].decode())
+    return found
+
+
+def _end_processes(label: str, grace_s: float) -> None:
+    until_s = time.monotonic() + grace_s
+    _signal(processes_of(label), signal.SIGTERM)
+    while processes := _alive(processes_of(label)):
+        if time.monotonic() >= until_s:
+            _signal(processes, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _signal(processes: set[int], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def _alive(processes: set[int]) -> set[int]:
+    """Without those that have ended and only wait to be asked for their status."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(OSError, IndexError):
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                found.add(process)
+    return found
+
+
+def _watch(folder: Path, lifetime_s: float | None) -> None:
+    """Wait for whoever ordered the launch to end, or for its time to be over."""
+    left_s = None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time())
+    ready, _, _ = select.select([sys.stdin], [], [], left_s)
+    while ready and os.read(0, 1):
+        pass
+    tear_down(folder, grace_s=0.0)
+
+
+if __name__ == "__main__":
+    _watch(Path(sys.argv[1]), None if sys.argv[2] == "none" else float(sys.argv[2]))
