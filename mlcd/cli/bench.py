@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, output, written
+from mlcd.cli.paper import paper
 from mlcd.units import parse_share
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ CRASHED = 1
 @click.group()
 def bench() -> None:
     """Measure methods against an oracle, on recordings."""
+
+
+bench.add_command(paper)
 
 
 @bench.command()
