@@ -25,6 +25,9 @@ LENGTHS_NODES = (0.25, 0.5, 1.0, 2.0)
 LENGTHS_SPECS = (0.25, 0.5, 1.0, 2.0)
 VARIANCES = (0.5, 1.0, 2.0)
 
+TYPICAL_SCALE = 1.0
+"""Of log rates, where there is nothing to learn it from: the rates of a job differ by several times."""
+
 Likelihood = Callable[..., float]
 
 
@@ -47,11 +50,18 @@ def features(space: Space) -> Floats:
     return scaled
 
 
-def posterior(x: Floats, y: Floats, error: Floats, at: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the log rate at each row of `at`, given y with its errors at x."""
+def posterior(
+    x: Floats, y: Floats, error: Floats, at: Floats, along_nodes: float = TYPICAL_SCALE
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the log rate at each row of `at`, given y with its errors at x.
+
+    `along_nodes`: how far log rates may spread along nodes, while only one node count was measured.
+    """
     centre, scale = float(y.mean()), float(y.std())
-    if len(y) < 2 or scale < 1e-9:  # nothing to learn a scale from: rates of a job differ by several times
-        scale = 1.0
+    if len(y) < 2 or scale < 1e-9:
+        scale = TYPICAL_SCALE
+    if np.ptp(x[:, 0]) == 0:  # types alone say nothing of how far rates spread along nodes
+        scale = max(scale, along_nodes)
     kernel = ConstantKernel(1.0) * Matern(np.ones(x.shape[1]), nu=2.5)
     process = GaussianProcessRegressor(kernel, alpha=np.maximum(error / scale, 1e-4) ** 2, optimizer=_on_grid)
     process.fit(x, (y - centre) / scale)

@@ -91,7 +91,9 @@ class _Belief:
         x = features(space)
         rows = x[[space.index[m.configuration] for m in good]]
         y = np.log([m.rate for m in good])
-        mu, sigma = posterior(rows, y, np.array([m.rel_error for m in good]), x)
+        # Until two sizes were measured, even n times the rate on n nodes is not to be ruled out.
+        along_nodes = max(1.0, float(np.log(space.nodes.max() / space.nodes.min())) / UPPER_95)
+        mu, sigma = posterior(rows, y, np.array([m.rel_error for m in good]), x, along_nodes)
         candidates = safe(job, space, history) or good
         incumbent = min(candidates, key=lambda m: objective(job.goal, forecast(job, space, m)))
         return _Belief(job, space, history, incumbent, mu, sigma)
