@@ -60,3 +60,11 @@ class Backend(Protocol):
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
         ...
+
+
+class LiveBackend(Backend, Protocol):
+    """A backend whose machines outlive a crash, and can be found again."""
+
+    def leftovers(self) -> set[str]:
+        """Labels of launches of which anything is left."""
+        ...

@@ -21,10 +21,14 @@ from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
 from mlcd.measurement import Measurement, Outcome
 from mlcd.profiler import Profiler
-from mlcd.strategy import Apply, Finish, Look, Probe, Round, Strategy
+from mlcd.strategy import Apply, Finish, Probe, Round, Strategy
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration]], str | None]
 """Why probing these at once is not allowed, or None."""
+
+
+SAME_MISTAKES = 2
+"""Probes that end with the same error of the job's own before the search is given up."""
 
 
 def no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration]) -> None:
@@ -45,6 +49,8 @@ def drive(
     reclaim(profiler, book)
     while True:
         history = book.account.history
+        if (mistake := _mistake(history)) is not None:
+            return Finish(f"the mistake is in the job, not in the machines: {mistake}")
         left = remaining(job, history)
         step = strategy.next_step(left, space, history)
         if isinstance(step, Finish):
@@ -52,7 +58,7 @@ def drive(
         if stop():
             raise _interrupted(book)
         if isinstance(step, Apply):
-            _take([step], left, space, profiler, book)
+            _take([_interruptible(step, job, stop)], left, space, profiler, book)
             continue
         probes = step.probes if isinstance(step, Round) else (step,)
         # Of a round that is too much at once, the first ones are taken; they were wanted most.
@@ -117,6 +123,14 @@ def reclaim(profiler: Profiler, book: Book) -> None:
     book.write(*closed)
 
 
+def _mistake(history: History) -> str | None:
+    """What the job itself gets wrong: its own output says so, the same way on each of the first machines."""
+    mistakes = [m.mistake for m in history.measurements if m.mistake is not None]
+    if history.good or len(mistakes) < SAME_MISTAKES or len(set(mistakes)) > 1:
+        return None
+    return mistakes[0]
+
+
 def _take(steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Profiler, book: Book) -> None:
     """Reserve the worst case of each, launch, settle what they came to; whatever happens, the books are closed.
 
@@ -125,9 +139,8 @@ def _take(steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Prof
     reserved = [_reserve(step, i, job, space, book) for i, step in enumerate(steps)]
     book.write(*reserved)
     orders = [entry.launch for entry in reserved]
-    looks = [step.look if isinstance(step, Probe) else None for step in steps]
     results = book.clock.together(
-        [partial(_measure, job, order, look, profiler, book.clock) for order, look in zip(orders, looks, strict=True)]
+        [partial(_measure, job, order, step, profiler, book.clock) for order, step in zip(orders, steps, strict=True)]
     )
     book.write(*(Settled(order, measurement) for order, (measurement, _) in zip(orders, results, strict=True)))
     for _, error in results:
@@ -138,17 +151,32 @@ def _take(steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Prof
 
 
 def _measure(
-    job: Job, order: Launch, look: Look | None, profiler: Profiler, clock: Clock
+    job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock
 ) -> tuple[Measurement, BaseException | None]:
     """What a launch showed; if it was cut short, what that cost, and what is still to be raised."""
     before_s = clock.elapsed_s()
+    look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
     try:
-        return _billed(profiler.measure(job, order, look), clock.elapsed_s() - before_s), None
+        return _billed(profiler.measure(job, order, look, watch), clock.elapsed_s() - before_s), None
     except BackendError as error:
         return _cut_short(order, clock.elapsed_s() - before_s, Outcome.FAILED, str(error)), None
     except BaseException as error:
         # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
         return _cut_short(order, clock.elapsed_s() - before_s, Outcome.INTERRUPTED, type(error).__name__), error
+
+
+def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:
+    """The step, ended when the user asks for it. Work that nobody has saved is not thrown away: that is waited for."""
+    if not job.checkpoints:
+        return step
+    within = step.watch
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        if stop():
+            return Outcome.INTERRUPTED
+        return within(so_far) if within is not None else None
+
+    return replace(step, watch=watch)
 
 
 def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:

@@ -127,8 +127,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     needs = [(m, forecast(job, space, m)) for m in history.good]
     if not needs:
         tried = len(history.measurements)
-        probes = "no probe" if tried == 1 else f"none of {tried} probes"
-        binding = f"{probes} could run the job" if tried else _why_nothing_was_measured(goal, space, history)
+        binding = _why_none_ran(history) if tried else _why_nothing_was_measured(goal, space, history)
         return Decision(None, because, binding=binding)
     ways = _relaxations(goal, history, needs)
     over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
@@ -138,6 +137,12 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     else:
         binding = "the budget" if over_budget else "the deadline"
     return Decision(None, because, binding=binding, relaxations=tuple(ways))
+
+
+def _why_none_ran(history: History) -> str:
+    tried, mistakes = len(history.measurements), {m.mistake for m in history.measurements if m.mistake is not None}
+    probes = "no probe" if tried == 1 else f"none of {tried} probes"
+    return f"{probes} could run the job" + (f": {mistakes.pop()}" if len(mistakes) == 1 else "")
 
 
 def _why_nothing_was_measured(goal: Goal, space: Space, history: History) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -25,6 +26,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     AT_THE_LIMIT = "at_the_limit"
+    SLOWED = "slowed_down"
 
     @property
     def is_bad_luck(self) -> bool:
@@ -61,8 +63,9 @@ Event = Sample | Ended
 class Measurement:
     """What one launch showed and cost.
 
-    `samples_per_s` is None unless the outcome is OK. `rel_error` is one standard error of the log rate,
-    widened for few samples, so that `slow_samples_per_s` is a rate the job keeps but for one time in 740.
+    `samples_per_s` is None unless the job ran: OK, or SLOWED, where it is the rate that it had become. `rel_error`
+    is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a rate the job
+    keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     """
 
@@ -89,6 +92,11 @@ class Measurement:
         if self.samples_per_s is None:
             raise ValueError(f"{self.configuration} has no rate: {self.outcome}")
         return self.samples_per_s
+
+    @property
+    def mistake(self) -> str | None:
+        """What the job's own output says is wrong with it, whichever node said it first."""
+        return re.sub(r"^node \d+: ", "", self.detail) if self.outcome is Outcome.FAILED and self.log else None
 
     def pooled(self, other: Measurement) -> Measurement:
         """Both measurements of one configuration as one: log rates averaged, the surer one counting more."""

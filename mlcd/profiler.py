@@ -7,14 +7,14 @@ from typing import Protocol
 from mlcd.backend import Launch
 from mlcd.job import Job
 from mlcd.measurement import Measurement
-from mlcd.strategy import Look
+from mlcd.strategy import Look, Watch
 
 
 class Profiler(Protocol):
     """Launches, watches, tears down, and concludes."""
 
-    def measure(self, job: Job, launch: Launch, look: Look | None = None) -> Measurement:
-        """What the launch showed and cost, cut short if an early look says so. A failure is a measurement too."""
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
+        """What the launch showed and cost, cut short if a look or a watch says so. A failure is a measurement too."""
         ...
 
     def reclaim(self, label: str) -> float | None:

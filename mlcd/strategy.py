@@ -9,7 +9,7 @@ from typing import Protocol
 from mlcd.configuration import Configuration, Space
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.measurement import Measurement
+from mlcd.measurement import Measurement, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,10 @@ class Round:
     probes: tuple[Probe, ...]
 
 
+Watch = Callable[[Measurement], Outcome | None]
+"""Asked while the job itself runs, with what it has shown so far: how to end it now, or None to let it go on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Apply:
     """Run the job itself on this configuration, for the work that is left."""
@@ -46,6 +50,7 @@ class Apply:
     configuration: Configuration
     because: str
     samples: float
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)

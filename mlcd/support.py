@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata, util
 
 from mlcd.assemble import home, open_ledger
+from mlcd.backends.ray.cluster import resources
+from mlcd.backends.skypilot import accounts, clouds_at_hand
 from mlcd.catalog import CLOUDS, load_rows
-from mlcd.errors import MlcdError
+from mlcd.errors import MlcdError, UnknownName
 from mlcd.version import VERSION
 
 CORE = ("numpy", "scipy", "scikit-learn", "pydantic", "pyyaml", "click", "rich")
@@ -27,9 +30,13 @@ class Check:
     needed: bool = True
 
 
-def checks() -> list[Check]:
-    """Everything worth knowing before a first run."""
-    return [_python(), _core(), _state(), _catalog(), *_backends(), *_extras()]
+def checks(backend: str | None = None) -> list[Check]:
+    """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
+    if backend is None:
+        return [_python(), _core(), _state(), _catalog(), *_backends(), *_extras(), _ray(), _skypilot()]
+    if backend not in ABOUT:
+        raise UnknownName("backend to check", backend, ABOUT)
+    return ABOUT[backend]()
 
 
 def _python() -> Check:
@@ -75,3 +82,51 @@ def _extras() -> list[Check]:
         to_do = "" if ok else f"for {purpose}: pip install 'mlcd[{extra}]'"
         found.append(Check(f"extra {extra}", ok, version, to_do, needed=False))
     return found
+
+
+def _ray() -> Check:
+    ok = util.find_spec("ray") is not None
+    version = f"ray {metadata.version('ray')}" if ok else "not installed"
+    to_do = "" if ok else "for jobs on a Ray cluster: pip install 'mlcd[ray]'"
+    return Check("extra ray", ok, version, to_do, needed=False)
+
+
+def _ray_and_cluster() -> list[Check]:
+    """The package, and the cluster, which is asked."""
+    package = replace(_ray(), needed=True)
+    if not package.ok:
+        return [package]
+    try:
+        marked = resources()
+    except MlcdError as error:
+        return [package, Check("cluster", False, "not reached", str(error))]
+    told = f"its nodes' own resources: {', '.join(marked)}" if marked else "its nodes have no resources of their own"
+    to_do = "" if marked else "mark its nodes with their type: ray start --resources '{\"small\": 1}'"
+    return [package, Check("cluster", bool(marked), told, to_do)]
+
+
+def _skypilot() -> Check:
+    ok = util.find_spec("sky") is not None
+    version = f"skypilot {metadata.version('skypilot')}" if ok else "not installed"
+    to_do = "" if ok else "for jobs on any cloud: pip install 'mlcd[skypilot]'"
+    return Check("extra skypilot", ok, version, to_do, needed=False)
+
+
+def _skypilot_and_accounts() -> list[Check]:
+    """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
+    package, at_hand = _skypilot(), clouds_at_hand()
+    found = [Check(package.what, package.ok, package.found, package.to_do, needed=True)]
+    for account in accounts():
+        if account.found or account.cloud not in at_hand:
+            told = f"credentials in {account.found}" if account.found else "no credentials found"
+        else:
+            told = "left to SkyPilot's API server, which has credentials of its own"
+        ok = account.cloud in at_hand
+        found.append(Check(f"cloud {account.cloud}", ok, told, "" if ok else account.to_do, needed=False))
+    last = "now let SkyPilot try them, over the network: sky check" if at_hand else "get the credentials of one cloud"
+    told = ", ".join(at_hand) or "none"
+    return [*found, Check("clouds to rent from", bool(at_hand), told, last, needed=True)]
+
+
+ABOUT: dict[str, Callable[[], list[Check]]] = {"ray": _ray_and_cluster, "skypilot": _skypilot_and_accounts}
+"""Backends that need more than MLCD to be installed, and how that is checked."""

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 
 EVERY_S = 0.2
 """Between two reports; a step that takes longer is reported when it is over."""
+RESOLUTION_S = 0.0001
 
 
 class Tracker:
@@ -39,6 +40,7 @@ class Tracker:
         self.kept = 0.0
         self._write, self._now = write, now
         self._started_s = self._due_s = now()
+        self._told_s = -RESOLUTION_S
 
     def step(self, samples: float = 1.0) -> None:
         """So many more samples are done, by all workers together."""
@@ -47,7 +49,6 @@ class Tracker:
         self.samples += samples
         now_s = self._now()
         if now_s >= self._due_s:
-            self._due_s = now_s + EVERY_S
             self._report(now_s)
 
     def saved(self) -> None:
@@ -57,13 +58,18 @@ class Tracker:
             self._report(self._now())
 
     def close(self) -> None:
-        """Report the last steps."""
-        if self.active and self.samples:
+        """Report the last steps; none at all is a report too, of a job that found all its work in a checkpoint."""
+        if self.active:
             self._report(self._now())
 
     def _report(self, now_s: float) -> None:
-        line = f"@mlcd t={now_s - self._started_s:.4f} samples={self.samples:.12g} saved={self.kept:.12g}\n"
-        self._write(line.encode())
+        self._due_s = now_s + EVERY_S
+        self._told_s = max(round(now_s - self._started_s, 4), self._told_s + RESOLUTION_S)  # no two at once
+        line = f"@mlcd t={self._told_s:.4f} samples={self.samples:.12g} saved={self.kept:.12g}\n"
+        try:
+            self._write(line.encode())
+        except OSError:  # nobody reads any more: no reason to stop the training
+            self.active = False
 
 
 def _is_first(environ: Mapping[str, str]) -> bool:
@@ -72,8 +78,11 @@ def _is_first(environ: Mapping[str, str]) -> bool:
         return environ.get("RANK", "0") == "0"
     if "MLCD_RANK" in environ:
         return environ["MLCD_RANK"] == "0"
-    task = json.loads(environ.get("TF_CONFIG") or "{}").get("task", {})
-    return task.get("type", "chief") in ("chief", "worker") and task.get("index", 0) == 0
+    try:
+        task = json.loads(environ.get("TF_CONFIG") or "{}").get("task", {})
+        return task.get("type", "chief") in ("chief", "worker") and task.get("index", 0) == 0
+    except (ValueError, AttributeError):  # TensorFlow itself will say what is wrong with it
+        return True
 
 
 _tracker: Tracker | None = None
@@ -99,4 +108,5 @@ def saved() -> None:
 
 def checkpoint_dir() -> str | None:
     """Where to keep checkpoints, and to look for one at the start; None outside MLCD."""
+    _the_tracker()
     return os.environ.get("MLCD_CHECKPOINT_DIR")

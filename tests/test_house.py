@@ -13,13 +13,13 @@ ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
 PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee"}
 SIDE_BY_SIDE = {"drive", "earlier", "platforms", "catalog", "modeling", "planners", "profilers", "backends", "reports", "jobfile"}
-ABOVE = {"assemble", "support", "bench", "testing", "cli", "__main__", ""}
+ABOVE = {"assemble", "control", "recording", "support", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),
     **dict.fromkeys(PROTOCOLS, 1),
     **dict.fromkeys(SIDE_BY_SIDE, 2),
     **dict.fromkeys(("assemble",), 3),
-    **dict.fromkeys(("support", "bench", "testing"), 4),
+    **dict.fromkeys(("control", "recording", "support", "bench", "testing"), 4),
     **dict.fromkeys(("cli", "__main__", ""), 5),
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mlcd.backend import Launch
+from mlcd.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,17 @@ class Launches:
         """The folder of a launch, if it ever was ordered."""
         folder = self.folder(label)
         return folder if (folder / "order.json").exists() else None
+
+    def read(self, folder: Path, process: int, clock: Clock | None) -> Iterator[str]:
+        """What a process has written; with a clock, also what it will write until the launch is over."""
+        with (folder / f"{process}.log").open(encoding="utf-8", errors="replace") as log:
+            while True:
+                over = (folder / "ended").exists()  # before reading: then nothing is missed
+                if piece := log.read():
+                    yield piece
+                if clock is None or over:
+                    return
+                clock.wait(0.1)
 
     def folder(self, label: str) -> Path:
         """Where a launch of this label is kept."""

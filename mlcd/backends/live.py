@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from mlcd.backend import Launch
+from mlcd.backend import Launch, Purpose
 from mlcd.backends.machines import Machines, RunningProcess
 from mlcd.clock import Clock
 from mlcd.job import Job
 from mlcd.measurement import Ended, Event, Outcome, Sample
 from mlcd.platforms import Process, Reader, diagnose, processes
-from mlcd.platforms.failures import KILLED, last_lines
+from mlcd.platforms.failures import blame, last_lines
 
 LOOK_EVERY_S = 0.1
 KEPT_OUTPUT = 20_000
@@ -54,7 +54,7 @@ class LiveJob:
     patience: Patience
     started_s: float
     environment: dict[str, str] = field(default_factory=dict)
-    first_port: int = FIRST_PORT
+    first_port: int | Sequence[int] = FIRST_PORT
 
     def events(self) -> Iterator[Event]:
         """Start the job's processes and tell what happens, until it ends or its machines' time is over."""
@@ -109,12 +109,13 @@ class LiveJob:
         now_s = self._now_s()
         failed = [(status, member) for status, member in zip(statuses, members, strict=True) if status]
         if failed:
-            # A killed process first: those that only lost their peer fail with errors of their own.
-            status, member = min(failed, key=lambda pair: pair[0] not in KILLED)
+            # Those that only lost their peer fail with errors of their own.
+            status, member = min(failed, key=lambda pair: blame(pair[0], pair[1].output))
             told = diagnose(status, self._all_output(members, member))
             return Ended(now_s, told.outcome, f"node {member.told.node}: {told.advice}", last_lines(member.output))
         if all(status == 0 for member, status in zip(members, statuses, strict=True) if member.told.ends):
-            if last_report_s is None:
+            nothing_left = self.launch.purpose is Purpose.RUN and self.launch.saved_samples > 0
+            if last_report_s is None and not nothing_left:
                 advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
                 return Ended(now_s, Outcome.FAILED, advice, last_lines(members[0].output))
             return Ended(now_s, Outcome.OK)

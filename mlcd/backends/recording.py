@@ -89,6 +89,29 @@ def load_recording(folder: str | Path) -> Recording:
     )
 
 
+def save_recording(recording: Recording, folder: Path) -> None:
+    """Write a recording; a folder that has one already is written over."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {
+        "name": recording.name,
+        "work_samples": recording.work_samples,
+        "probe_base_s": recording.probe_time.base_s,
+        "probe_extra_s_per_3_nodes": recording.probe_time.extra_s_per_3_nodes,
+        "communication": recording.communication,
+        "global_batch": recording.global_batch,
+        "source": recording.source,
+    }
+    written = yaml.safe_dump({key: value for key, value in about.items() if value not in (None, "")}, sort_keys=False)
+    (folder / "recording.yaml").write_text(written, encoding="utf-8")
+    with (folder / "points.csv").open("w", encoding="utf-8", newline="") as handle:
+        rows = csv.DictWriter(handle, COLUMNS)
+        rows.writeheader()
+        for configuration, point in recording.points.items():
+            facts = {column: getattr(configuration.offer, column, None) for column in COLUMNS}
+            told = {"nodes": configuration.nodes, "samples_per_s": point.samples_per_s, "outcome": str(point.outcome)}
+            rows.writerow({**facts, **told})
+
+
 def _about(file: Path) -> dict[str, Any]:
     try:
         about = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -24,6 +24,10 @@ COMMANDS = {
     "train": "mlcd.cli.train:train",
     "launch": "mlcd.cli.train:launch",
     "resume": "mlcd.cli.train:resume",
+    "logs": "mlcd.cli.control:logs",
+    "stop": "mlcd.cli.control:stop",
+    "down": "mlcd.cli.control:down",
+    "clean": "mlcd.cli.control:clean",
     "plan": "mlcd.cli.plan:plan",
     "what-if": "mlcd.cli.what_if:what_if",
     "runs": "mlcd.cli.runs:runs",
@@ -34,6 +38,7 @@ COMMANDS = {
     "offers": "mlcd.cli.offers:offers",
     "catalog": "mlcd.cli.offers:catalog",
     "check": "mlcd.cli.check:check",
+    "record": "mlcd.cli.record:record",
     "bench": "mlcd.cli.bench:bench",
 }
 
@@ -79,11 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except MlcdError as error:
         _complain(str(error))
         code = error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx is not None else error.format_message(), err=True)
-        code = 2
     except click.ClickException as error:
-        _complain(_usage(error))
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1, which SkyPilot asks for, prints the help itself
+            click.echo(error.format_message(), err=True)
+        else:
+            _complain(_usage(error))
         code = 2
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted; `mlcd runs` shows what can be resumed")

@@ -8,12 +8,16 @@ from mlcd.cli.options import consoles, output, print_json
 
 
 @click.command()
+@click.argument("backend", required=False)
 @output
-def check(output: str) -> int:
-    """What is installed, which backends can run here, what is missing and how to get it."""
+def check(backend: str | None, output: str) -> int:
+    """What is installed, which backends can run here, what is missing and how to get it.
+
+    BACKEND: what that backend needs, such as skypilot.
+    """
     from mlcd.support import checks
 
-    found = checks()
+    found = checks(backend)
     if output == "json":
         print_json({"checks": [{"what": c.what, "ok": c.ok, "found": c.found, "to_do": c.to_do} for c in found]})
     else:

@@ -11,8 +11,11 @@ from rich.console import Console
 
 
 @contextmanager
-def stop_on_ctrl_c(console: Console, step: str) -> Iterator[Callable[[], bool]]:
-    """Gives a question to ask between steps: was Ctrl-C pressed? `step` says what is under way."""
+def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterator[Callable[[], bool]]:
+    """Gives a question to ask between steps: was Ctrl-C pressed? `step` says what is under way.
+
+    `soon`: it need not be waited for, since its work is saved.
+    """
     pressed = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -21,7 +24,8 @@ def stop_on_ctrl_c(console: Console, step: str) -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         pressed = True
         with suppress(RuntimeError):  # the signal came while the stream was being written; the flag is what counts
-            console.print(f"stopping after {step}; Ctrl-C again stops it now", style="yellow")
+            when = f"stopping {step}; what it has saved is kept" if soon else f"stopping after {step}"
+            console.print(f"{when}; Ctrl-C again stops it now", style="yellow")
 
     before = signal.signal(signal.SIGINT, note)
     try:

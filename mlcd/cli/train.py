@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,10 @@ from mlcd.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from mlcd.assemble import Run
+    from mlcd.reports.progress import ProgressLine
 
 INFEASIBLE, UNFINISHED = 3, 1
 
@@ -39,9 +44,10 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
 
     job = read_job(job_path, chosen)
     _, progress = consoles()
-    run = start(job, open_ledger(), Narrator(progress))
-    with run.hold():
-        return see_through(run, decide_only, yes, output)
+    with live_progress(progress) as line:
+        run = start(job, open_ledger(), Narrator(progress), line)
+        with run.hold():
+            return see_through(run, decide_only, yes, output, line)
 
 
 @click.command()
@@ -56,10 +62,11 @@ def launch(run: str, output: str) -> int:
     ledger = open_ledger()
     _, progress = consoles()
     name = ledger.find(run)
-    with ledger.hold(name):  # held before it is read: another process may be writing it
-        resumed = resume(name, ledger, Narrator(progress, ledger.account(name)))
-        with stop_on_ctrl_c(progress, "the job itself") as stop:
+    with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
+        resumed = resume(name, ledger, Narrator(progress, ledger.account(name)), line)
+        with stop_on_ctrl_c(progress, "the job itself", soon=resumed.job.checkpoints) as stop:
             resumed.launch(stop)
+        line.close()
         return _tell(resumed, output)
 
 
@@ -76,12 +83,24 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     ledger = open_ledger()
     _, progress = consoles()
     name = ledger.find(run)
-    with ledger.hold(name):  # held before it is read: another process may be writing it
-        resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)))
-        return see_through(resumed, decide_only, yes, output)
+    with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
+        resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)), line)
+        return see_through(resumed, decide_only, yes, output, line)
 
 
-def see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
+@contextmanager
+def live_progress(console: Console) -> Iterator[ProgressLine]:
+    """The line that shows where a live launch stands, gone in the end."""
+    from mlcd.reports.progress import ProgressLine
+
+    line = ProgressLine(console)
+    try:
+        yield line
+    finally:
+        line.close()
+
+
+def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine) -> int:
     """From wherever the run stands to the end: search, show, ask, launch."""
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.errors import Interrupted
@@ -90,14 +109,16 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str) -> int:
     results, progress = consoles()
     with stop_on_ctrl_c(progress, "what is being probed") as pressed:
         decision = run.search(pressed)
+    line.close()
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)
     go = decision.configuration is not None and not decide_only
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
     if go := go and (yes or _agreed()):
-        with stop_on_ctrl_c(progress, "the job itself") as pressed:
+        with stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints) as pressed:
             run.launch(pressed)
+        line.close()
     return _tell(run, output, launched=go)
 
 

@@ -20,20 +20,22 @@ def hold(folder: Path, run: str) -> Iterator[None]:
         handle = os.open(_file(folder, run), os.O_CREAT | os.O_RDWR, 0o644)
     try:
         if not _take(handle):
-            raise WrongState(f"run '{run}' is being driven by another process; wait for it, or stop it")
+            raise WrongState(f"run '{run}' is being driven by another process; wait for it, or: mlcd stop {run}")
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
         yield
     finally:
         os.close(handle)
 
 
-def is_held(folder: Path, run: str) -> bool:
-    """Whether some process drives this run now."""
+def holder(folder: Path, run: str) -> int | None:
+    """The process that drives this run now, or None."""
     try:
         handle = os.open(_file(folder, run), os.O_RDWR)
     except OSError:  # never driven, or not ours to see
-        return False
+        return None
     try:
-        return not _take(handle)
+        return None if _take(handle) else int(os.read(handle, 20) or b"0")
     finally:
         os.close(handle)
 

@@ -30,7 +30,7 @@ from mlcd.ledger.entries import (
     to_json,
 )
 from mlcd.ledger.failures import explained
-from mlcd.ledger.lock import hold, is_held
+from mlcd.ledger.lock import hold, holder
 
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 5.0
@@ -167,7 +167,11 @@ class Ledger:
 
     def is_driven(self, run: str) -> bool:
         """Whether some process drives this run now."""
-        return self.path is not None and is_held(self.path.parent / "locks", run)
+        return self.driver(run) is not None
+
+    def driver(self, run: str) -> int | None:
+        """The process that drives this run now, or None."""
+        return None if self.path is None else holder(self.path.parent / "locks", run)
 
     def _prepare(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]

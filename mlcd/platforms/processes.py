@@ -5,7 +5,8 @@ variables and ignores the rest, so all of them are set and no job has to say whi
 
 PyTorch      torchrun reads PET_*; a script that is started without it, MASTER_ADDR, RANK and WORLD_SIZE
 TensorFlow   TF_CONFIG: MultiWorkerMirroredStrategy, or ParameterServerStrategy with its three roles
-JAX          JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES, JAX_PROCESS_ID: jax.distributed.initialize()
+JAX          jax.distributed.initialize() reads JAX_COORDINATOR_ADDRESS by itself; the script passes on what
+             JAX_NUM_PROCESSES and JAX_PROCESS_ID say
 SkyPilot     SKYPILOT_*: what a task that was written for it may use
 
 MXNet, which the HeterBO paper also ran, was retired by its project in 2023.
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from mlcd.job import Communication
 
 TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
-"""Ports, counted from the first one of a launch."""
+"""Ports, counted from the first one of a node."""
 
 
 @dataclass(frozen=True)
@@ -38,30 +39,38 @@ class Process:
 
 
 def processes(
-    communication: Communication, addresses: Sequence[str], first_port: int, devices: int = 1
+    communication: Communication, addresses: Sequence[str], first_port: int | Sequence[int], devices: int = 1
 ) -> list[Process]:
-    """The processes of a job on nodes at these addresses, the reporting one first."""
+    """The processes of a job on nodes at these addresses, the reporting one first.
+
+    `first_port`: the same on every node, or of each node its own, where several share an address.
+    """
+    ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
     if communication is Communication.PARAMETER_SERVER and len(addresses) > 1:
-        return _with_parameter_server(addresses, first_port, devices)
-    cluster = {"worker": [f"{address}:{first_port + TENSORFLOW}" for address in addresses]}
+        return _with_parameter_server(addresses, ports, devices)
+    cluster = {"worker": _workers(addresses, ports)}
     return [
-        Process(node, _environment(addresses, node, node, first_port, devices, cluster, "worker"), reports=node == 0)
+        Process(node, _environment(addresses, node, node, ports[0], devices, cluster, "worker"), reports=node == 0)
         for node in range(len(addresses))
     ]
 
 
-def _with_parameter_server(addresses: Sequence[str], first_port: int, devices: int) -> list[Process]:
+def _workers(addresses: Sequence[str], ports: Sequence[int]) -> list[str]:
+    return [f"{address}:{port + TENSORFLOW}" for address, port in zip(addresses, ports, strict=True)]
+
+
+def _with_parameter_server(addresses: Sequence[str], ports: Sequence[int], devices: int) -> list[Process]:
     """A chief and a server on the first node, a worker on every node: the paper's figure 3."""
     cluster = {
-        "chief": [f"{addresses[0]}:{first_port + CHIEF}"],
-        "ps": [f"{addresses[0]}:{first_port + SERVER}"],
-        "worker": [f"{address}:{first_port + TENSORFLOW}" for address in addresses],
+        "chief": [f"{addresses[0]}:{ports[0] + CHIEF}"],
+        "ps": [f"{addresses[0]}:{ports[0] + SERVER}"],
+        "worker": _workers(addresses, ports),
     }
     roles = [("chief", 0, 0), ("ps", 0, 0), *(("worker", node, node) for node in range(len(addresses)))]
     return [
         Process(
             node,
-            _environment(addresses, node, rank, first_port, devices, cluster, role, index),
+            _environment(addresses, node, rank, ports[0], devices, cluster, role, index),
             reports=role == "chief",
             ends=role == "chief",
         )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import isfinite
 
 from mlcd.job import Job
 from mlcd.measurement import Sample
 
-_TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+]+) saved=([\d.e+]+)")
+_TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)")
+_LINE_ENDS = re.compile(r"[\r\n]+")  # a progress bar ends its lines with a carriage return
+LONGEST_LINE = 10_000
 
 
 @dataclass
@@ -25,29 +28,43 @@ class Reader:
     _last: Sample = field(default_factory=lambda: Sample(-1.0, -1.0))
 
     def feed(self, output: str, elapsed_s: float) -> list[Sample]:
-        """The samples in the next piece of output, read at this time."""
-        *lines, self._rest = (self._rest + output).splitlines(keepends=True) or [""]
-        if self._rest.endswith(("\n", "\r")):
-            lines, self._rest = [*lines, self._rest], ""
-        found = [sample for line in lines if (sample := self._read(line, elapsed_s)) is not None]
-        return [sample for sample in found if self._goes_on(sample)]
+        """The samples in the next piece of output, read at this time; time and work only go forward."""
+        *lines, rest = _LINE_ENDS.split(self._rest + output)
+        self._rest = rest[-LONGEST_LINE:]
+        new: list[Sample] = []
+        for line in lines:
+            sample = self._read(line, elapsed_s)
+            if sample is None or sample.samples < self._last.samples:
+                continue
+            if new and sample.elapsed_s == self._last.elapsed_s:  # lines that were read at once: the last one counts
+                new.pop()
+            elif sample.elapsed_s <= self._last.elapsed_s:
+                continue
+            new.append(sample)
+            self._last = sample
+        return new
 
     def _read(self, line: str, elapsed_s: float) -> Sample | None:
         if (tracked := _TRACKED.search(line)) is not None:
-            at_s, samples, saved = map(float, tracked.groups())
+            at_s, samples, saved = map(_number, tracked.groups())
+            if at_s is None or samples is None or saved is None:
+                return None
             if self._offset_s is None:
                 self._offset_s = elapsed_s - at_s
             return Sample(self._offset_s + at_s, samples, saved)
         if self.job.report and (told := re.search(self.job.report, line)) is not None:
             groups = told.groupdict()
-            if groups.get("samples"):
-                return Sample(elapsed_s, float(groups["samples"]))
-            return Sample(elapsed_s, float(groups["step"]) * (self.job.hints.global_batch or 1))
+            if (samples := _number(groups.get("samples"))) is not None:
+                return Sample(elapsed_s, samples)
+            if (step := _number(groups.get("step"))) is not None:
+                return Sample(elapsed_s, step * (self.job.hints.global_batch or 1))
         return None
 
-    def _goes_on(self, sample: Sample) -> bool:
-        """Whether it says anything new; time and work only go forward."""
-        new = sample.elapsed_s > self._last.elapsed_s and sample.samples >= self._last.samples
-        if new:
-            self._last = sample
-        return new
+
+def _number(written: str | None) -> float | None:
+    """A number as people print it, 12,800 too; None for what is none."""
+    try:
+        number = float((written or "").replace(",", ""))
+    except ValueError:
+        return None
+    return number if isfinite(number) else None

@@ -1,5 +1,5 @@
 """How a running job is measured."""
 
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.profilers.training import Progress, TrainingProfiler
 
-__all__ = ["TrainingProfiler"]
+__all__ = ["Progress", "TrainingProfiler"]

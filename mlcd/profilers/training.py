@@ -11,6 +11,7 @@ Symbols   r_i    samples a second in the i-th interval between two reports
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,10 +23,15 @@ from mlcd.backend import Backend, Launch, Purpose
 from mlcd.configuration import Floats
 from mlcd.job import Job
 from mlcd.measurement import Ended, Measurement, Outcome, Sample, Z
-from mlcd.strategy import Look
+from mlcd.strategy import Look, Watch
 
 FEWEST = 8
 """Intervals below which no rate is trusted: Student's quantile is still below 1.6 times the normal one."""
+
+WINDOW_REPORTS = 32
+"""That a run's window holds at the most."""
+
+Progress = Callable[[Job, Launch, Sample], object]
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class TrainingProfiler:
     between launches or drifts over hours. `tight`: a probe ends once its interval, Z standard errors, is within
     this share of the rate; None takes every probe to its full time. `warm_up`: whether the first reports may be
     off and are to be dropped. `stated_noise`: the relative error that a whole probe is known to have, if it is;
-    a shorter one has more, by the inverse root of its share.
+    a shorter one has more, by the inverse root of its share. `window_s`: over how long a run's rate is looked at to
+    see whether it has slowed down. `progress` is told every report.
     """
 
     backend: Backend
@@ -44,39 +51,47 @@ class TrainingProfiler:
     tight: float | None = 0.05
     warm_up: bool = True
     stated_noise: float = 0.0
+    window_s: float = 300.0
+    progress: Progress = lambda job, launch, sample: None
 
-    def measure(self, job: Job, launch: Launch, look: Look | None = None) -> Measurement:
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """Launch, watch until it is known or over, tear down, conclude."""
         seen: list[Sample] = []
         ended: Ended | None = None
-        cut = False
         with closing(self.backend.run(job, launch)) as events:
             for event in events:
                 if isinstance(event, Ended):
                     ended = event
                     break
-                seen.append(event)
-                if launch.purpose is Purpose.PROBE and self._known(launch, seen):
-                    cut = True
+                self._keep(launch, seen, event)
+                self.progress(job, launch, event)
+                if launch.purpose is Purpose.RUN:
+                    why = watch(self._lately(launch, seen)) if watch is not None else None
+                elif look is not None and _is_due(look, launch, event):
+                    glance, asked, look = self._conclude(launch, seen, None, event.elapsed_s), look, None
+                    why = Outcome.OK if glance.ok and not asked.goes_on(glance) else None
+                else:
+                    why = Outcome.OK if self._known(launch, seen) else None
+                if why is not None:
+                    ended = Ended(event.elapsed_s, why)
                     break
-                if look is not None and launch.lifetime_s and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6:
-                    glance, asked = self._conclude(launch, seen, None, event.elapsed_s), look
-                    look = None  # one look is enough
-                    if glance.ok and not asked.goes_on(glance):
-                        cut = True
-                        break
-        if ended is not None:
-            seconds = ended.elapsed_s
-        elif cut or launch.lifetime_s is None:
+        # Machines that nobody ended went on until they stopped by themselves.
+        seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
+        if seconds is None:
             seconds = seen[-1].elapsed_s if seen else 0.0
-        else:
-            seconds = launch.lifetime_s  # the machines went on until they stopped by themselves
-        saved = launch.saved_samples + max((sample.saved for sample in seen), default=0.0)
-        return replace(self._conclude(launch, seen, ended, seconds), saved_samples=saved)
+        return self._conclude(launch, seen, ended, seconds)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
+
+    def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
+        """Add a report; of a long run, only as many as its watch can use."""
+        crowded = len(seen) > 1 and sample.elapsed_s - seen[-2].elapsed_s < self.window_s / WINDOW_REPORTS
+        if launch.purpose is Purpose.RUN and crowded:
+            seen[-1] = sample
+        else:
+            seen.append(sample)
 
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
@@ -84,32 +99,55 @@ class TrainingProfiler:
         rates = self._steady(seen)
         return len(rates) >= FEWEST and Z * self._rel_error(launch, rates, seen[-1].elapsed_s) <= self.tight
 
+    def _lately(self, launch: Launch, seen: list[Sample]) -> Measurement:
+        """A run so far, with the rate of its last `window_s`; without one until that much has passed."""
+        now = seen[-1]
+        usd = launch.configuration.usd(now.elapsed_s)
+        saved = launch.saved_samples + max(sample.saved for sample in seen)
+        so_far = Measurement(
+            launch.configuration, Outcome.OK, now.elapsed_s, usd, samples_done=now.samples, saved_samples=saved
+        )
+        if now.elapsed_s - seen[0].elapsed_s < self.window_s:
+            return so_far
+        rates = _rates([sample for sample in seen if sample.elapsed_s >= now.elapsed_s - self.window_s])
+        if len(rates) < FEWEST or rates.mean() <= 0:
+            return so_far
+        error = self._rel_error(launch, rates, now.elapsed_s)
+        return replace(so_far, samples_per_s=float(rates.mean()), rel_error=error)
+
     def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float) -> Measurement:
-        configuration = launch.configuration
-        usd = configuration.usd(seconds)
-        done = seen[-1].samples if seen else 0.0
-        startup_s = seen[0].elapsed_s if seen else seconds
-        if ended is not None and ended.outcome is not Outcome.OK:
-            return Measurement(configuration, ended.outcome, seconds, usd, samples_done=done, detail=ended.detail, log=ended.log)
+        so_far = Measurement(
+            launch.configuration,
+            ended.outcome if ended is not None else Outcome.OK,
+            seconds,
+            launch.configuration.usd(seconds),
+            startup_s=seen[0].elapsed_s if seen else seconds,
+            samples_done=seen[-1].samples if seen else 0.0,
+            detail=ended.detail if ended is not None else "",
+            saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
+            log=ended.log if ended is not None else "",
+        )
+        if so_far.outcome is Outcome.SLOWED:
+            lately = self._lately(launch, seen)
+            return replace(so_far, samples_per_s=lately.samples_per_s, rel_error=lately.rel_error)
+        if so_far.outcome is not Outcome.OK:
+            return so_far
         if launch.purpose is Purpose.RUN and ended is None:
-            detail = f"{done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
-            return Measurement(configuration, Outcome.AT_THE_LIMIT, seconds, usd, samples_done=done, detail=detail)
+            detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
+            return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
+        if launch.purpose is Purpose.RUN and len(seen) <= 2:  # over before there was anything to tell
+            return so_far
         if len(seen) <= 2:
             detail = f"only {len(seen)} reports of progress in {seconds:.0f} s"
-            return Measurement(configuration, Outcome.TIMED_OUT, seconds, usd, samples_done=done, detail=detail)
+            return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
         rates = self._steady(seen)
-        rate = float(rates.mean())
-        if rate <= 0:
-            return Measurement(configuration, Outcome.TIMED_OUT, seconds, usd, detail="the job made no progress")
-        return Measurement(
-            configuration, Outcome.OK, seconds, usd, rate, self._rel_error(launch, rates, seconds), startup_s, done
-        )
+        if rates.mean() <= 0:
+            return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
+        return replace(so_far, samples_per_s=float(rates.mean()), rel_error=self._rel_error(launch, rates, seconds))
 
     def _steady(self, seen: list[Sample]) -> Floats:
         """Rates between reports, without the warm-up."""
-        at_s = np.array([sample.elapsed_s for sample in seen])
-        samples = np.array([sample.samples for sample in seen])
-        rates: Floats = np.diff(samples) / np.diff(at_s)
+        rates = _rates(seen)
         return rates[warm_up_length(rates) :] if self.warm_up else rates
 
     def _rel_error(self, launch: Launch, rates: Floats, seconds: float) -> float:
@@ -119,6 +157,18 @@ class TrainingProfiler:
         share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
         stated = self.stated_noise / math.sqrt(share)
         return max(self.noise_floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
+
+
+def _rates(seen: list[Sample]) -> Floats:
+    """Between each report and the next."""
+    at_s = np.array([sample.elapsed_s for sample in seen])
+    samples = np.array([sample.samples for sample in seen])
+    rates: Floats = np.diff(samples) / np.diff(at_s)
+    return rates
+
+
+def _is_due(look: Look, launch: Launch, event: Sample) -> bool:
+    return launch.lifetime_s is not None and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6
 
 
 def warm_up_length(rates: Floats) -> int:

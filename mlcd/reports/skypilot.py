@@ -25,7 +25,10 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
         if key not in ("infra", "cloud", "region", "zone", "instance_type", "accelerators", "cpus", "memory", "any_of")
     }
     place = "/".join(part for part in (offer.cloud, offer.region) if part)
-    resources = {**({"infra": place} if place else {}), "instance_type": offer.instance_type, **kept}
+    machine, _, attached = offer.instance_type.partition("+")  # n1-standard-8+1xT4: on GCP, GPUs come apart
+    resources = {**({"infra": place} if place else {}), "instance_type": machine, **kept}
+    if attached:
+        resources["accelerators"] = f"{offer.accelerator}:{offer.accelerators}"
     if offer.spot:
         resources["use_spot"] = True
     task.pop("num_nodes", None)

@@ -65,6 +65,8 @@ class Narrator:
                     f"     {which}{escape(result_words(measurement))}, {format_duration(measurement.seconds)}, "
                     f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
                 )
+                for log_line in measurement.log.splitlines():
+                    self._say(f"       [dim]| {escape(log_line)}[/dim]")
             case Refused(configuration=configuration, because=because):
                 self._say(f"  -  {escape(str(configuration))} refused: {escape(because)}")
             case Decided(decision=decision):

@@ -78,7 +78,7 @@ def test_a_run_that_another_process_drives_is_left_alone(
     with (home / "locks" / "demo-1.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         told = mlcd(command, "last").complaint
-    assert told == "mlcd: run 'demo-1' is being driven by another process; wait for it, or stop it"
+    assert told == "mlcd: run 'demo-1' is being driven by another process; wait for it, or: mlcd stop demo-1"
     assert entries(mlcd) == before
     assert mlcd("resume", "last", "-o", "json").document["status"] == "finished"
 

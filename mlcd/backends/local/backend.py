@@ -19,6 +19,7 @@ from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local import teardown
 from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.backends.local.node_types import NodeType, NodeTypes
+from mlcd.backends.local.watchman import Watchman
 from mlcd.clock import Clock
 from mlcd.job import Job
 from mlcd.measurement import Event
@@ -50,9 +51,8 @@ class Local:
         """Bring the nodes up, run the job on them, tear them down."""
         started_s = self.clock.elapsed_s()
         folder = self.launches.open(launch)
-        lifetime = "none" if launch.lifetime_s is None else repr(launch.lifetime_s)
         with ExitStack() as stack:
-            stack.enter_context(_Watchman(folder, lifetime))
+            stack.enter_context(Watchman(folder, launch.lifetime_s))
             started: list[_Process] = []
             stack.callback(_close, started)  # once they are gone
             stack.callback(teardown.tear_down, folder)
@@ -140,19 +140,3 @@ def _close(started: list[_Process]) -> None:
     for process in started:
         process.log.close()
         process.popen.wait()
-
-
-class _Watchman:
-    """A process that tears the launch down should MLCD be killed, or the launch's time be over."""
-
-    def __init__(self, folder: Path, lifetime: str) -> None:
-        command = [sys.executable, "-I", "-S", teardown.__file__, str(folder), lifetime]
-        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        assert self._popen.stdin is not None
-        self._popen.stdin.close()
-        self._popen.wait()

@@ -22,13 +22,17 @@ from mlcd.errors import BackendError
 PERIOD_US = 20_000
 """Of a CPU quota: short, so that a step does not wait long for its next share."""
 INTERFACE = "eth0"
+NAMED = """{ hostname "$1" && mount -t tmpfs mlcd /mnt && printf "$2" > /mnt/hosts && mount --bind /mnt/hosts /etc/hosts
+umount -l /mnt; } 2> /dev/null; shift 2; exec "$@"
+"""
+"""Gives a node a name of its own that leads to its own address: JAX has its peers connect to the host's name."""
 
 
 def why_not_isolated() -> str | None:
     """What keeps this machine from isolating nodes, or None."""
     if os.geteuid() != 0:
         return "not root"
-    missing = [tool for tool in ("ip", "tc", "nsenter", "prlimit") if shutil.which(tool) is None]
+    missing = [tool for tool in ("ip", "tc", "nsenter", "unshare", "prlimit") if shutil.which(tool) is None]
     if missing:
         return f"{', '.join(missing)} not found (Debian: apt-get install iproute2 util-linux)"
     return None if _cgroup_root() is not None else "no writable control group for the CPU"
@@ -56,8 +60,12 @@ class IsolatedNodes:
         assert root is not None
         procs = root / f"{self._label}.{node}" / "cgroup.procs"
         inside = ["nsenter", f"--net={NAMESPACES / self._namespace(str(node))}"]
+        hosts = "127.0.0.1 localhost\\n" + "".join(f"{each} node-{i}\\n" for i, each in enumerate(self.addresses))
+        private = ["unshare", "--mount", "--uts", "--propagation", "slave"]
+        named = [*private, "bash", "-c", NAMED, "mlcd", f"node-{node}", hosts]
         limited = ["prlimit", f"--data={int(self._type.memory_gb * 1e9)}", "bash", "-c", command]
-        return ["bash", "-c", f"echo $$ > {shlex.quote(str(procs))} && exec {shlex.join([*inside, *limited])}"]
+        line = shlex.join([*inside, *named, *limited])
+        return ["bash", "-c", f"echo $$ > {shlex.quote(str(procs))} && exec {line}"]
 
     def _limit_cpu(self, node: int) -> None:
         root = _cgroup_root()

@@ -10,19 +10,16 @@ types:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from mlcd.backends.node_types import FileKeys, TypeKeys, read_file, unit
 from mlcd.configuration import Offer, ProbeTime
-from mlcd.errors import UserError
-from mlcd.units import parse_duration, parse_gb, parse_range, parse_usd
+from mlcd.units import parse_duration, parse_range
 
 CLOUD = "local"
 
@@ -62,47 +59,15 @@ class NodeTypes:
 def load_node_types(path: Path | None = None) -> NodeTypes:
     """The types of a file, or those that come with MLCD."""
     source = path if path is not None else files("mlcd.backends.local").joinpath("nodes.yaml")
-    try:
-        document = yaml.safe_load(source.read_text(encoding="utf-8"))
-        return _File.model_validate(document).node_types()
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; give a file of node types, as local:nodes.yaml") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UserError(f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}") from error
+    return read_file(source, _File, CLOUD).node_types()
 
 
-def _unit(parse: Callable[[Any], Any]) -> BeforeValidator:
-    return BeforeValidator(parse)
-
-
-def _mbit(written: Any) -> float:
-    told = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|m|g)bit", str(written).strip().lower())
-    if told is None or float(told[1]) <= 0:
-        raise ValueError(f"'{written}': expected a rate, such as 100Mbit or 1Gbit")
-    return float(told[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[told[2]]
-
-
-class _Keys(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Type(_Keys):
-    cpus: Annotated[float, Field(gt=0, le=1024)]
-    memory: Annotated[float, _unit(parse_gb)]
-    link: Annotated[float, _unit(_mbit)]
-    usd_per_hour: Annotated[float, _unit(parse_usd)]
-
-
-class _File(_Keys):
-    types: Annotated[dict[str, _Type], Field(min_length=1)]
-    nodes: Annotated[tuple[int, int], _unit(parse_range)] = (1, 8)
-    probe: Annotated[float, _unit(parse_duration)] = 20.0
-    probe_extra: Annotated[float, _unit(parse_duration)] = 3.0
-    startup: Annotated[float, _unit(parse_duration)] = 40.0
+class _File(FileKeys):
+    types: Annotated[dict[str, TypeKeys], Field(min_length=1)]
+    nodes: Annotated[tuple[int, int], unit(parse_range)] = (1, 8)
+    probe: Annotated[float, unit(parse_duration)] = 20.0
+    probe_extra: Annotated[float, unit(parse_duration)] = 3.0
+    startup: Annotated[float, unit(parse_duration)] = 40.0
 
     def node_types(self) -> NodeTypes:
         types = tuple(

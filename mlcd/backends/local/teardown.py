@@ -27,7 +27,7 @@ GRACE_S = 1.0
 def tear_down(folder: Path, grace_s: float = GRACE_S) -> float:
     """End the launch of this folder; safe to call again. The seconds that it was up."""
     label = folder.name
-    _end_processes(label, grace_s)
+    end_processes(label, grace_s)
     for root in CGROUP_ROOTS:
         for group in root.glob(f"{label}.*"):
             with contextlib.suppress(OSError):
@@ -75,7 +75,8 @@ def labels() -> set[str]:
     return found
 
 
-def _end_processes(label: str, grace_s: float) -> None:
+def end_processes(label: str, grace_s: float) -> None:
+    """End the processes of a launch on this machine, and return when they are gone."""
     until_s = time.monotonic() + grace_s
     _signal(processes_of(label), signal.SIGTERM)
     while processes := _alive(processes_of(label)):
@@ -100,12 +101,15 @@ def _alive(processes: set[int]) -> set[int]:
     return found
 
 
-def _watch(folder: Path, lifetime_s: float | None) -> None:
-    """Wait for whoever ordered the launch to end, or for its time to be over."""
-    left_s = None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time())
+def wait_for_the_end(left_s: float | None) -> None:
+    """Wait until standard input closes, as it does when whoever opened it ends, or for the time to be over."""
     ready, _, _ = select.select([sys.stdin], [], [], left_s)
     while ready and os.read(0, 1):
         pass
+
+
+def _watch(folder: Path, lifetime_s: float | None) -> None:
+    wait_for_the_end(None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time()))
     tear_down(folder, grace_s=0.0)
 
 

@@ -1,37 +1,123 @@
-"""Steering a training job that has been decided: run it to its end on the chosen configuration."""
+"""Steering a training job that has been decided: run it to its end, and plan again when things change.
+
+A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
+the slow end of what was measured, another configuration does better even than this one would at its best. A run
+that is lost to bad luck is launched again. Both only while the limits allow it; otherwise the run goes on to the
+limit and stops there, with what it has saved.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from mlcd.configuration import Configuration, Space
-from mlcd.guarantee import lifetime_s
+from mlcd.guarantee import fits, forecast, lifetime_s, objective, safe
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.measurement import Outcome
-from mlcd.strategy import Apply, Finish, Step
+from mlcd.measurement import Measurement, Outcome
+from mlcd.strategy import Apply, Finish, Step, Watch
+from mlcd.units import format_count
 
 MOST_LAUNCHES = 5
 
 
 @dataclass(frozen=True)
 class RunToCompletion:
-    """Run on the chosen configuration; launch again what bad luck ended, while the limits allow."""
+    """Run on the chosen configuration; go on elsewhere when it slows down, and again after bad luck."""
 
     configuration: Configuration
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
-        """Start, start again after bad luck, or say how it ended."""
+        """Start, start again, or say how it ended. `job` is what is left of it."""
         if not history.runs:
-            return Apply(self.configuration, "the decided configuration", job.work_samples)
+            return _apply(job, space, history, self.configuration, "the decided configuration")
         last = history.runs[-1]
         if last.outcome is Outcome.OK:
-            return Finish("the job ran to its end", self.configuration)
-        if not last.outcome.is_bad_luck:
-            return Finish(f"the job ended: {last.outcome}" + (f", {last.detail}" if last.detail else ""))
+            return Finish("the job ran to its end", last.configuration)
+        if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
+            return Finish(_ending(job, history, last))
         if len(history.runs) >= MOST_LAUNCHES:
-            return Finish(f"{MOST_LAUNCHES} launches failed, the last one: {last.outcome}")
-        left_s = lifetime_s(job.goal, history, self.configuration)
-        if left_s is not None and left_s <= space.startup_limit_s:
-            return Finish(f"nothing of the limit is left to launch again after: {last.outcome}")
-        return Apply(self.configuration, f"again, after: {last.outcome}", job.work_samples)
+            return Finish(f"{MOST_LAUNCHES} launches did not end the job, the last one: {_words(last)}")
+        return _again(job, space, history, last)
+
+
+def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
+    """Go on where it is best now: with certainty if that is possible, or where it is expected to end in time."""
+    now = _as_it_is(history)
+    certified = safe(job, space, now)
+    hoped = certified or [m for m in now.good if _expected_to_fit(job, space, now, m)]
+    if hoped:
+        best = min(hoped, key=lambda m: objective(job.goal, forecast(job, space, m))).configuration
+        where = "again" if best == last.configuration else f"on instead of {last.configuration}"
+        return _apply(job, space, history, best, f"{where}, after: {_words(last)}")
+    left_s = lifetime_s(job.goal, history, last.configuration)
+    if last.outcome is Outcome.SLOWED or (left_s is not None and left_s <= space.startup_limit_s):
+        return Finish(f"nothing measured can end the job within what is left, after: {_words(last)}{_saved(history)}")
+    return _apply(job, space, history, last.configuration, f"again, after: {_words(last)}")
+
+
+def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
+    return Apply(where, because, job.work_samples, _watch(job, space, history, where))
+
+
+def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch | None:
+    """Whether the run has slowed down so far that going on elsewhere is better."""
+    expected = next((m for m in _as_it_is(history).good if m.configuration == where), None)
+    if expected is None:
+        return None
+    whole = job.work_samples + history.saved_samples
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        if not so_far.ok or so_far.fast_samples_per_s >= expected.slow_samples_per_s:
+            return None
+        then = replace(
+            history,
+            runs=(*history.runs, replace(so_far, outcome=Outcome.SLOWED)),
+            spent_usd=history.spent_usd + so_far.usd,
+            elapsed_s=history.elapsed_s + so_far.seconds,
+        )
+        left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
+        others = [m for m in safe(left, space, _as_it_is(then)) if m.configuration != where]
+        elsewhere = min((_at_worst(left, space, m) for m in others), default=inf)
+        return Outcome.SLOWED if elsewhere < _at_best(job, then, so_far) else None
+
+    return watch
+
+
+def _at_best(job: Job, then: History, so_far: Measurement) -> float:
+    """The objective of going on as it is, at the fast end of the rate; infinite if even that passes a limit."""
+    seconds = (job.work_samples - so_far.samples_done) / so_far.fast_samples_per_s
+    usd = seconds * so_far.configuration.usd_per_hour / 3_600
+    if not fits(job.goal, then.spent_usd + usd, then.elapsed_s + seconds):
+        return inf
+    return seconds if job.goal.objective == "fastest" else usd
+
+
+def _at_worst(left: Job, space: Space, measurement: Measurement) -> float:
+    ahead = forecast(left, space, measurement)
+    return ahead.worst_seconds if left.goal.objective == "fastest" else ahead.worst_usd
+
+
+def _as_it_is(history: History) -> History:
+    """With the rates that runs have slowed down to in place of what their probes showed."""
+    slowed = {m.configuration: m for m in history.runs if m.outcome is Outcome.SLOWED and m.ok}
+    probes = tuple(m for m in history.measurements if m.configuration not in slowed)
+    return replace(history, measurements=(*probes, *slowed.values()))
+
+
+def _expected_to_fit(job: Job, space: Space, history: History, measurement: Measurement) -> bool:
+    ahead = forecast(job, space, measurement)
+    return fits(job.goal, history.spent_usd + ahead.usd, history.elapsed_s + ahead.seconds)
+
+
+def _ending(job: Job, history: History, last: Measurement) -> str:
+    return f"the job ended: {_words(last)}{_saved(history)}"
+
+
+def _words(last: Measurement) -> str:
+    return str(last.outcome).replace("_", " ") + (f", {last.detail}" if last.detail else "")
+
+
+def _saved(history: History) -> str:
+    return f"; {format_count(history.saved_samples)} samples are saved" if history.saved_samples else ""

@@ -1,0 +1,137 @@
+"""SIGKILL of `mlcd` at random moments of a real run, again and again: nothing is left, paid twice, or lost.
+
+python benchmarks/killing.py --times 30 [--on local] [--seed 0]
+
+Each time: start or resume a run on real nodes, kill MLCD at a moment drawn by lot, see that everything of it
+disappears, check the books. Every few kills the run is let go to its end, and a new one is started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mlcd.assemble import open_ledger
+from mlcd.backends.local import teardown
+from mlcd.ledger import Account
+from mlcd.version import VERSION
+
+NODES = """
+probe: 5s
+probe_extra: 1s
+startup: 20s
+nodes: 1..2
+types:
+  a: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $1}
+  b: {cpus: 0.4, memory: 2GB, link: 100Mbit, usd_per_hour: $3}
+"""
+PROGRAM = """
+import os, time
+import mlcd_tracker
+kept = os.path.join(mlcd_tracker.checkpoint_dir(), "done")
+done = int(open(kept).read()) if os.path.exists(kept) else 0
+nodes = int(os.environ["WORLD_SIZE"])
+while done < 12_000:
+    time.sleep(0.02)
+    done += 10 * nodes
+    mlcd_tracker.step(10 * nodes)
+    if os.environ["RANK"] == "0" and done % 200 < 10 * nodes:
+        open(kept + ".new", "w").write(str(done))
+        os.replace(kept + ".new", kept)
+        mlcd_tracker.saved()
+"""
+KILLS_OF_ONE_RUN = 4
+
+
+def mlcd(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mlcd", *arguments]
+    env = {**os.environ, "MLCD_HOME": str(home / "home")}
+    return subprocess.Popen(command, cwd=home, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def account(home: Path) -> Account | None:
+    ledger = open_ledger(home / "home")
+    try:
+        return ledger.account("last") if ledger.runs() else None
+    finally:
+        ledger.close()
+
+
+def left(home: Path) -> set[str]:
+    ours = {path.name for path in (home / "home" / "launches").glob("*")}
+    return {label for label in teardown.labels() if label in ours}
+
+
+def gone(home: Path, within_s: float = 20.0) -> float:
+    """Seconds until nothing was left."""
+    start_s = time.monotonic()
+    while left(home):
+        assert time.monotonic() < start_s + within_s, f"left behind: {left(home)}"
+        time.sleep(0.02)
+    return time.monotonic() - start_s
+
+
+def check(before: Account | None, after: Account) -> None:
+    paid = sum(m.usd for m in (*after.history.measurements, *after.history.runs))
+    assert abs(paid - after.history.spent_usd) < 1e-9, "the ledger does not add up"
+    if before is not None:
+        kept = len(before.history.measurements)
+        assert after.history.measurements[:kept] == before.history.measurements, "a probe was lost or paid twice"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    rng = random.Random(chosen.seed)
+    home = Path(tempfile.mkdtemp(prefix="mlcd-killing-"))
+    (home / "nodes.yaml").write_text(NODES)
+    (home / "train.py").write_text(PROGRAM)
+    (home / "job.yaml").write_text(
+        f"name: killed{os.getpid()}\nrun: python3 train.py\n"
+        "mlcd: {work: 12k, goal: cheapest, budget: $5, checkpoints: true, on: 'local:nodes.yaml'}\n"
+    )
+    kills, finished, slowest_s, phases = 0, 0, 0.0, {"searching": 0, "running": 0, "between": 0}
+    while kills < chosen.times:
+        go = ("train", "job.yaml", "-y")
+        for _ in range(KILLS_OF_ONE_RUN):
+            before = account(home) if go[0] == "resume" else None
+            process = mlcd(home, *go)
+            try:
+                process.wait(timeout=rng.uniform(0.3, 20.0))
+                break  # it ended first
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+            slowest_s = max(slowest_s, gone(home))
+            after = account(home)
+            if after is None:
+                continue  # killed before the run was begun
+            check(before, after)
+            kills += 1
+            phases[str(after.status) if after.open else "between"] += 1
+            go = ("resume", "last", "-y")
+        if (now := account(home)) is not None and now.ended is None:
+            _, err = mlcd(home, *go).communicate(timeout=240)
+            now = account(home)
+            assert now is not None
+            assert now.ended is not None, err
+        assert now is not None
+        assert now.ended is not None
+        assert now.ended.finished, now.ended
+        check(None, now)
+        gone(home)
+        finished += 1
+    print(f"mlcd {VERSION}, seed {chosen.seed}: {kills} kills ({phases}), {finished} runs, all finished.")
+    print(f"Nothing was left behind; the slowest was gone after {slowest_s:.2f} s. Every ledger adds up.")
+
+
+if __name__ == "__main__":
+    main()

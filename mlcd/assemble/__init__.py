@@ -1,0 +1,26 @@
+"""Names to objects: the one room that knows every strategy, cloud and profiler."""
+
+from mlcd.assemble.clouds import BACKENDS, Cloud, cloud, local_backend, recorded_cloud, skypilot_cloud
+from mlcd.assemble.home import home, launches, open_ledger
+from mlcd.assemble.methods import METHODS, method
+from mlcd.assemble.runs import Listener, Run, go_on, resume, start, what_if
+
+__all__ = [
+    "BACKENDS",
+    "METHODS",
+    "Cloud",
+    "Listener",
+    "Run",
+    "cloud",
+    "go_on",
+    "home",
+    "launches",
+    "local_backend",
+    "method",
+    "open_ledger",
+    "recorded_cloud",
+    "resume",
+    "skypilot_cloud",
+    "start",
+    "what_if",
+]

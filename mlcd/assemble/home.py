@@ -1,0 +1,24 @@
+"""Where MLCD keeps its state on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mlcd.backends.launches import Launches
+from mlcd.ledger import Ledger
+
+
+def home() -> Path:
+    """Where MLCD keeps its state: $MLCD_HOME, or ~/.mlcd."""
+    return Path(os.environ.get("MLCD_HOME") or Path.home() / ".mlcd")
+
+
+def open_ledger(folder: Path | None = None) -> Ledger:
+    """The ledger of this machine."""
+    return Ledger((folder or home()) / "ledger.db")
+
+
+def launches() -> Launches:
+    """What is kept of launches on real machines."""
+    return Launches(home() / "launches")

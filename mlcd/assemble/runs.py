@@ -1,0 +1,122 @@
+"""A job with everything it needs to be searched for and run, bound to its place in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlcd import drive
+from mlcd.assemble.clouds import Cloud, cloud
+from mlcd.assemble.methods import method
+from mlcd.backend import Provenance
+from mlcd.decision import Decision
+from mlcd.earlier import known_from
+from mlcd.errors import WrongState
+from mlcd.guarantee import decide, remaining
+from mlcd.job import Goal, Job
+from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
+from mlcd.measurement import Measurement
+from mlcd.planners.train import RunToCompletion
+from mlcd.profilers import Progress
+from mlcd.version import VERSION
+
+Listener = Callable[[Line], None]
+
+
+@dataclass
+class Run:
+    """A job bound to a cloud, a method and its place in the ledger."""
+
+    ledger: Ledger
+    book: Book
+    job: Job
+    cloud: Cloud
+
+    @property
+    def name(self) -> str:
+        """The run's name, for every command that takes one."""
+        return self.book.run
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision, once there is one."""
+        return self.book.account.decision
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Be the only process that drives this run."""
+        return self.ledger.hold(self.name)
+
+    def search(self, stop: Callable[[], bool] = lambda: False) -> Decision:
+        """Probe and decide; a decision that is there already stands."""
+        if self.decision is not None:
+            return self.decision
+        strategy = method(self.job.search)
+        return drive.search(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+
+    def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
+        """Run the job on the decided configuration to its end."""
+        decision = self.decision
+        if decision is None:
+            raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
+        if decision.configuration is None:
+            raise WrongState(
+                f"run '{self.name}' cannot be certified, so there is nothing to launch. See: mlcd show {self.name}"
+            )
+        if self.book.account.ended is not None:
+            raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
+        strategy = RunToCompletion(decision.configuration)
+        return drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+
+
+def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
+    """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
+    method(job.search)  # a wrong name is told before anything is written
+    job = _absolute(job)
+    if job.on.partition(":")[0] in ("local", "ray"):  # launches would wait for, or slow down, each other's nodes
+        job = replace(job, search=replace(job.search, parallel=1))
+    place = _shown(cloud(job.on, job), progress)
+    known = known_from(ledger, job, place.space) if job.search.earlier else ()
+    first = Started(job, place.space, job.on, place.provenance, VERSION, known)
+    return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)
+
+
+def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
+    """A run that was begun, as the ledger knows it: its own job, space and prices."""
+    name = ledger.find(run)
+    account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
+    place = cloud(account.job.on, account.job, account.history.elapsed_s, started_at)
+    place = _shown(replace(place, space=account.space), progress)
+    return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
+
+
+def go_on(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
+    """A stopped or crashed run, marked as resumed; `WrongState` if there is nothing left to do."""
+    resumed = resume(run, ledger, listen, progress)
+    status = resumed.book.account.status
+    if status in (Status.FINISHED, Status.FAILED, Status.INFEASIBLE):
+        raise WrongState(f"run '{resumed.name}' is {status}; there is nothing to resume. See: mlcd show {resumed.name}")
+    if resumed.book.account.stopped:
+        resumed.book.write(Resumed("the user went on"))
+    return resumed
+
+
+def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
+    """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
+    account = ledger.account(run)
+    job = remaining(replace(account.job, goal=goal), account.searched)
+    return decide(job, account.space, account.searched, "decided again from the stored probes")
+
+
+def _shown(place: Cloud, progress: Progress | None) -> Cloud:
+    """With every report shown, where reports come in real time."""
+    if progress is None or place.provenance is not Provenance.LIVE:
+        return place
+    return replace(place, profiler=replace(place.profiler, progress=progress))
+
+
+def _absolute(job: Job) -> Job:
+    """With the path of a recording or of node types made absolute, so that the run can be resumed from any folder."""
+    kind, _, path = job.on.partition(":")
+    return replace(job, on=f"{kind}:{Path(path).resolve()}") if path and kind != "skypilot" else job

@@ -1,0 +1,26 @@
+"""A process beside MLCD that outlives it: it ends a launch should MLCD be killed, or the launch's time be over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mlcd.backends.local import teardown
+
+
+class Watchman:
+    """Watches over the launch of a folder, from when it is entered until it is left; then it tears down too."""
+
+    def __init__(self, folder: Path, lifetime_s: float | None) -> None:
+        lifetime = "none" if lifetime_s is None else repr(lifetime_s)
+        command = [sys.executable, "-I", "-S", teardown.__file__, str(folder), lifetime]
+        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        self._popen.wait()

@@ -1,0 +1,148 @@
+"""The skypilot backend: machines of any cloud, and jobs on them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mlcd.backend import Launch, Provenance
+from mlcd.backends.launches import Launches
+from mlcd.backends.live import Patience
+from mlcd.backends.skypilot.client import Client, ClusterState, Following
+from mlcd.backends.skypilot.follow import Follower
+from mlcd.backends.skypilot.names import cluster_name, owner_of
+from mlcd.backends.skypilot.prelude import shipped
+from mlcd.backends.skypilot.task import GOING_S, task_of
+from mlcd.clock import Clock
+from mlcd.errors import BackendError, UserError
+from mlcd.job import Job
+from mlcd.measurement import Event
+
+STARTUP_LIMIT_S = 900.0
+"""To have machines, their set-up and a first report of progress."""
+HANGS_AFTER_S = 600.0
+"""Without a report, once there was one."""
+TRIES = 20
+RETRY_S = 30.0
+"""Tearing down is tried again for ten minutes: by then a launch has stopped by itself, or a person has to look."""
+
+
+@dataclass(frozen=True)
+class SkyPilot:
+    """Runs jobs on clusters of SkyPilot's. `home`: where launches are kept."""
+
+    client: Client
+    home: Path
+    clock: Clock
+    startup_s: float = STARTUP_LIMIT_S
+    hangs_after_s: float = HANGS_AFTER_S
+
+    provenance = Provenance.LIVE
+
+    @property
+    def launches(self) -> Launches:
+        """What was ever launched from here."""
+        return Launches(self.home / "launches")
+
+    @cached_property
+    def _owner(self) -> str:
+        return owner_of(self.home)
+
+    def name(self, label: str) -> str:
+        """The name of a launch's cluster."""
+        return cluster_name(self._owner, label)
+
+    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+        """Rent the machines, run the job on them, and be sure that they are gone."""
+        started_s, name = self.clock.elapsed_s(), self.name(launch.label)
+        started_at = self.clock.now().timestamp()
+        secrets = _secrets(job, os.environ)
+        if self.client.state(name) is not None:  # SkyPilot would put the job on what is there
+            raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
+        folder = self.launches.open(launch, started_at=started_at, cluster=name, lifetime_s=launch.lifetime_s)
+        configuration = launch.configuration
+        ship = _write(folder / "ship", shipped(job, configuration.nodes, configuration.offer.workers))
+        task = task_of(job, launch, name, ship, started_at, secrets)
+        patience = Patience(self.startup_s, self.hangs_after_s, GOING_S)
+        following = None
+        with (folder / "0.log").open("w", encoding="utf-8") as log:
+            try:
+                following = self.client.launch(name, task)
+                yield from Follower(
+                    job, launch, following, lambda: self._is_up(name), self.clock, patience, started_s, log
+                ).events()
+            finally:
+                self._tear_down(folder, name, following)
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch: the seconds it was up, None if it never was."""
+        folder = self.launches.find(label)
+        if folder is None:
+            return None
+        order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
+        name, started_at = str(order["cluster"]), float(order["started_at"])
+        if (folder / "ended").exists():
+            return max(0.0, float((folder / "ended").read_text(encoding="utf-8")) - started_at)
+        found = self.client.state(name) is not None
+        ended_at = self._tear_down(folder, name)
+        if found:
+            return max(0.0, ended_at - started_at)
+        billed_s = self.client.billed_s(name)
+        # SkyPilot sees that a cluster has gone by itself only when it is asked: the machines know better.
+        lifetime_s = order.get("lifetime_s")
+        return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
+
+    def leftovers(self) -> set[str]:
+        """Launches of ours of which anything is left."""
+        there = self.client.names()
+        labels = {order.parent.name for order in self.launches.root.glob("*/order.json")}
+        return {label for label in labels if self.name(label) in there}
+
+    def _is_up(self, name: str) -> bool:
+        return self.client.state(name) is ClusterState.UP
+
+    def _tear_down(self, folder: Path, name: str, following: Following | None = None) -> float:
+        """Be sure that nothing is left; the time of day when that was so."""
+        why, interrupted = "it is still there", None
+        for attempt in range(TRIES):
+            try:
+                if attempt and interrupted is None:
+                    self.clock.wait(RETRY_S)
+                if following is not None:
+                    following.stop()
+                self.client.down(name)
+                if self.client.state(name) is None:
+                    break
+            except BackendError as error:
+                why = str(error)
+            except KeyboardInterrupt as error:  # is heard when the machines are gone: until then they cost
+                interrupted = error
+        else:
+            raise BackendError(f"{name} could not be torn down ({why}); see to it: sky down {name}")
+        ended_at = self.clock.now().timestamp()
+        (folder / "ended").write_text(repr(ended_at), encoding="utf-8")
+        if interrupted is not None:
+            raise interrupted
+        return ended_at
+
+
+def _secrets(job: Job, environ: Mapping[str, str]) -> dict[str, str]:
+    """The task's secrets: the job keeps only their names, the values are in the environment."""
+    written: Any = job.task.get("secrets") or {}
+    missing = [key for key in written if key not in environ]
+    if missing:
+        raise UserError(f"secrets: {', '.join(missing)} is not set; export it: MLCD keeps no values of secrets")
+    return {key: environ[key] for key in written}
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> Path:
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return folder.resolve()

@@ -1,0 +1,179 @@
+"""A cloud behind the seam that is only imagined: machines that come up, jobs that report, and all that goes wrong.
+
+For tests, and to try the whole path without an account. It keeps what a cloud keeps: a cluster goes on costing until
+it is torn down or goes by itself, whoever listens, and its bill is the cloud's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from mlcd.backends.skypilot.client import ClusterState, End, EndKind
+from mlcd.clock import Clock
+from mlcd.errors import BackendError
+
+REPORTS_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What is to become of a launch; times are counted from when its machines are up."""
+
+    startup_s: float = 200.0
+    no_capacity: bool = False
+    no_access: bool = False
+    preempted_after_s: float = inf
+    fails_after_s: float = inf
+    exit_status: int = 1
+    says: str = ""
+    silent_after_s: float = inf
+
+
+@dataclass
+class Cluster:
+    """Machines with a job: when they were asked for, and when they were torn down."""
+
+    name: str
+    task: Mapping[str, Any]
+    fate: Fate
+    asked_s: float
+    samples_per_s: float
+    until_s: float
+    downed_s: float = inf
+
+    @property
+    def never(self) -> bool:
+        """Whether no machine ever comes of it."""
+        return self.fate.no_capacity or self.fate.no_access
+
+    @property
+    def up_s(self) -> float:
+        """When the machines are up."""
+        return self.asked_s + self.fate.startup_s
+
+    @property
+    def job_ends_s(self) -> float:
+        """By itself, or when its time is over."""
+        works_s = float(self.task["envs"]["MLCD_SAMPLES"]) / self.samples_per_s
+        return min(self.up_s + min(works_s, self.fate.fails_after_s), max(self.until_s, self.up_s))
+
+    @property
+    def gone_s(self) -> float:
+        """When nothing of it is left: torn down, taken back, or idle and gone by itself."""
+        autostop = self.task["resources"].get("autostop") or {}
+        idle_s = 60.0 * autostop["idle_minutes"] if autostop.get("down") else inf
+        return min(self.downed_s, self.up_s + self.fate.preempted_after_s, self.job_ends_s + idle_s)
+
+    @property
+    def bill_s(self) -> float:
+        """How long it was up; asking for what cannot be had costs nothing."""
+        return 0.0 if self.never else max(0.0, self.gone_s - self.asked_s)
+
+
+@dataclass
+class InMemory:
+    """SkyPilot, imagined. `fates` go to launches in their order, the others are lucky."""
+
+    clock: Clock
+    rate: Callable[[Mapping[str, Any]], float]
+    fates: list[Fate] = field(default_factory=list)
+    down_s: float = 20.0
+    failing_downs: int = 0
+    idle_downs: int = 0
+    """That say they are done and have done nothing."""
+    notices_late: bool = False
+    """That clusters have gone by themselves: only when it is asked for the bill."""
+    before_launch: Callable[[], None] = lambda: None
+    after_launch: Callable[[], None] = lambda: None
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+
+    def launch(self, name: str, task: Mapping[str, Any]) -> InMemoryLaunch:
+        """Order a cluster of this name with the job on it."""
+        self.before_launch()
+        if name in self.clusters:
+            raise AssertionError(f"{name} is launched twice")
+        now_s, fate = self.clock.elapsed_s(), self.fates.pop(0) if self.fates else Fate()
+        until = task["envs"].get("MLCD_UNTIL")
+        until_s = inf if until is None else now_s + float(until) - self.clock.now().timestamp()
+        self.clusters[name] = Cluster(name, task, fate, now_s, self.rate(task), until_s)
+        self.after_launch()
+        return InMemoryLaunch(self.clusters[name], self.clock)
+
+    def state(self, name: str) -> ClusterState | None:
+        """Of a cluster; None if there is none."""
+        cluster, now_s = self.clusters.get(name), self.clock.elapsed_s()
+        if cluster is None or cluster.never or now_s >= cluster.gone_s:
+            return None
+        return ClusterState.UP if now_s >= cluster.up_s else ClusterState.NOT_UP
+
+    def down(self, name: str) -> None:
+        """Tear it down; takes its time, and may fail."""
+        if self.failing_downs:
+            self.failing_downs -= 1
+            raise BackendError("the cloud did not answer")
+        if self.idle_downs:
+            self.idle_downs -= 1
+        elif self.state(name) is not None:
+            self.clock.wait(self.down_s)
+            self.clusters[name].downed_s = self.clock.elapsed_s()
+
+    def names(self) -> set[str]:
+        """Of all clusters that exist."""
+        return {name for name in self.clusters if self.state(name) is not None}
+
+    def billed_s(self, name: str) -> float | None:
+        """How long a cluster was up that is gone now; None if there never was one."""
+        cluster = self.clusters.get(name)
+        if cluster is None or cluster.never:
+            return None
+        return self.clock.elapsed_s() - cluster.asked_s if self.notices_late else cluster.bill_s
+
+
+@dataclass
+class InMemoryLaunch:
+    """A launch on the imagined cloud: its output is a matter of what time it is."""
+
+    cluster: Cluster
+    clock: Clock
+    _told: int = 0
+    _ended: bool = False
+
+    def submitted(self) -> bool:
+        """Whether the machines are up and have the job."""
+        return not self.cluster.never and self.clock.elapsed_s() >= self.cluster.up_s
+
+    def read(self) -> str:
+        """What was written since it was last asked, each line as SkyPilot shows it."""
+        cluster, fate = self.cluster, self.cluster.fate
+        last_s = min(self.clock.elapsed_s(), cluster.job_ends_s, cluster.gone_s, cluster.up_s + fate.silent_after_s)
+        if not self.submitted():
+            return ""
+        lines = []
+        while (at_s := self._told * REPORTS_EVERY_S) <= last_s - cluster.up_s + 1e-6:
+            lines.append(self._report(at_s))
+            self._told += 1
+        if not self._ended and cluster.job_ends_s <= min(self.clock.elapsed_s(), cluster.gone_s) and not lines:
+            self._ended = True
+            done_s = cluster.job_ends_s - cluster.up_s
+            over = cluster.job_ends_s >= cluster.until_s
+            status = 124 if over else fate.exit_status if done_s >= fate.fails_after_s else 0
+            lines += [*([] if status else [self._report(done_s)]), *([fate.says] if status and fate.says else [])]
+            lines.append(f"@mlcd exit={status} node=0")
+        return "".join(f"\x1b[36m(head, rank=0, pid=2317)\x1b[0m {line}\n" for line in lines)
+
+    def _report(self, at_s: float) -> str:
+        done = min(at_s * self.cluster.samples_per_s, float(self.cluster.task["envs"]["MLCD_SAMPLES"]))
+        saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] else 0.0
+        return f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
+
+    def end(self) -> End | None:
+        """How it ended, None while it goes on. What was taken back says nothing for long."""
+        if self.cluster.fate.no_access:
+            return End(EndKind.NO_ACCESS, "the credentials have expired")
+        return End(EndKind.NO_CAPACITY, "nothing left of this type") if self.cluster.fate.no_capacity else None
+
+    def stop(self) -> None:
+        """Nothing is under way here that would have to be waited for."""

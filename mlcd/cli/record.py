@@ -1,0 +1,43 @@
+"""mlcd record: measure a job everywhere, and keep it as a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlcd.cli.options import consoles, job_file, job_options, open_ledger, output, print_json, read_job, with_options
+
+EVERYTHING = "exhaustive"
+
+
+@click.command()
+@job_file
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder of the recording.")
+@with_options(job_options)
+@output
+def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
+    """Probe every configuration, within the limits, and write what searches can then be tried on at no cost."""
+    from mlcd.assemble import start
+    from mlcd.backends.recording import save_recording
+    from mlcd.cli.interrupt import stop_on_ctrl_c
+    from mlcd.cli.train import live_progress
+    from mlcd.recording import recording_of
+    from mlcd.reports.text import Narrator
+
+    job = read_job(job_path, {**chosen, "method": chosen.get("method") or EVERYTHING})
+    out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told now, not after hours
+    results, progress = consoles()
+    with live_progress(progress) as line:
+        run = start(job, open_ledger(), Narrator(progress), line)
+        with run.hold(), stop_on_ctrl_c(progress, "what is being probed") as pressed:
+            run.search(pressed)
+    made = recording_of(run.name, run.book.account)
+    save_recording(made, out)
+    if output == "json":
+        print_json({"run": run.name, "out": str(out), "points": len(made.points)})
+        return
+    results.print(
+        f"{len(made.points)} configurations in {out}. Search on it with: --on recorded:{out}", highlight=False
+    )

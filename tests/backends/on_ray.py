@@ -1,0 +1,236 @@
+"""The promises of a backend, kept by Ray on a real cluster. `test_ray.py` runs this file where Ray is alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.local.teardown import processes_of
+from mlcd.backends.ray import Ray, available, cluster
+from mlcd.clock import WallClock
+from mlcd.configuration import Configuration
+from mlcd.job import Job
+from mlcd.ledger import Ledger, Reserved, Settled
+from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.testing.live_backends import LiveBackendContract
+
+PATIENT_S = 90
+"""For whatever is waited for; the machine may be busy."""
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+node = dict(num_cpus=1, object_store_memory=80_000_000, node_ip_address="127.0.0.1")
+cluster = Cluster(initialize_head=True, head_node_args=dict(node, include_dashboard=False, resources={"small": 1}))
+cluster.add_node(wait=False, **node, resources={"small": 1})
+cluster.add_node(wait=False, **node, resources={"large": 1})
+cluster.wait_for_nodes()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+TYPES = """
+probe: 20s
+startup: 60s
+types:
+  small: {cpus: 1, memory: 1GB, link: 1Gbit, usd_per_hour: 0.2}
+  big: {cpus: 1, memory: 1GB, link: 1Gbit, usd_per_hour: 0.9, resource: large}
+  huge: {cpus: 2, memory: 1GB, link: 1Gbit, usd_per_hour: 9, resource: large}
+"""
+TRAIN = """
+import os, sys, time
+import mlcd_tracker
+from beside import SAMPLES_PER_S
+print("config", os.environ["TF_CONFIG"])
+for _ in range(int(sys.argv[1])):
+    time.sleep(1 / SAMPLES_PER_S / int(os.environ["WORLD_SIZE"]))
+    mlcd_tracker.step(1)
+"""
+JOB = """
+name: tiny
+run: python train.py 300
+mlcd:
+  work: 300
+  goal: cheapest
+  budget: $1
+  search: {instances: [small]}
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def three_nodes() -> Iterator[None]:
+    """A cluster: two small nodes and a large one."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        ready, _, _ = select.select([running.stdout], [], [], PATIENT_S)
+        assert ready, "no cluster in time"
+        assert running.stdout.readline() == "ready\n"
+        yield
+        cluster.connect().shutdown()  # before the cluster: Ray ends a process that loses it
+        running.kill()  # the rest ends with the namespace
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The job's folder, of which the nodes get a copy; and beside it the file of node types."""
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "beside.py").write_text("SAMPLES_PER_S = 60\n")
+    (folder / "job.yaml").write_text(JOB)
+    (folder / "types.yaml").write_text(TYPES)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def job(folder: Path) -> Callable[[str], Job]:
+    return lambda run: Job("tiny", 60, folder=str(folder), task={"run": run})
+
+
+@pytest.fixture(scope="session")
+def ray(folder: Path, job: Callable[[str], Job], tmp_path_factory: pytest.TempPathFactory) -> Ray:
+    node_types, _ = available(job(""), folder / "types.yaml")
+    return Ray(node_types, tmp_path_factory.mktemp("home"), WallClock(datetime.now(UTC)))
+
+
+def order(ray: Ray, label: str, nodes: int = 1, lifetime_s: float | None = 60.0, of: str = "small") -> Launch:
+    configuration = Configuration(ray.node_types.named(of).offer, nodes)
+    return Launch(label, configuration, Purpose.PROBE, 60, lifetime_s, 0)
+
+
+def soon(true: Callable[[], bool]) -> bool:
+    until_s = time.monotonic() + PATIENT_S
+    while not (found := true()) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    return found
+
+
+def test_what_can_be_rented_is_what_the_cluster_has(folder, job):
+    _, choices = available(job(""), folder / "types.yaml")
+    assert {choice.offer.instance_type: choice.nodes for choice in choices} == {"small": (1, 2), "big": (1,)}
+
+
+class TestRay(LiveBackendContract):
+    @pytest.fixture
+    def backend(self, ray, folder, tmp_path, monkeypatch):
+        monkeypatch.chdir(folder)  # what is sent to the nodes
+        self.types = ray.node_types
+        return replace(ray, home=tmp_path)
+
+    def configuration(self):
+        return Configuration(self.types.named("small").offer, 2)
+
+
+def test_a_run_ends_with_all_its_work_done_and_its_nodes_have_ports_of_their_own(ray, job):
+    whole = replace(order(ray, "whole-1", 2, None), purpose=Purpose.RUN)
+    events = list(ray.run(job("python train.py 60"), whole))
+    assert isinstance(events[-1], Ended)
+    assert events[-1].outcome is Outcome.OK, events[-1]
+    assert [event.samples for event in events if isinstance(event, Sample)][-1] == 60
+    logs = [(ray.launches.folder("whole-1") / f"{i}.log").read_text() for i in (0, 1)]
+    configs = [json.loads(log.partition("config ")[2].splitlines()[0]) for log in logs]
+    assert [config["task"]["index"] for config in configs] == [0, 1]
+    assert len(set(configs[0]["cluster"]["worker"])) == 2
+    assert ray.leftovers() == set()
+
+
+def test_closing_at_any_moment_ends_even_processes_that_have_left_the_job(ray, job):
+    probe = order(ray, "closed-1")
+    with closing(ray.run(job("setsid sleep 1000 & python train.py 100000"), probe)) as events:
+        next(events)
+        assert ray.leftovers() == {"closed-1"}
+        assert len(processes_of(probe.label)) >= 2
+    assert next(events, None) is None
+    assert not processes_of(probe.label)
+    assert ray.leftovers() == set()
+    assert ray.reclaim("closed-1") == ray.reclaim("closed-1") > 0
+
+
+def test_nodes_that_are_not_free_are_a_failed_launch(ray, job):
+    hurried = replace(ray, node_types=replace(ray.node_types, startup_s=0.5))
+    (ended,) = hurried.run(job("true"), order(ray, "full-1", 2, of="big"))
+    assert isinstance(ended, Ended)
+    assert (ended.outcome, ended.detail) == (Outcome.LAUNCH_FAILED, "the cluster has no 2 x big free")
+    assert cluster.labels() == set()
+
+
+def test_a_lost_node_ends_the_launch(ray, job):
+    with closing(ray.run(job("python train.py 100000"), order(ray, "lost-1", 2))) as events:
+        next(events)
+        connected = cluster.connect()
+        connected.kill(connected.get_actor("lost-1.1"))
+        ended = [event for event in events if isinstance(event, Ended)]
+    assert [end.outcome for end in ended] == [Outcome.PREEMPTED]
+    assert not processes_of("lost-1")
+
+
+def test_a_node_ends_the_job_with_its_lifetime_though_nobody_asks(ray, job):
+    probe = order(ray, "unasked-1", 1, 8.0)
+    with closing(ray.run(job("python train.py 100000"), probe)) as events:
+        first = next(events)
+        assert processes_of(probe.label)
+        assert soon(lambda: not processes_of(probe.label))
+    assert first.elapsed_s < 8
+
+
+class Mlcd:
+    """The command line in processes of its own."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder, self.environment = folder, {**os.environ, "MLCD_HOME": str(home)}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "mlcd", *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, **pipes)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        with self.start(*arguments) as running:
+            out, err = running.communicate(timeout=PATIENT_S)
+        return subprocess.CompletedProcess(running.args, running.returncode, out, err)
+
+
+def test_a_job_is_searched_for_and_run(folder, tmp_path):
+    done = Mlcd(folder, tmp_path).run("train", "job.yaml", "--on", "ray:types.yaml", "-y", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["status"], document["final_run"]["outcome"]) == ("finished", "ok"), done.stderr
+    assert document["final_run"]["samples_done"] == 300
+    assert cluster.labels() == set()
+
+
+def test_a_killed_mlcd_leaves_nothing_and_goes_on(ray, folder, tmp_path):
+    """Killed in its first launch, and after it went on again in the next."""
+    mlcd = Mlcd(folder, tmp_path)
+    commands = (("train", "job.yaml", "--on", "ray:types.yaml", "-y"), ("resume", "tiny-1", "-y"))
+    for label, command in zip(("tiny-1-1", "tiny-1-2"), commands, strict=True):
+        with mlcd.start(*command) as running:
+            assert soon(lambda label=label: bool(processes_of(label)) or running.poll() is not None)
+            assert running.poll() is None, running.communicate()
+            running.send_signal(signal.SIGKILL)
+            running.communicate()
+        assert soon(lambda label=label: not processes_of(label))
+        assert soon(lambda: cluster.labels() == set())
+    done = mlcd.run("resume", "tiny-1", "-y", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert cluster.labels() == set()
+    document = json.loads(done.stdout)
+    assert document["status"] == "finished"
+    with closing(Ledger(tmp_path / "ledger.db")) as ledger:
+        entries = [line.entry for line in ledger.lines("tiny-1")]
+    ordered = [entry.launch.label for entry in entries if isinstance(entry, Reserved)]
+    paid = {entry.launch.label: entry.measurement.usd for entry in entries if isinstance(entry, Settled)}
+    assert len(paid) == len(ordered) == len(set(ordered)), "each launch is paid for, and once"
+    assert sum(paid.values()) == pytest.approx(document["spent_usd"])

@@ -1,0 +1,166 @@
+"""Real nodes on this machine: the contract of live backends, and what only local nodes promise."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from mlcd.backend import Launch
+from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
+from mlcd.backends.local.node_types import NodeType
+from mlcd.clock import WallClock
+from mlcd.configuration import Configuration
+from mlcd.errors import UserError
+from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.profilers import TrainingProfiler
+from mlcd.testing.live_backends import STEPS, LiveBackendContract, python_job
+
+isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
+RUN = f"contract{uuid4().hex[:8]}"
+"""Another name in every process of the tests: nodes of one machine share its names."""
+NODE = NodeType("test", 0.3, 2.0, 100.0, 0.36)
+
+
+class Nodes(LiveBackendContract):
+    def configuration(self) -> Configuration:
+        return Configuration(NODE.offer, 2)
+
+    def probe(self) -> Launch:
+        return replace(super().probe(), label=f"{RUN}-1")
+
+    def whole(self) -> Launch:
+        return replace(super().whole(), label=f"{RUN}-2")
+
+
+def local(home: Path, **terms: object) -> Local:
+    types = replace(load_node_types(), types=(NODE,))
+    return Local(types, home, WallClock(datetime.now(UTC)), **terms)  # type: ignore[arg-type]
+
+
+@isolated
+class TestIsolatedNodes(Nodes):
+    @pytest.fixture
+    def backend(self, tmp_path):
+        return local(tmp_path)
+
+
+class TestPlainNodes(Nodes):
+    @pytest.fixture
+    def backend(self, tmp_path):
+        return local(tmp_path, isolated=False)
+
+
+SPIN = """
+import mlcd_tracker
+while True:
+    sum(range(20_000))
+    mlcd_tracker.step(1)
+"""
+
+
+@isolated
+def test_more_cpu_goes_faster(tmp_path):
+    rates = []
+    for cpus in (0.1, 0.3):
+        node = replace(NODE, cpus=cpus)
+        backend = replace(local(tmp_path), node_types=replace(load_node_types(), types=(node,)))
+        launch = replace(Nodes().probe(), configuration=Configuration(node.offer, 1), label=f"{RUN}-c{int(10 * cpus)}")
+        rates.append(TrainingProfiler(backend, tight=0.3).measure(python_job(SPIN), launch).rate)
+    assert 1.8 < rates[1] / rates[0] < 4.5
+
+
+SEND = """
+import os, socket, time
+import mlcd_tracker
+rank, first = int(os.environ["RANK"]), os.environ["MASTER_ADDR"]
+piece = bytes(20_000)
+if rank:
+    link = socket.create_connection((first, 5_000), timeout=30)
+    while True:
+        link.sendall(piece)
+else:
+    server = socket.create_server((first, 5_000))
+    link, _ = server.accept()
+    while received := len(link.recv(65_536)):
+        mlcd_tracker.step(received)
+"""
+WAITING = SEND.replace("link = socket.create", "time.sleep(1); link = socket.create")
+
+
+@isolated
+@pytest.mark.parametrize("mbit", [5.0, 40.0])
+def test_a_link_carries_what_its_type_says(tmp_path, mbit):
+    node = replace(NODE, link_mbit=mbit)
+    backend = replace(local(tmp_path), node_types=replace(load_node_types(), types=(node,)))
+    launch = replace(Nodes().probe(), configuration=Configuration(node.offer, 2), label=f"{RUN}-l{int(mbit)}")
+    rate = TrainingProfiler(backend, tight=0.2).measure(python_job(WAITING), launch).rate
+    assert 0.7 * mbit < 8e-6 * rate < 1.15 * mbit
+
+
+@isolated
+def test_a_node_that_takes_too_much_memory_runs_out_of_it(tmp_path):
+    ended = Nodes().play(local(tmp_path), "hog = bytearray(3_000_000_000)", Nodes().probe())[-1]
+    assert isinstance(ended, Ended)
+    assert ended.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_a_job_that_hangs_is_given_up(tmp_path):
+    program = "import mlcd_tracker, time\nmlcd_tracker.step(1)\ntime.sleep(600)"
+    ended = Nodes().play(local(tmp_path, isolated=False, hangs_after_s=1.0), program, Nodes().probe())[-1]
+    assert isinstance(ended, Ended)
+    assert ended.outcome is Outcome.TIMED_OUT
+    assert "no further report of progress" in ended.detail
+
+
+def test_a_process_that_leaves_its_group_is_found_all_the_same(tmp_path):
+    backend = local(tmp_path, isolated=False)
+    program = "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    with closing(backend.run(python_job(program + STEPS.format(steps=10_000)), Nodes().probe())) as events:
+        next(events)
+    assert teardown.processes_of(Nodes().probe().label) == set()
+
+
+def test_what_was_saved_comes_with_the_progress(tmp_path):
+    program = "import mlcd_tracker, time\nfor i in range(4):\n    time.sleep(0.3)\n    mlcd_tracker.step(10)\n"
+    program += "    mlcd_tracker.saved()\n"
+    events = Nodes().play(local(tmp_path, isolated=False), program, Nodes().whole())
+    samples = [event for event in events if isinstance(event, Sample)]
+    assert samples[-1].saved == samples[-1].samples == 40
+
+
+def test_a_checkpointing_job_is_told_where_and_another_is_not(tmp_path):
+    program = "import mlcd_tracker, os\nprint('kept in', mlcd_tracker.checkpoint_dir())\nmlcd_tracker.step(1)"
+    backend = local(tmp_path, isolated=False)
+    for checkpoints, told in ((True, str(tmp_path / "checkpoints" / RUN)), (False, "None")):
+        job = replace(python_job(program), checkpoints=checkpoints)
+        list(backend.run(job, Nodes().whole()))
+        assert f"kept in {told}" in (backend.launches.folder(f"{RUN}-2") / "0.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("types: {}", "types:"),
+        ("types: {a: {cpus: 0, memory: 1GB, link: 1Mbit, usd_per_hour: 1}}", "types.a.cpus"),
+        ("types: {a: {cpus: 1, memory: 1GB, link: fast, usd_per_hour: 1}}", "'fast': expected a rate, such as 100Mbit"),
+        ("types: {a: {cpus: 1, memory: 1GB, usd_per_hour: 1}}", "types.a.link"),
+        ("types: [", "not YAML"),
+    ],
+)
+def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):
+    path = tmp_path / "nodes.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        load_node_types(path)
+    assert told in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_nothing_of_these_tests_is_left():
+    assert not [label for label in teardown.labels() if label.startswith(RUN)]

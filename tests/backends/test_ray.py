@@ -1,0 +1,156 @@
+"""The Ray backend without a cluster; and `on_ray.py`, which needs one, in a namespace where Ray is alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from mlcd.backends.ray import load_node_types, node
+from mlcd.configuration import ProbeTime
+from mlcd.errors import UserError
+from mlcd.job import Communication
+from mlcd.platforms import processes
+
+INSIDE = Path(__file__).with_name("on_ray.py")
+ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+"""Ray listens on every interface: here there is none but the loopback. When this ends, everything inside does."""
+ROOM = "ip link set lo up && mount -t tmpfs none /mnt && export RAY_TMPDIR=/mnt && "
+TOO_LONG_S = 300
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'mlcd[ray]'")
+
+
+def why_not_alone() -> str:
+    """What keeps a cluster from being started here."""
+    if os.geteuid() != 0:
+        return "not root"
+    lacking = [tool for tool in ("unshare", "ip", "mount", "bash") if shutil.which(tool) is None]
+    if lacking:
+        return f"{', '.join(lacking)} not found"
+    tried = subprocess.run([*ALONE, "bash", "-c", f"{ROOM} true"], check=False, capture_output=True, text=True)
+    return tried.stderr.strip()
+
+
+def alone(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command where there is no network, and no Ray but its own."""
+    if why_not := why_not_alone():
+        pytest.skip(f"no namespace for Ray: {why_not}")
+    with subprocess.Popen(
+        [*ALONE, "bash", "-c", f"{ROOM} {command}; exit $?"],  # bash stays: it takes in what has lost its parent
+        cwd=folder,
+        env={**os.environ, "MLCD_HOME": str(folder / "home"), "RAY_ADDRESS": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            out, err = running.communicate(timeout=TOO_LONG_S)
+        finally:
+            running.kill()
+    return subprocess.CompletedProcess(command, running.returncode, out, err)
+
+
+@needs_ray
+def test_the_promises_of_a_backend_are_kept_on_a_cluster_of_three_nodes(tmp_path: Path) -> None:
+    root = INSIDE.parents[2]
+    options = f"-n 0 -v -rA --tb=short --durations=8 -c {root / 'pyproject.toml'} --rootdir {root}"
+    done = alone(f"{sys.executable} -m pytest {options} --basetemp {tmp_path / 'inside'} {INSIDE}", tmp_path)
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    "address, told",
+    [
+        ("", "mlcd: no Ray cluster is running here: start one with `ray start --head`"),
+        ("127.0.0.1:1", "mlcd: no Ray cluster at 127.0.0.1:1 (Connection refused): start one"),
+        ("somewhere", "mlcd: Ray at somewhere: "),
+    ],
+)
+def test_without_a_cluster_one_line_says_how_to_get_one(tmp_path: Path, address: str, told: str) -> None:
+    (tmp_path / "job.yaml").write_text("run: python train.py\nmlcd: {work: 100, budget: $1}\n")
+    done = alone(f"RAY_ADDRESS={address} {sys.executable} -m mlcd train job.yaml --on ray:types.yaml", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith(told)
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_package_one_line_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("run: python train.py\nmlcd: {work: 100, budget: $1}\n")
+    script = "import sys; sys.modules['ray'] = None; import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
+    command = [sys.executable, "-c", script, "train", str(tmp_path / "job.yaml"), "--on", "ray:types.yaml"]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env={**os.environ, "MLCD_HOME": str(tmp_path)}
+    )
+    assert done.returncode == 2
+    assert done.stderr == "mlcd: the ray backend needs an extra that is not installed: pip install 'mlcd[ray]'\n"
+
+
+def test_a_type_is_an_offer_and_takes_a_whole_node(tmp_path: Path) -> None:
+    file = tmp_path / "types.yaml"
+    file.write_text(
+        "types:\n"
+        "  small: {cpus: 4, memory: 16GB, link: 10Gbit, usd_per_hour: $0.20}\n"
+        "  gpu: {cpus: 8, memory: 64GB, link: 25Gbit, usd_per_hour: 3, accelerators: 'V100:2', tflops: 15.7,"
+        " resource: v100}\n"
+    )
+    types = load_node_types(file)
+    assert types.named("small").bundle == {"small": 1, "CPU": 4}
+    assert types.named("gpu").bundle == {"v100": 1, "CPU": 8, "GPU": 2}
+    gpu = types.named("gpu").offer
+    assert (gpu.accelerator, gpu.workers, gpu.tflops, gpu.network_gbps, gpu.usd_per_hour) == ("V100", 2, 31.4, 25, 3)
+    assert types.probe_time == ProbeTime(600, 60)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("types: {}", "types: Dictionary should have at least 1 item"),
+        ("a: [", "not YAML: "),
+        ("types: {x: {cpus: 1, memory: 1GB, link: fast, usd_per_hour: 1}}", "types.x.link: 'fast': expected a rate"),
+        (
+            "types: {x: {cpus: 1, memory: 1GB, link: 1Gbit, usd_per_hour: 1, accelerators: 'V100:some'}}",
+            "types.x.accelerators: 'V100:some': expected a name and a count, such as V100:4",
+        ),
+        ("types: {x: {cpus: 1, memory: 1GB, link: 1Gbit}}", "types.x.usd_per_hour: Field required"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_types_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "types.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError) as refused:
+        load_node_types(file)
+    assert str(refused.value).startswith(f"{file}: {told}")
+    with pytest.raises(UserError, match=r"No such file or directory; give a file of node types, as ray:nodes\.yaml"):
+        load_node_types(tmp_path / "none.yaml")
+
+
+def test_ports_are_free_in_a_row_and_held_so_that_nobody_else_gets_them() -> None:
+    first, second = node.free_ports(), node.free_ports()
+    try:
+        ports = [[held.getsockname()[1] for held in row] for row in (first, second)]
+        assert all(row == list(range(row[0], row[0] + node.PORTS)) for row in ports if row)
+        assert not set(ports[0]) & set(ports[1])
+        if first:
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("", ports[0][0]))
+    finally:
+        for held in (*first, *second):
+            held.close()
+
+
+@pytest.mark.parametrize("communication", Communication)
+def test_nodes_that_share_an_address_have_ports_of_their_own(communication: Communication) -> None:
+    told = processes(communication, ["10.0.0.1", "10.0.0.1"], [4000, 5000])
+    workers = [process.environment["TF_CONFIG"] for process in told]
+    assert all('"worker": ["10.0.0.1:4002", "10.0.0.1:5002"]' in config for config in workers)
+    assert {process.environment["MASTER_PORT"] for process in told} == {"4000"}
+    assert {process.environment["JAX_COORDINATOR_ADDRESS"] for process in told} == {"10.0.0.1:4001"}
+    assert processes(communication, ["a", "b"], 4000) == processes(communication, ["a", "b"], [4000, 4000])

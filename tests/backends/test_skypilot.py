@@ -1,0 +1,805 @@
+"""The skypilot backend: its tasks against SkyPilot's own checks, its path on an imagined cloud, its shell for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib import util
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mlcd import drive
+from mlcd.assemble import Cloud, method, skypilot_cloud
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
+from mlcd.backends.skypilot.follow import Lines
+from mlcd.backends.skypilot.in_memory import Fate, InMemory
+from mlcd.backends.skypilot.names import cluster_name, owner_of
+from mlcd.backends.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
+from mlcd.backends.skypilot.stream import Stream
+from mlcd.backends.skypilot.task import GOING_S, task_of
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Configuration, Offer
+from mlcd.errors import BackendError, LedgerError, MissingExtra, UserError
+from mlcd.job import Communication, Goal, Job, Search
+from mlcd.ledger import Account, Book, Ledger, Settled, Started, Status, Voided
+from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.planners.train import RunToCompletion
+from mlcd.platforms import processes
+from mlcd.testing.backends import BackendContract
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)
+SPOT = replace(CPU, usd_per_hour=0.07, spot=True)
+T4S = Offer("n1-standard-32+4xT4", 2.92, 32, 120, "T4", 4, 8.1, 16, 32, "gcp", "us-central1")
+JOB = Job("digits", 1e6, task={"run": "python train.py", "setup": "pip install torch"})
+BUCKET = {"file_mounts": {"/checkpoints": {"name": "my-bucket", "mode": "MOUNT"}}}
+needs_sky = pytest.mark.skipif(util.find_spec("sky") is None, reason="SkyPilot is not installed")
+
+
+class Noon(VirtualClock):
+    """A clock whose time of day goes with it too."""
+
+    def now(self):
+        return NOON + timedelta(seconds=self.seconds)
+
+
+def speed(task) -> float:
+    """Of the imagined job: four times as fast on the larger type, a little less than linear in the nodes."""
+    return (4_000.0 if "4xlarge" in task["resources"]["instance_type"] else 1_000.0) * task["num_nodes"] ** 0.9
+
+
+def order(offer: Offer = CPU, nodes: int = 1, lifetime_s: float | None = 1_200.0, label: str = "digits-1-1") -> Launch:
+    purpose = Purpose.PROBE if lifetime_s is not None else Purpose.RUN
+    return Launch(label, Configuration(offer, nodes), purpose, 1e6, lifetime_s, 0)
+
+
+def task(launch: Launch, job: Job = JOB, tmp_path: Path = Path("/tmp")) -> dict:
+    return task_of(job, launch, "mlcd-ab12-digits-1-1", tmp_path, NOON.timestamp())
+
+
+# The contract
+
+
+class TestSkyPilot(BackendContract):
+    @pytest.fixture(autouse=True)
+    def _home(self, tmp_path_factory):
+        self.folders = lambda: tmp_path_factory.mktemp("home")
+
+    def backend(self, clock):
+        return SkyPilot(InMemory(clock, speed, [self.fate]), self.folders(), clock)
+
+    fate = Fate()
+
+    def job(self):
+        return JOB
+
+    def configuration(self):
+        return Configuration(CPU, 1)
+
+    def failing(self):
+        self.fate = Fate(fails_after_s=30.0, says="MemoryError")
+        return self.configuration()
+
+
+# The whole path on an imagined cloud
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def a_job(budget_usd: float = 20.0, *, spot: bool = False, checkpoints: bool = False) -> Job:
+    resources = {"infra": "aws", "use_spot": spot}
+    search = Search("heterbo", (1, 3), ("c5.xlarge", "c5.4xlarge"), parallel=1)
+    return Job(
+        "digits",
+        3e7,
+        Goal(budget_usd=budget_usd),
+        search=search,
+        checkpoints=checkpoints,
+        task={"run": "python train.py", "resources": resources, **BUCKET},
+    )
+
+
+class Train:
+    """A run on the imagined cloud, as `mlcd train` would do it."""
+
+    def __init__(self, home: Path, job: Job, *fates: Fate, clock: Noon | None = None) -> None:
+        self.home, self.job, self.clock = home, job, clock or Noon()
+        self.sky = InMemory(self.clock, speed, list(fates))
+        self.place: Cloud = skypilot_cloud(job, "", self.sky, self.clock)
+        self.ledger = Ledger(home / "ledger.db")
+        first = Started(job, self.place.space, job.on, self.place.provenance, "test")
+        self.book: Book = self.ledger.begin(job.name, self.clock, first)
+
+    def search(self):
+        return drive.search(
+            method(self.job.search), self.job, self.place.space, self.place.profiler, self.book
+        ).configuration
+
+    def launch(self):
+        chosen = self.book.account.decision.configuration
+        strategy = RunToCompletion(chosen)
+        return drive.launch(strategy, self.job, self.place.space, self.place.profiler, self.book)
+
+    def reopen(self) -> None:
+        """As another process would find it."""
+        self.ledger = Ledger(self.home / "ledger.db")
+        self.book = self.ledger.book("digits-1", self.clock)
+
+    @property
+    def settled(self) -> list[Settled]:
+        return [line.entry for line in self.ledger.lines("digits-1") if isinstance(line.entry, Settled)]
+
+    def check(self, slack_s: float = 1.0) -> None:
+        """Nothing is left, every launch could go by itself, and the books say what the cloud's bill says."""
+        account: Account = self.ledger.account("digits-1")
+        assert account.open == ()
+        assert self.sky.names() == set()
+        assert self.place.backend.leftovers() == set()
+        for cluster in self.sky.clusters.values():
+            assert cluster.task["resources"]["autostop"] == {"idle_minutes": 1, "down": True, "wait_for": "jobs"}
+        billed = {c.name: c.bill_s for c in self.sky.clusters.values() if not c.never}
+        for entry in self.settled:
+            name, measured = self.place.backend.name(entry.launch.label), entry.measurement
+            assert measured.usd == pytest.approx(entry.launch.configuration.usd(measured.seconds))
+            assert measured.seconds >= billed.pop(name, 0.0) - slack_s, "paid less than the cloud asks"
+        assert all(seconds == 0.0 for seconds in billed.values()), "not in the books"
+        assert account.history.spent_usd == pytest.approx(sum(entry.measurement.usd for entry in self.settled))
+        assert account.history.spent_usd <= self.job.goal.budget_usd
+
+
+def test_a_job_is_searched_for_and_run_and_nothing_is_left(home):
+    path = Train(home, a_job())
+    assert path.search() is not None
+    assert path.launch().outcome is Outcome.OK
+    assert path.book.account.status is Status.FINISHED
+    assert len(path.sky.clusters) >= 3
+    path.check()
+    for entry in path.settled:  # the cloud's own bill, to the second; a steady job is soon measured
+        assert entry.launch.purpose is Purpose.RUN or entry.measurement.seconds < 400
+        cluster = path.sky.clusters[path.place.backend.name(entry.launch.label)]
+        assert entry.measurement.seconds == pytest.approx(cluster.bill_s)
+
+
+def test_a_preempted_spot_run_goes_on_from_its_checkpoint(home):
+    path = Train(home, a_job(spot=True, checkpoints=True))
+    assert path.search().offer.spot
+    path.sky.fates = [Fate(preempted_after_s=500.0)]
+    assert path.launch().outcome is Outcome.OK
+    first, second = [entry for entry in path.settled if entry.launch.purpose is Purpose.RUN]
+    assert first.measurement.outcome is Outcome.PREEMPTED
+    assert "taken back by the cloud" in first.measurement.detail
+    assert second.launch.samples < first.launch.samples
+    assert second.launch.saved_samples > 0
+    assert all(cluster.task["resources"]["use_spot"] for cluster in path.sky.clusters.values())
+    folders = {cluster.task["envs"]["MLCD_CHECKPOINT_DIR"] for cluster in path.sky.clusters.values()}
+    assert folders == {"/checkpoints/digits-1"}
+    path.check()
+
+
+def test_machines_that_cannot_be_had_are_bad_luck_and_the_search_goes_on(home):
+    path = Train(home, a_job(), Fate(no_capacity=True))
+    assert path.search() is not None
+    assert path.settled[0].measurement.outcome is Outcome.LAUNCH_FAILED
+    assert "nothing left of this type" in path.settled[0].measurement.detail
+    path.check()
+
+
+def test_without_access_to_a_cloud_the_search_ends_at_once_and_says_so(home):
+    path = Train(home, a_job(), Fate(no_access=True))
+    with pytest.raises(UserError, match="credentials have expired; see: mlcd check skypilot"):
+        path.search()
+    assert len(path.sky.clusters) == 1
+    path.check()
+
+
+def test_machines_that_do_not_come_up_in_time_are_given_up(home):
+    path = Train(home, a_job(), Fate(startup_s=5_000.0))
+    path.search()
+    measured = path.settled[0].measurement
+    assert measured.outcome is Outcome.LAUNCH_FAILED
+    assert measured.seconds < 900 + 60
+    path.check()
+
+
+def test_a_job_that_falls_silent_is_ended(home):
+    path = Train(home, a_job(), Fate(silent_after_s=12.0))
+    path.search()
+    assert path.settled[0].measurement.outcome is Outcome.TIMED_OUT
+    path.check()
+
+
+def test_an_error_in_the_job_is_told_with_advice_and_the_end_of_its_log(home):
+    fate = Fate(fails_after_s=10.0, says="ModuleNotFoundError: No module named 'einops'")
+    path = Train(home, a_job(), fate)
+    path.search()
+    measured = path.settled[0].measurement
+    assert measured.outcome is Outcome.FAILED
+    assert "pip install einops" in measured.detail
+    assert measured.log.splitlines()[-1] == fate.says
+    path.check()
+
+
+def test_a_teardown_that_only_says_it_is_done_is_not_believed(home):
+    path = Train(home, a_job())
+    path.sky.idle_downs = 2
+    path.search()
+    path.check()
+
+
+def test_an_error_that_comes_of_a_lost_machine_is_not_the_job_s(home):
+    fate = Fate(fails_after_s=30.0, preempted_after_s=30.0, says="RuntimeError: connection closed by peer")
+    path = Train(home, a_job(spot=True), fate)
+    path.search()
+    assert path.settled[0].measurement.outcome is Outcome.PREEMPTED
+    path.check()
+
+
+@pytest.mark.parametrize("fails", [1, 3])
+def test_a_teardown_that_fails_is_tried_again_and_paid_for(home, fails):
+    path = Train(home, a_job())
+    path.sky.failing_downs = fails
+    path.search()
+    assert path.sky.failing_downs == 0
+    path.check()
+
+
+def test_a_teardown_that_never_works_is_told_and_the_cluster_goes_by_itself(home):
+    path = Train(home, a_job())
+    path.sky.failing_downs = 10**6
+    backend = path.place.backend
+    with pytest.raises(BackendError, match=r"could not be torn down.*sky down mlcd-"):
+        list(backend.run(path.job, replace(order(), samples=1e12)))
+    (cluster,) = path.sky.clusters.values()
+    assert cluster.gone_s - cluster.asked_s <= 1_200.0
+    assert backend.leftovers() == set()
+
+
+class Killed(BaseException):
+    """SIGKILL, as near as one gets within a process."""
+
+
+def kill(path: Train):
+    """MLCD is gone: it writes nothing more and asks for nothing more."""
+
+    def killed(*_):
+        raise Killed
+
+    def now():
+        path.ledger.close()
+        path.sky.down = path.sky.state = path.sky.names = killed
+        raise Killed
+
+    return now
+
+
+def revive(path: Train) -> None:
+    for name in ("down", "state", "names"):
+        del path.sky.__dict__[name]
+    path.sky.before_launch = path.sky.after_launch = lambda: None
+    path.reopen()
+
+
+def test_a_crash_between_creating_and_recording_is_found_torn_down_and_paid_for(home):
+    path = Train(home, a_job())
+    path.sky.after_launch = kill(path)
+    with pytest.raises((Killed, LedgerError)):
+        path.search()
+    path.clock.wait(400.0)
+    revive(path)
+    assert len(path.sky.names()) == 1
+    assert path.place.backend.leftovers() == {"digits-1-1"}
+    path.search()
+    assert path.settled[0].measurement.outcome is Outcome.INTERRUPTED
+    assert path.settled[0].measurement.seconds == pytest.approx(420.0)
+    path.check()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_cluster_that_went_by_itself_while_nobody_listened_is_not_paid_for_until_now(home, late):
+    path = Train(home, a_job())
+    path.sky.notices_late = late
+    path.sky.after_launch = kill(path)
+    with pytest.raises((Killed, LedgerError)):
+        path.search()
+    path.clock.wait(36_000.0)
+    revive(path)
+    assert path.sky.names() == set()
+    path.search()
+    (cluster, *_) = path.sky.clusters.values()
+    paid_s, lifetime_s = path.settled[0].measurement.seconds, path.settled[0].launch.lifetime_s
+    assert paid_s == pytest.approx(lifetime_s if late else cluster.bill_s)
+    assert cluster.bill_s <= paid_s <= lifetime_s
+    path.check()
+
+
+def test_a_crash_before_anything_was_ordered_costs_nothing(home):
+    path = Train(home, a_job())
+    path.sky.before_launch = kill(path)
+    with pytest.raises((Killed, LedgerError)):
+        path.search()
+    revive(path)
+    path.search()
+    voided = [line.entry for line in path.ledger.lines("digits-1") if isinstance(line.entry, Voided)]
+    assert [entry.launch.label for entry in voided] == ["digits-1-1"]
+    path.check()
+
+
+def test_a_launch_that_ended_is_not_paid_for_longer_by_reclaiming_it(home):
+    path = Train(home, a_job())
+    backend = path.place.backend
+    with closing(backend.run(path.job, order())) as events:
+        next(events)
+    path.clock.wait(5_000.0)
+    assert backend.reclaim("digits-1-1") == pytest.approx(220.0)
+
+
+def test_a_cluster_of_the_same_name_is_left_alone(home):
+    path = Train(home, a_job())
+    backend = path.place.backend
+    path.sky.launch(backend.name("digits-1-1"), task(order()))
+    with pytest.raises(BackendError, match="sky down"):
+        next(backend.run(path.job, order()))
+    assert len(path.sky.names()) == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1_500))
+@example(1_021)  # while it is being torn down
+def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path_factory, moment):
+    class Interrupting(Noon):
+        def wait(self, seconds: float) -> None:
+            super().wait(seconds)
+            if self.seconds >= moment and not interrupted:
+                interrupted.append(True)
+                raise KeyboardInterrupt
+
+    interrupted: list[bool] = []
+    clock = Interrupting()
+    sky = InMemory(clock, speed)
+    backend = SkyPilot(sky, tmp_path_factory.mktemp("home"), clock)
+    try:
+        list(backend.run(JOB, order()))
+    except KeyboardInterrupt:
+        assert interrupted
+    assert sky.names() == set()
+    assert backend.reclaim("digits-1-1") == pytest.approx(next(iter(sky.clusters.values())).bill_s)
+
+
+def test_nothing_lives_longer_than_its_lifetime_whether_or_not_anybody_listens():
+    sky = InMemory(Noon(), speed)
+    launch = replace(order(lifetime_s=1_500.0), samples=1e12)
+    sky.launch("x", task(launch))
+    assert sky.clusters["x"].gone_s <= 1_500.0
+
+
+def test_checkpoints_that_would_go_with_the_machines_are_refused_before_anything_is_rented(home):
+    job = replace(a_job(checkpoints=True), task={"run": "python train.py", "resources": {"infra": "aws"}})
+    with pytest.raises(UserError, match="mount a bucket"):
+        skypilot_cloud(job, "aws", InMemory(Noon(), speed), Noon())
+
+
+def test_offers_are_those_of_the_clouds_that_are_named_or_have_credentials(home, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    job, sky = Job("any", 1e6), InMemory(Noon(), speed)
+    with pytest.raises(UserError, match="mlcd check skypilot"):
+        skypilot_cloud(job, "", sky, Noon())
+    monkeypatch.setenv("AWS_PROFILE", "me")
+    assert {offer.cloud for offer in skypilot_cloud(job, "", sky, Noon()).space.offers} == {"aws"}
+    assert {offer.cloud for offer in skypilot_cloud(job, "gcp", sky, Noon()).space.offers} == {"gcp"}
+    assert clouds_at_hand({"SKYPILOT_API_SERVER_ENDPOINT": "https://sky"}, tmp_path) == ("aws", "gcp", "azure")
+    assert [account.found for account in accounts({}, tmp_path)] == ["", "", ""]
+
+
+def test_secrets_come_from_the_environment_and_are_written_nowhere(home, monkeypatch):
+    path = Train(home, a_job())
+    job = replace(path.job, task={**path.job.task, "secrets": {"HF_TOKEN": None}})
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    with pytest.raises(UserError, match="HF_TOKEN is not set"):
+        next(path.place.backend.run(job, order()))
+    monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
+    list(path.place.backend.run(job, order()))
+    (cluster,) = path.sky.clusters.values()
+    assert cluster.task["secrets"] == {"HF_TOKEN": "hf_very_secret"}
+    files = [file for file in home.rglob("*") if file.is_file()]
+    assert not any(b"hf_very_secret" in file.read_bytes() for file in files)
+
+
+# Names
+
+
+LABELS = st.one_of(st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)*-\d+", fullmatch=True), st.text(max_size=80))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(LABELS, unique=True, max_size=10))
+def test_names_made_from_labels_are_valid_and_distinct(labels):
+    names = [cluster_name("ab12", label) for label in labels]
+    assert len(set(names)) == len(labels)
+    for name in names:
+        assert re.fullmatch(r"[a-zA-Z]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?", name)  # SkyPilot's own pattern
+        assert len(name) <= 42  # Azure's limit, the lowest of those that MLCD has prices of
+
+
+def test_two_state_folders_never_share_a_name(tmp_path):
+    assert owner_of(tmp_path / "one") == owner_of(tmp_path / "one")
+    assert re.fullmatch(r"[0-9a-f]{4}", owner_of(tmp_path / "two"))
+
+
+# Output
+
+
+def test_colours_and_prefixes_are_taken_off_and_pieces_put_together():
+    lines = Lines()
+    assert lines.feed("\x1b[36m(head, rank=0, pid=23") == []
+    assert lines.feed("17)\x1b[0m step 1\n(digits, pid=9) step 2\nst") == ["step 1", "step 2"]
+    assert lines.feed("ep (3)\r\n") == ["step (3)"]
+
+
+# What runs on the nodes, in a real shell
+
+PRINTS = "python3 -c 'import json, os; print(json.dumps(dict(os.environ)))'"
+
+
+def start(tmp_path: Path, job: Job, nodes: int, node: int, **more: str) -> subprocess.CompletedProcess[str]:
+    ship = tmp_path / "ship"
+    for name, text in shipped(job, nodes, 2).items():
+        (ship / name).parent.mkdir(parents=True, exist_ok=True)
+        (ship / name).write_text(text)
+    ips = "\n".join(f"10.0.0.{i + 1}" for i in range(nodes))
+    env = {"PATH": os.environ["PATH"], "SKYPILOT_NODE_RANK": str(node), "SKYPILOT_NODE_IPS": ips, **more}
+    command = ["bash", "-c", f"source {ship}/start.sh"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("communication", list(Communication))
+def test_every_process_finds_the_variables_that_it_would_find_anywhere_else(tmp_path, nodes, communication):
+    job = Job("x", 1.0, communication=communication, task={"run": PRINTS})
+    expected = processes(communication, [f"10.0.0.{i + 1}" for i in range(nodes)], FIRST_PORT, 2)
+    found, reporting = [], []
+    for node in range(nodes):
+        done = start(tmp_path, job, nodes, node)
+        lines = [line for line in done.stdout.splitlines() if "{" in line]
+        found += [json.loads(line.removeprefix(ELSEWHERE)) for line in lines]
+        reporting += [json.loads(line) for line in lines if not line.startswith(ELSEWHERE)]
+        assert f"@mlcd exit=0 node={node}" in done.stdout
+        # A job whose other processes never end is failed on purpose, so that SkyPilot ends them.
+        released = communication is Communication.PARAMETER_SERVER and nodes > 1 and node == 0
+        assert done.returncode == (1 if released else 0), done.stderr
+
+    def own(environment):
+        return {key: value for key, value in environment.items() if not key.startswith("SKYPILOT_")}
+
+    def shown(environment, keys):
+        return tuple(sorted((key, environment.get(key)) for key in keys))
+
+    keys = own(expected[0].environment)
+    assert sorted(shown(e, keys) for e in found) == sorted(shown(own(p.environment), keys) for p in expected)
+    assert [shown(e, keys) for e in reporting] == [shown(p.environment, keys) for p in expected if p.reports]
+
+
+def test_the_tracker_can_be_imported_on_a_node_and_reports(tmp_path):
+    job = Job("x", 1.0, task={"run": "python3 -c 'import mlcd_tracker; mlcd_tracker.step(64)'"})
+    assert "@mlcd t=" in start(tmp_path, job, 1, 0, MLCD_LAUNCH="x-1").stdout
+
+
+def test_the_exit_code_of_the_job_is_told(tmp_path):
+    done = start(tmp_path, Job("x", 1.0, task={"run": "exit 3"}), 1, 0)
+    assert done.returncode == 3
+    assert done.stdout == "@mlcd exit=3 node=0\n"
+
+
+def test_a_node_ends_the_job_when_its_time_is_over(tmp_path):
+    job = Job("x", 1.0, task={"run": "echo ran"})
+    late = start(tmp_path, job, 1, 0, MLCD_UNTIL="1000")
+    assert (late.stdout, late.returncode) == ("@mlcd exit=124 node=0\n", 124)
+    fake = tmp_path / "bin" / "timeout"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/bash\necho "timeout $*"\n')
+    fake.chmod(0o755)
+    until = int(datetime.now(UTC).timestamp()) + 5_000
+    told = start(tmp_path, job, 1, 0, MLCD_UNTIL=str(until), PATH=f"{fake.parent}:{os.environ['PATH']}").stdout
+    assert 4_900 < int(re.match(r"timeout -k 30 (\d+) bash", told)[1]) <= 5_000
+
+
+# The task
+
+
+def test_a_task_says_when_its_nodes_stop_by_themselves():
+    made = task(order(lifetime_s=1_200.0))
+    assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - GOING_S)
+    assert made["setup"].startswith("sudo shutdown -h +30 ")
+    endless = task(order(lifetime_s=None))
+    assert "MLCD_UNTIL" not in endless["envs"]
+    assert "shutdown" not in endless["setup"]
+    assert endless["resources"]["autostop"]["down"]
+
+
+def test_paths_are_meant_from_the_job_file(tmp_path):
+    mounts = {"/data": "./data", "/s3": "s3://b/x", "/b": {"source": "more", "name": "b"}}
+    job = replace(JOB, folder=str(tmp_path), task={**JOB.task, "workdir": ".", "file_mounts": mounts})
+    made = task(order(), job, tmp_path / "ship")
+    assert made["workdir"] == str(tmp_path)
+    assert made["file_mounts"] == {
+        "/data": str(tmp_path / "data"),
+        "/s3": "s3://b/x",
+        "/b": {"source": str(tmp_path / "more"), "name": "b"},
+        "~/.mlcd_launch": str(tmp_path / "ship"),
+    }
+
+
+# SkyPilot's own checks, offline
+
+COLUMNS = (
+    "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone,Arch"
+)
+VMS = {
+    "aws": "c5.xlarge,,,4.0,8.0,,0.17,0.07,us-east-1,us-east-1a,x86_64\n",
+    "gcp": "n1-standard-32,,,32.0,120.0,,1.52,0.32,us-central1,us-central1-a,x86_64\n"
+    ",T4,4.0,,,T4,1.4,0.6,us-central1,us-central1-a,\n",
+}
+VALIDATE = """
+import inspect, json, sys, sky
+from types import SimpleNamespace
+from mlcd.backends.skypilot import Sdk
+
+class Fits:  # the SDK, whose functions only see whether a call fits them
+    seen = set()
+    def __getattr__(self, name):
+        real = getattr(sky, name)
+        if not inspect.isfunction(real):
+            return real
+        def call(*arguments, **options):
+            inspect.signature(real).bind(*arguments, **options)
+            self.seen.add(name)
+            if name == "api_status":
+                return [SimpleNamespace(request_id="r", name="sky.launch", cluster_name="x")]
+            return {"get": [], "stream_and_get": (1, None), "tail_logs": 0}.get(name)
+        return call
+
+sdk = Sdk(Fits)
+stream = sdk.launch("x", {"run": "true"})
+stream._thread.join()
+assert stream.end().kind == "done", stream.end()
+sdk.down("x"), sdk.state("x"), sdk.names(), sdk.billed_s("x")
+out = [sorted(Fits.seen)]
+for config in json.load(sys.stdin):
+    task = sky.Task.from_yaml_config(config)
+    for resources in task.resources:
+        resources.validate()
+    (resources,) = task.resources
+    stop = resources.autostop_config
+    out.append(dict(
+        cloud=str(resources.cloud), region=resources.region, instance_type=resources.instance_type,
+        spot=resources.use_spot, nodes=task.num_nodes, accelerators=resources.accelerators,
+        stop=[stop.enabled, stop.idle_minutes, stop.down, stop.wait_for.value],
+        usd=resources.get_cost(3600), run=task.run, envs=task.envs, again=task.to_yaml_config()["num_nodes"]))
+print(json.dumps(out))
+"""
+
+
+@needs_sky
+def test_skypilot_accepts_the_tasks_and_means_by_them_what_we_do(tmp_path):
+    for cloud, text in VMS.items():
+        folder = tmp_path / ".sky" / "catalogs" / "v8" / cloud
+        folder.mkdir(parents=True)
+        (folder / "vms.csv").write_text(f"{COLUMNS}\n{text}")
+        for empty in ("images.csv", "instance_quota_mapping.csv", "accelerator_quota_mapping.csv"):
+            (folder / empty).write_text("Tag,Region,OS,OSVersion,ImageId,CreationDate\n")
+    common = tmp_path / ".sky" / "catalogs" / "v8" / "common"
+    common.mkdir()
+    (common / "accelerators.csv").write_text('AcceleratorName,Clouds\nT4,"GCP,AWS"\n')
+    ship = tmp_path / "ship"
+    ship.mkdir()
+    orders = [order(CPU, 3), order(SPOT, 1), order(T4S, 2, lifetime_s=None)]
+    job = replace(JOB, task={**JOB.task, "resources": {"cpus": "4+", "disk_size": 100}, "envs": {"LR": 0.1}})
+    done = subprocess.run(
+        [sys.executable, "-c", VALIDATE],
+        input=json.dumps([task(launch, job, ship) for launch in orders]),
+        # Nothing can be fetched from there, should a file of the catalog be missing.
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HTTPS_PROXY": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    called, three, spot, gpus = json.loads(done.stdout.splitlines()[-1])
+    used = {"launch", "stream_and_get", "tail_logs", "status", "down", "get", "api_status", "api_cancel", "cost_report"}
+    assert set(called) == used
+    assert [three["cloud"], three["region"], three["instance_type"]] == ["AWS", "us-east-1", "c5.xlarge"]
+    assert [three["nodes"], three["again"], three["spot"]] == [3, 3, False]
+    assert spot["spot"] is True
+    assert [three["usd"], spot["usd"]] == [pytest.approx(CPU.usd_per_hour), pytest.approx(SPOT.usd_per_hour)]
+    assert [gpus["cloud"], gpus["instance_type"], gpus["accelerators"]] == ["GCP", "n1-standard-32", {"T4": 4}]
+    assert all(each["stop"] == [True, 1, True, "jobs"] for each in (three, spot, gpus))
+    assert three["envs"]["LR"] == "0.1"
+
+
+# The SDK
+
+
+class ImaginedSky:
+    """SkyPilot's SDK as far as it is used."""
+
+    StatusRefreshMode = SimpleNamespace(FORCE="force")
+    ClusterStatus = SimpleNamespace(UP="UP", INIT="INIT")
+    exceptions = SimpleNamespace(
+        ResourcesUnavailableError=type("ResourcesUnavailableError", (Exception,), {}),
+        ClusterDoesNotExist=type("ClusterDoesNotExist", (ValueError,), {}),
+        NoCloudAccessError=type("NoCloudAccessError", (Exception,), {}),
+        CloudUserIdentityError=type("CloudUserIdentityError", (Exception,), {}),
+        ApiServerAuthenticationError=type("ApiServerAuthenticationError", (Exception,), {}),
+    )
+    Task = SimpleNamespace(from_yaml_config=lambda config: config)
+
+    def __init__(self, **answers) -> None:
+        self.answers, self.calls = answers, []
+
+    def __getattr__(self, name):
+        def call(*arguments, **options):
+            self.calls.append((name, arguments))
+            answer = self.answers.get(name)
+            if isinstance(answer, list):
+                answer = answer.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(*arguments, **options) if callable(answer) else answer
+
+        return call
+
+
+def ended(stream: Stream) -> End:
+    stream._thread.join(10)
+    end = stream.end()
+    assert end is not None
+    return end
+
+
+def test_a_launch_is_ordered_waited_for_and_followed(capsys):
+    def follow(name, job, follow, output_stream):
+        output_stream.write("(digits, pid=1) step 1\n")
+        return 0
+
+    def say(*_, **__):
+        click.secho("Running on cluster: x")  # as SkyPilot does, on stdout
+        return "request-1"
+
+    sky = ImaginedSky(launch=say, stream_and_get=(7, None), tail_logs=follow)
+    stream = Sdk(lambda: sky).launch("mlcd-x", {"run": "true"})
+    assert ended(stream).kind is EndKind.DONE
+    assert stream.submitted()
+    assert stream.read() == "Running on cluster: x\n(digits, pid=1) step 1\n"
+    assert capsys.readouterr().out == ""
+    assert [name for name, _ in sky.calls] == ["launch", "stream_and_get", "tail_logs"]
+
+
+def test_what_goes_wrong_with_a_launch_is_told_in_a_line():
+    full = ImaginedSky.exceptions.ResourcesUnavailableError("no c5.xlarge\nin any zone")
+    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=full)).launch("x", {}))
+    assert end == End(EndKind.NO_CAPACITY, "no c5.xlarge")
+    end = ended(Sdk(lambda: ImaginedSky(launch=PermissionError("\x1b[1mexpired\x1b[0m"))).launch("x", {}))
+    assert end == End(EndKind.BROKEN, "PermissionError: expired")
+    barred = ImaginedSky.exceptions.NoCloudAccessError("run sky check")
+    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=barred)).launch("x", {}))
+    assert end == End(EndKind.NO_ACCESS, "NoCloudAccessError: run sky check")
+    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {}))
+    assert end.kind is EndKind.FAILED
+
+
+def test_a_broken_connection_to_a_job_is_made_again():
+    sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[ConnectionError("lost"), 101, 0])
+    assert ended(Sdk(lambda: sky).launch("x", {})).kind is EndKind.DONE
+
+
+def test_tearing_down_cancels_a_launch_under_way_and_nothing_there_is_fine():
+    asked = [
+        SimpleNamespace(request_id="a", name="sky.launch", cluster_name="x"),
+        SimpleNamespace(request_id="b", name="sky.launch", cluster_name="another"),
+        SimpleNamespace(request_id="c", name="sky.down", cluster_name="x"),
+    ]
+    gone = ImaginedSky.exceptions.ClusterDoesNotExist("x")
+    sky = ImaginedSky(api_status=lambda **_: asked, api_cancel="cancelled", down=gone)
+    Sdk(lambda: sky).down("x")
+    assert ("api_cancel", (["a"],)) in sky.calls
+    with pytest.raises(BackendError, match="tearing down x: RuntimeError: no answer"):
+        Sdk(lambda: ImaginedSky(api_status=lambda **_: [], down=RuntimeError("no answer"))).down("x")
+
+
+def test_states_names_and_bills_are_read_from_the_records():
+    def sdk(*records):
+        return Sdk(lambda: ImaginedSky(get=lambda _: list(records)))
+
+    assert sdk({"name": "x", "status": "UP"}).state("x") is ClusterState.UP
+    assert sdk({"name": "x", "status": "INIT"}).state("x") is ClusterState.NOT_UP
+    assert sdk().state("x") is None
+    assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
+    assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61
+    assert sdk({"name": "y", "duration": 5}).billed_s("x") is None
+
+
+def test_stopping_waits_for_an_order_that_is_just_going_out():
+    going, out, told = threading.Event(), threading.Event(), []
+
+    def work(stream: Stream) -> End:
+        going.set()
+        out.wait(10)
+        told.append(stream.stopped)
+        stream.ordered()
+        return End(EndKind.DONE)
+
+    stream = Stream(work)
+    going.wait(10)
+    stopping = threading.Thread(target=stream.stop)
+    stopping.start()
+    assert stream.end() is None
+    assert stopping.is_alive()
+    out.set()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    assert ended(stream).kind is EndKind.DONE
+
+
+def test_an_error_in_the_thread_is_the_end_of_the_launch():
+    def work(stream: Stream) -> End:
+        raise SystemExit("click says no")
+
+    assert ended(Stream(work)) == End(EndKind.BROKEN, "SystemExit: click says no")
+
+
+# Hints
+
+
+def test_a_missing_package_is_told_with_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sky", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'mlcd\[skypilot\]'"):
+        Sdk()
+
+
+def without_sky(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    script = "import sys; sys.modules['sky'] = None; import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MLCD_HOME": str(tmp_path / "state")}
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_without_the_package_a_run_is_refused_in_one_line_and_check_says_what_to_do(tmp_path):
+    job = tmp_path / "job.yaml"
+    job.write_text("name: demo\nrun: python train.py\nmlcd: {work: 1M}\n")
+    done = without_sky(tmp_path, "train", str(job), "--on", "skypilot:aws", "-y")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("pip install 'mlcd[skypilot]'")
+    assert len(done.stderr.splitlines()) == 1
+    checked = without_sky(tmp_path, "check", "skypilot", "-o", "json")
+    assert checked.returncode == 1
+    told = {each["what"]: each for each in json.loads(checked.stdout)["checks"]}
+    assert told["extra skypilot"]["to_do"].endswith("pip install 'mlcd[skypilot]'")
+    assert [told[f"cloud {cloud}"]["ok"] for cloud in ("aws", "gcp", "azure")] == [False, False, False]
+    assert "aws configure" in told["cloud aws"]["to_do"]
+
+
+def test_events_of_a_run_are_samples_and_one_end(tmp_path):
+    clock = Noon()
+    backend = SkyPilot(InMemory(clock, speed), tmp_path, clock)
+    *samples, end = backend.run(JOB, order(lifetime_s=None))
+    assert all(isinstance(sample, Sample) for sample in samples)
+    assert isinstance(end, Ended)

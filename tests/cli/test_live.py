@@ -1,0 +1,235 @@
+"""`mlcd train --on local` for real: probes, the job to its end, what goes wrong, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from mlcd.assemble import open_ledger
+from mlcd.backends.local import teardown, why_not_isolated
+from mlcd.ledger import Account
+
+isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
+
+NODES = """
+probe: 6s
+probe_extra: 1s
+startup: 20s
+nodes: 1..2
+types:
+  a: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $1}
+  b: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $3}
+"""
+PROGRAM = """
+import os, time
+import mlcd_tracker
+folder = mlcd_tracker.checkpoint_dir()
+kept = os.path.join(folder, "done") if folder else None
+done = int(open(kept).read()) if kept and os.path.exists(kept) else 0
+nodes = int(os.environ["WORLD_SIZE"])
+while done < TOTAL:
+    time.sleep(0.02)
+    done += 10 * nodes
+    mlcd_tracker.step(10 * nodes)
+    if kept and os.environ["RANK"] == "0" and done % 200 < 10 * nodes:
+        with open(kept + ".new", "w") as file:
+            file.write(str(done))
+        os.replace(kept + ".new", kept)
+        mlcd_tracker.saved()
+if os.environ["RANK"] == "0":
+    open("result", "a").write(f"{done}\\n")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a job in it, and a state of its own whose runs no other test has a name for."""
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
+    (tmp_path / "nodes.yaml").write_text(NODES)
+    return tmp_path
+
+
+def write_job(folder: Path, mlcd: str, total: int, program: str = PROGRAM) -> Path:
+    (folder / "train.py").write_text(program.replace("TOTAL", str(total)))
+    job = folder / "job.yaml"
+    name = f"live{folder.name}{os.getpid()}".replace("_", "")
+    job.write_text(f"name: {name}\nrun: python3 train.py\nmlcd: {{work: {total}, on: 'local:nodes.yaml', {mlcd}}}\n")
+    return job
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mlcd", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str], within_s: float = 90.0) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=within_s)
+    return process.returncode, out, err
+
+
+def account(folder: Path) -> Account:
+    ledger = open_ledger(folder / "home")
+    try:
+        return ledger.account("last")
+    finally:
+        ledger.close()
+
+
+def wait_for(happened: Callable[[], object], within_s: float = 60.0) -> None:
+    """Ask until it has happened: real processes take the time they take."""
+    until_s = monotonic() + within_s
+    while monotonic() < until_s:
+        with suppress(Exception):
+            if happened():
+                return
+        os.sched_yield()
+    raise TimeoutError("it never happened")
+
+
+def left_behind(folder: Path) -> set[str]:
+    """Launches of this test's runs of which anything is left."""
+    ours = {path.name for path in (folder / "home" / "launches").glob("*")}
+    return {label for label in teardown.labels() if label in ours}
+
+
+def adds_up(found: Account) -> None:
+    history = found.history
+    paid = sum(m.usd for m in (*history.measurements, *history.runs))
+    assert history.spent_usd == pytest.approx(paid)
+    assert not found.open
+
+
+def test_a_job_is_probed_chosen_run_to_its_end_and_paid_for(folder):
+    job = write_job(folder, "goal: cheapest, deadline: 3m, checkpoints: true", 4_000)
+    code, out, err = finish(start(folder, "train", str(job), "-y", "-o", "json"))
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["provenance"] == "live"
+    assert document["status"] == "finished"
+    assert document["decision"]["certified"]
+    assert int((folder / "result").read_text().splitlines()[-1]) >= 4_000
+    assert document["saved_samples"] <= 4_000
+    adds_up(account(folder))
+    assert left_behind(folder) == set()
+    logs = finish(start(folder, "logs", "last"))[1]
+    assert "@mlcd" in logs
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import no_such_thing", "add `pip install no_such_thing` to `setup:`"),
+        ("raise RuntimeError('shape mismatch')", "the job raised RuntimeError: shape mismatch"),
+        ("print('hello')", "without a report of progress"),
+    ],
+)
+def test_a_mistake_inside_the_job_is_told_with_its_last_lines_and_stops_the_search(folder, program, told):
+    job = write_job(folder, "budget: $1", 4_000, program)
+    code, out, err = finish(start(folder, "train", str(job), "-y"))
+    assert code == 3
+    assert told in err + out
+    assert "the mistake is in the job, not in the machines" in err
+    found = account(folder)
+    assert len(found.history.measurements) == 2
+    adds_up(found)
+    assert left_behind(folder) == set()
+
+
+@isolated
+def test_a_node_that_is_killed_in_the_final_run_costs_a_launch_and_not_the_job(folder):
+    job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true, search: {nodes: 2..2}", 12_000)
+    train = start(folder, "train", str(job), "-y", "-o", "json")
+    wait_for(lambda: account(folder).decision and account(folder).open)
+    label = account(folder).open[0].launch.label
+    log = folder / "home" / "launches" / label / "0.log"
+    wait_for(lambda: "saved=2" in log.read_text())
+    for process in (int(pid) for pid in node_processes(label, 1)):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    code, _, err = finish(train)
+    assert code == 0, err
+    found = account(folder)
+    assert [str(m.outcome) for m in found.history.runs] == ["preempted", "ok"]
+    assert found.history.runs[1].samples_done < 12_000
+    adds_up(found)
+    assert left_behind(folder) == set()
+
+
+def node_processes(label: str, node: int) -> list[str]:
+    for root in teardown.CGROUP_ROOTS:
+        procs = root / f"{label}.{node}" / "cgroup.procs"
+        if procs.exists():
+            return procs.read_text().split()
+    return []
+
+
+@pytest.mark.parametrize("when", ["probing", "the final run"])
+def test_a_killed_mlcd_leaves_nothing_and_goes_on_where_it_was(folder, when):
+    job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true", 6_000)
+    train = start(folder, "train", str(job), "-y")
+    probing = when == "probing"
+    wait_for(lambda: account(folder).open and (probing or account(folder).decision))
+    train.kill()
+    train.communicate()
+    wait_for(lambda: left_behind(folder) == set())
+    before = account(folder)
+    code, _, err = finish(start(folder, "resume", "last", "-y"))
+    assert code == 0, err
+    after = account(folder)
+    assert after.status == "finished"
+    assert after.history.measurements[: len(before.history.measurements)] == before.history.measurements
+    adds_up(after)
+    assert left_behind(folder) == set()
+
+
+def test_stop_ends_a_job_that_checkpoints_and_resume_goes_on(folder):
+    job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true", 12_000)
+    train = start(folder, "train", str(job), "-y")
+    wait_for(lambda: account(folder).decision and account(folder).open)
+    label = account(folder).open[0].launch.label
+    wait_for(lambda: "saved=2" in (folder / "home" / "launches" / label / "0.log").read_text())
+    assert finish(start(folder, "stop", "last"))[0] == 0
+    code, _, err = finish(train)
+    assert code == 2
+    assert "Go on with: mlcd resume" in err
+    assert account(folder).history.saved_samples > 0
+    code, _, err = finish(start(folder, "resume", "last", "-y"))
+    assert code == 0, err
+    assert account(folder).status == "finished"
+    adds_up(account(folder))
+
+
+def test_down_and_clean_tear_down_and_settle(folder):
+    job = write_job(folder, "goal: cheapest, budget: $1", 1_000_000)
+    train = start(folder, "train", str(job), "-y")
+    wait_for(lambda: account(folder).open and left_behind(folder))
+    code, out, err = finish(start(folder, "down", "last"))
+    assert code == 0, err
+    assert "what it cost is settled" in out
+    train.communicate()
+    found = account(folder)
+    assert found.status == "stopped"
+    assert left_behind(folder) == set()
+    adds_up(found)
+    assert "Nothing was left behind." in finish(start(folder, "clean"))[1]
+
+
+def test_a_recording_is_made_of_real_nodes_and_searched(folder):
+    job = write_job(folder, "goal: cheapest", 4_000)
+    code, out, err = finish(start(folder, "record", str(job), "--out", "made"))
+    assert code == 0, err
+    assert "4 configurations in made" in out
+    rows = (folder / "made" / "points.csv").read_text().splitlines()
+    assert len(rows) == 5
+    code, out, err = finish(start(folder, "train", str(job), "--on", "recorded:made", "-y"))
+    assert code == 0, err
+    assert "Decision (recorded)" in out

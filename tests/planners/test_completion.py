@@ -1,0 +1,148 @@
+"""Steering the job itself: what happens when it slows down, is lost, or meets its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.assemble import Cloud
+from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backends.virtual import play
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Configuration
+from mlcd.job import Goal, Job, Objective
+from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.train import NetValue
+from mlcd.profilers import TrainingProfiler
+from mlcd.testing.clouds import small_recording
+from mlcd.testing.promises import check_books, search_and_run
+
+RECORDING = small_recording([[100.0], [95.0]], [1.0, 1.2], work_samples=3_600_000, probe_s=300.0)
+FIRST, SECOND = RECORDING.space.configurations
+TEN_HOURS = 36_000.0
+
+
+@dataclass(frozen=True)
+class Changing:
+    """A recorded cloud whose first configuration changes its rate by `factor` so long after a run's start.
+
+    `lost_s`: a run on it is lost then, the first time.
+    """
+
+    clock: VirtualClock
+    at_s: float
+    factor: float
+    lost_s: float | None = None
+
+    provenance = Provenance.RECORDED
+
+    def run(self, job: Job, launch: Launch):
+        return play(self._events(launch), job, launch, self.clock)
+
+    def reclaim(self, label: str) -> None:
+        return None
+
+    def _events(self, launch: Launch) -> Iterator[Event]:
+        rate = RECORDING.points[launch.configuration].samples_per_s
+        assert rate is not None
+        step_s = 10.0
+        done = now_s = 0.0
+        yield Sample(0.0, 0.0)
+        while launch.purpose is Purpose.PROBE or done < launch.samples:
+            slowed = launch.purpose is Purpose.RUN and launch.configuration == FIRST and now_s >= self.at_s
+            pace = rate * (self.factor if slowed else 1.0)
+            took_s = step_s if launch.purpose is Purpose.PROBE else min(step_s, (launch.samples - done) / pace)
+            now_s += took_s
+            done += pace * took_s
+            if self.lost_s is not None and launch.purpose is Purpose.RUN and now_s >= self.lost_s:
+                if launch.saved_samples < 1_000_000:
+                    yield Ended(now_s, Outcome.PREEMPTED, "node 0 was lost")
+                    return
+            yield Sample(now_s, done)
+        yield Ended(now_s, Outcome.OK)
+
+
+def run(goal: Goal, backend: Changing, *, checkpoints: bool = True, recording=RECORDING):
+    job = Job("steered", recording.work_samples, goal, checkpoints=checkpoints)
+    cloud = Cloud(recording.space, backend, TrainingProfiler(backend), backend.clock)
+    ledger, name, decision = search_and_run(NetValue(), job, cloud)
+    check_books(goal, ledger.lines(name))
+    return ledger.account(name), decision
+
+
+def test_a_run_that_slows_down_goes_on_elsewhere_from_its_checkpoint():
+    account, decision = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.2))
+    assert decision.configuration == FIRST
+    slowed, rest = account.history.runs
+    assert slowed.outcome is Outcome.SLOWED
+    assert 20.0 <= slowed.rate < 80.0  # it is heard before all of the window is slow
+    assert rest.configuration == SECOND
+    assert rest.outcome is Outcome.OK
+    assert slowed.samples_done + rest.samples_done == pytest.approx(
+        RECORDING.work_samples - max(m.saved_samples for m in account.history.measurements)
+    )
+    assert account.history.elapsed_s < 1.15 * TEN_HOURS  # at a fifth of the rate it would be four times as long
+
+
+def test_a_deadline_that_would_break_is_kept_elsewhere():
+    goal = Goal(Objective.CHEAPEST, deadline_s=1.25 * TEN_HOURS)
+    account, _ = run(goal, Changing(VirtualClock(), TEN_HOURS / 4, 0.5))
+    assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
+    assert account.history.elapsed_s <= goal.deadline_s
+
+
+def test_a_small_change_is_let_be():
+    account, _ = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.97))
+    assert [m.outcome for m in account.history.runs] == [Outcome.OK]
+
+
+def test_without_checkpoints_a_late_slow_down_is_not_worth_a_new_start():
+    account, _ = run(Goal(), Changing(VirtualClock(), 0.9 * TEN_HOURS, 0.5), checkpoints=False)
+    assert [m.outcome for m in account.history.runs] == [Outcome.OK]
+
+
+def test_with_nowhere_to_go_it_stops_at_the_limit_with_its_work_saved():
+    goal = Goal(deadline_s=1.2 * TEN_HOURS)
+    backend = Changing(VirtualClock(), TEN_HOURS / 2, 0.1)
+    one = small_recording([[100.0]], [1.0], work_samples=RECORDING.work_samples, probe_s=300.0)
+    account, decision = run(goal, backend, recording=replace(one, points={FIRST: RECORDING.points[FIRST]}))
+    assert decision.certified
+    last = account.history.runs[-1]
+    assert last.outcome is Outcome.AT_THE_LIMIT
+    assert last.saved_samples > 0.5 * RECORDING.work_samples
+    assert "samples are saved" in account.ended.because
+    assert account.history.elapsed_s <= goal.deadline_s
+
+
+def test_a_lost_run_is_launched_again_from_its_checkpoint():
+    account, _ = run(Goal(), Changing(VirtualClock(), 1e9, 1.0, lost_s=TEN_HOURS / 2))
+    lost, rest = account.history.runs
+    assert lost.outcome is Outcome.PREEMPTED
+    assert rest.outcome is Outcome.OK
+    assert rest.samples_done == pytest.approx(RECORDING.work_samples - lost.saved_samples)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    at=st.floats(0.0, 1.2),
+    factor=st.floats(0.01, 1.5),
+    lost=st.one_of(st.none(), st.floats(0.0, 1.0)),
+    deadline=st.one_of(st.none(), st.floats(1.05, 4.0)),
+    budget=st.one_of(st.none(), st.floats(1.05, 4.0)),
+    checkpoints=st.booleans(),
+)
+def test_whatever_changes_the_limits_hold_and_the_books_close(at, factor, lost, deadline, budget, checkpoints):
+    goal = Goal(
+        Objective.FASTEST,
+        None if budget is None else 10.0 * budget,
+        None if deadline is None else TEN_HOURS * deadline,
+    )
+    lost_s = None if lost is None else lost * TEN_HOURS
+    backend = Changing(VirtualClock(), at * TEN_HOURS, factor, lost_s)
+    account, decision = run(goal, backend, checkpoints=checkpoints)
+    assert not account.open
+    assert isinstance(decision.configuration, Configuration | None)
