@@ -1,0 +1,156 @@
+"""Every example that trains, in small: on real nodes of this machine, to its end, and it has learned something."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import mlcd
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.local import Local, NodeType, NodeTypes, why_not_isolated
+from mlcd.backends.local.teardown import labels
+from mlcd.clock import WallClock
+from mlcd.configuration import Configuration, ProbeTime
+from mlcd.measurement import Ended, Outcome, Sample
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TYPE = NodeType("test", 0.9, 4.0, 1_000.0, 0.1)  # large, to be up soon
+LONGEST_S = 240.0
+
+
+@dataclass
+class Machine:
+    """This machine's nodes, for examples one after the other."""
+
+    home: Path
+    launches: int = 0
+    samples: list[Sample] = field(default_factory=list)
+    ended: Ended | None = None
+
+    @property
+    def name(self) -> str:
+        return f"examples{os.getpid()}"
+
+    def run(self, job: mlcd.Job, nodes: int) -> str:
+        """Run a job to its end; what its first process has printed."""
+        self.launches += 1
+        types = NodeTypes((TYPE,), (1, 8), ProbeTime(LONGEST_S, 0.0), LONGEST_S)
+        backend = Local(types, self.home, WallClock(datetime.now(UTC)), isolated=why_not_isolated() is None)
+        order = Configuration(TYPE.offer, nodes)
+        launch = Launch(f"{self.name}-{self.launches}", order, Purpose.RUN, job.work_samples, LONGEST_S, self.launches)
+        with closing(backend.run(job, launch)) as events:
+            told = list(events)
+        self.samples = [event for event in told if isinstance(event, Sample)]
+        self.ended = next((event for event in told if isinstance(event, Ended)), None)
+        assert self.ended is not None, f"it took longer than {LONGEST_S:.0f} s"
+        assert self.ended.outcome is Outcome.OK, f"{self.ended.detail}\n{self.ended.log}"
+        return (self.home / "launches" / launch.label / "0.log").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    yield machine
+    assert not {label for label in labels() if label.startswith(f"{machine.name}-")}
+
+
+def example(file: str, small: str) -> mlcd.Job:
+    """An example's job with another command line, to do less."""
+    job = mlcd.load_job(EXAMPLES / file)
+    return replace(job, task={**job.task, "run": small})
+
+
+def needs(*packages: str) -> None:
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed: pip install -e '.[frameworks]'")
+
+
+DIGITS = [
+    ("tensorflow-digits/all-reduce.yaml", "python train.py --epochs 6", 6 * 1_440, "tensorflow"),
+    ("tensorflow-digits/parameter-server.yaml", "python train.py --epochs 6", 6 * 1_440, "tensorflow"),
+    ("jax-digits/job.yaml", "python train.py --epochs 10", 10 * 1_536, "jax"),
+]
+
+
+@pytest.mark.parametrize(("file", "small", "samples", "package"), DIGITS, ids=[file for file, *_ in DIGITS])
+def test_digits_are_learned_on_two_nodes(file: str, small: str, samples: float, package: str, machine: Machine):
+    needs(package)
+    output = machine.run(example(file, small), nodes=2)
+    accuracy = re.findall(r"(?m)^accuracy ([\d.]+)$", output)
+    assert len(accuracy) == 1
+    assert float(accuracy[0]) > 0.9
+    assert machine.samples[-1].samples == samples
+    assert len(machine.samples) >= 2
+
+
+NODES = """
+probe: 60s
+startup: 90s
+nodes: 2
+types: {test: {cpus: 0.9, memory: 4GB, link: 1Gbit, usd_per_hour: $1}}
+"""
+
+
+def test_mlcd_train_probes_chooses_trains_to_the_end_and_the_result_is_good(tmp_path: Path):
+    needs("torch")
+    shutil.copy(EXAMPLES / "pytorch-digits" / "train.py", tmp_path)
+    (tmp_path / "nodes.yaml").write_text(NODES, encoding="utf-8")
+    name = f"digits{os.getpid()}"
+    job = (EXAMPLES / "pytorch-digits" / "job.yaml").read_text(encoding="utf-8")
+    job = job.replace("name: pytorch-digits", f"name: {name}").replace("epochs 100", "epochs 12")
+    (tmp_path / "job.yaml").write_text(job.replace("epochs: 100", "epochs: 12"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mlcd", "train", "job.yaml", "--on", "local:nodes.yaml", "--budget", "1", "-y"],
+        cwd=tmp_path,
+        env={**os.environ, "MLCD_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the job ran to its end" in done.stdout
+    last = max((tmp_path / "home" / "launches").iterdir(), key=lambda folder: folder.name)
+    accuracy = re.findall(r"(?m)^accuracy ([\d.]+)$", (last / "0.log").read_text(encoding="utf-8"))
+    assert float(accuracy[-1]) > 0.9
+    assert not {label for label in labels() if label.startswith(f"{name}-")}
+
+
+def test_a_text_is_learned_and_another_number_of_nodes_goes_on_from_the_checkpoint(machine: Machine):
+    needs("torch")
+    file = "pytorch-char-rnn/job.yaml"
+    output = machine.run(example(file, "python train.py --steps 40"), nodes=2)
+    assert machine.samples[-1] == replace(machine.samples[-1], samples=40 * 64, saved=40 * 64)
+    assert "step 20," in output
+    output = machine.run(example(file, "python train.py --steps 60"), nodes=1)
+    assert machine.samples[-1] == replace(machine.samples[-1], samples=20 * 64, saved=20 * 64)
+    assert "step 20," not in output
+    learned, chance = re.findall(r"loss ([\d.]+) on text it has not seen; ([\d.]+) is chance", output)[0]
+    assert float(learned) < 0.7 * float(chance)
+
+
+def test_a_script_without_a_tracker_is_read_by_its_pattern(machine: Machine):
+    output = machine.run(example("no-tracker/job.yaml", "python train.py 200"), nodes=1)
+    assert machine.samples[-1].samples == 200 * 64
+    assert float(output.rpartition("loss ")[2]) < 1e-3
+
+
+def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
+    jobs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/*.yaml") if path.name != "nodes.yaml"}
+    more = {"pytorch-digits/job.yaml", "pytorch-char-rnn/job.yaml", "no-tracker/job.yaml"}
+    assert jobs == {file for file, *_ in DIGITS} | more
+    for file in jobs:
+        job = mlcd.load_job(EXAMPLES / file)
+        assert job.on.partition(":")[0] == "local"
+        assert job.goal.limited

@@ -1,0 +1,184 @@
+"""The two lines in a user's script: what they tell, when, and that they cost nothing outside MLCD."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import mlcd_tracker
+from mlcd.job import Communication, Job
+from mlcd.measurement import Sample
+from mlcd.platforms import Reader, processes
+from mlcd_tracker import EVERY_S, Tracker
+
+ROOT = Path(mlcd_tracker.__file__).parents[1]
+INSIDE = {"MLCD_LAUNCH": "run-1"}
+
+
+@dataclass
+class Terminal:
+    """A clock that is set by hand, and the lines that were written."""
+
+    now_s: float = 100.0
+    lines: list[str] = field(default_factory=list)
+
+    def tracker(self, **environ: str) -> Tracker:
+        return Tracker({**INSIDE, **environ}, lambda line: self.lines.append(line.decode()), lambda: self.now_s)
+
+    def samples(self) -> list[Sample]:
+        return Reader(Job("job", 1.0)).feed("".join(self.lines), 0.0)
+
+
+def test_it_reports_a_few_times_a_second_however_many_steps_there_are():
+    terminal = Terminal()
+    tracker = terminal.tracker()
+    for _ in range(10_000):
+        terminal.now_s += 0.001
+        tracker.step(32)
+    assert 10 / EVERY_S - 1 <= len(terminal.lines) <= 10 / EVERY_S + 1
+
+
+def test_a_step_that_takes_longer_is_reported_when_it_is_over():
+    terminal = Terminal()
+    tracker = terminal.tracker()
+    for _ in range(3):
+        terminal.now_s += 5.0
+        tracker.step(8)
+    assert [(round(s.elapsed_s - 5, 6), s.samples) for s in terminal.samples()] == [(-5, 8), (0, 16), (5, 24)]
+
+
+def test_a_report_is_one_line_that_the_reader_understands():
+    terminal = Terminal()
+    tracker = terminal.tracker()
+    terminal.now_s += 1.5
+    tracker.step(12_800)
+    assert terminal.lines == ["@mlcd t=1.5000 samples=12800 saved=0\n"]
+
+
+def test_what_a_checkpoint_holds_is_told_at_once():
+    terminal = Terminal()
+    tracker = terminal.tracker()
+    for samples in (64, 64):
+        terminal.now_s += 0.01
+        tracker.step(samples)
+    terminal.now_s += 0.01
+    tracker.saved()
+    terminal.now_s += 0.01
+    tracker.step(64)
+    tracker.close()
+    assert [(sample.samples, sample.saved) for sample in terminal.samples()] == [(64, 0), (128, 128), (192, 128)]
+
+
+@pytest.mark.parametrize("samples", [1.0, 0.5, 1e9, 123_456_789, 1e15])
+def test_counts_of_any_size_arrive_as_they_were_sent(samples: float):
+    terminal = Terminal()
+    terminal.now_s += 1.0
+    terminal.tracker().step(samples)
+    assert [sample.samples for sample in terminal.samples()] == [samples]
+
+
+def test_outside_mlcd_it_does_nothing():
+    lines: list[bytes] = []
+    tracker = Tracker({}, lines.append)
+    tracker.step(64)
+    tracker.saved()
+    tracker.close()
+    assert lines == []
+    assert tracker.samples == 0
+
+
+def torchrun(rank: int, node: int) -> dict[str, str]:
+    """What torchrun leaves of what MLCD has set: the rank is its own, MLCD_RANK is the node's."""
+    return {"TORCHELASTIC_RUN_ID": "none", "RANK": str(rank), "MLCD_RANK": str(node)}
+
+
+def tf_config(role: str, index: int) -> dict[str, str]:
+    return {"TF_CONFIG": json.dumps({"cluster": {}, "task": {"type": role, "index": index}})}
+
+
+@pytest.mark.parametrize(
+    ("environ", "reports"),
+    [
+        ({}, True),
+        ({"MLCD_RANK": "0"}, True),
+        ({"MLCD_RANK": "3"}, False),
+        (torchrun(0, 0), True),
+        (torchrun(1, 0), False),  # the second process of the first node
+        (torchrun(2, 1), False),
+        ({"RANK": "1", "MLCD_RANK": "0"}, True),  # not from torchrun: RANK may be anybody's
+        (tf_config("chief", 0), True),
+        (tf_config("worker", 0), True),
+        (tf_config("worker", 1), False),
+        (tf_config("ps", 0), False),
+        ({"TF_CONFIG": ""}, True),
+        ({"TF_CONFIG": "no JSON"}, True),
+        ({"TF_CONFIG": "[]"}, True),
+    ],
+)
+def test_one_process_of_a_job_reports(environ: dict[str, str], reports: bool):
+    assert Terminal().tracker(**environ).active is reports
+
+
+@pytest.mark.parametrize("communication", Communication)
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_the_process_that_reports_is_the_one_that_is_read(communication: Communication, nodes: int):
+    for process in processes(communication, [f"10.0.0.{i}" for i in range(nodes)], 29_500):
+        assert Terminal().tracker(**process.environment).active is process.reports
+
+
+def script(source: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{source}"],
+        env={"PATH": os.environ["PATH"], **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+STEPS = "import mlcd_tracker\nfor _ in range(100): mlcd_tracker.step(10)\nmlcd_tracker.saved()\nmlcd_tracker.step(10)"
+
+
+def test_a_script_that_ends_reports_its_last_steps():
+    done = script(STEPS, **INSIDE)
+    assert done.stdout.splitlines()[-1].endswith("samples=1010 saved=1000")
+    assert script(f"{STEPS}\nraise SystemExit(3)", **INSIDE).stdout.splitlines()[-1].endswith("samples=1010 saved=1000")
+
+
+def test_a_script_outside_mlcd_prints_nothing_and_has_no_place_for_checkpoints():
+    done = script(f"{STEPS}\nassert mlcd_tracker.checkpoint_dir() is None")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_place_for_checkpoints_is_the_one_that_mlcd_says():
+    done = script("import mlcd_tracker; print(mlcd_tracker.checkpoint_dir())", MLCD_CHECKPOINT_DIR="/data/run-1")
+    assert done.stdout == "/data/run-1\n"
+
+
+def test_a_job_that_finds_all_its_work_done_says_so():
+    done = script("import mlcd_tracker; mlcd_tracker.checkpoint_dir()", MLCD_CHECKPOINT_DIR="/data/run-1", **INSIDE)
+    assert done.stdout.endswith("samples=0 saved=0\n")
+
+
+def test_a_reader_that_went_away_does_not_stop_the_training():
+    """MLCD may be killed while the job goes on."""
+    read, write = os.pipe()
+    os.close(read)
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{STEPS}\nsys.stderr.write('trained')"
+    with os.fdopen(write, "wb") as gone:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", code], env=INSIDE, stdout=gone, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, "trained")
+
+
+def test_it_needs_nothing_but_python():
+    heavy = "{name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names) - {'mlcd_tracker'}"
+    done = script(f"import mlcd_tracker; print({heavy})")
+    assert done.stdout == "{'__main__'}\n"
