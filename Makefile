@@ -1,17 +1,26 @@
 # Two commands do everything on a fresh machine with Python 3.11 or newer:
 #   make demo    install MLCD, run the example job on the simulated cloud, write its report
-#   make test    install the tools, then lint, type-check and test
+#   make test    install the tools and the frameworks (some 4 GB), then lint, type-check and test
+# and for who changes the core alone:
+#   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test clean
+.PHONY: demo test quick check clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
 	MLCD_HOME=.mlcd $(BIN)/mlcd report last --to report.html
 
-test: .venv/installed-dev
+test: .venv/installed-all
+	$(MAKE) --no-print-directory check
+
+quick: .venv/installed-dev
+	$(MAKE) --no-print-directory check
+
+check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -21,12 +30,19 @@ test: .venv/installed-dev
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(PIP) -e .
 	touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	touch $@ .venv/installed
+
+# PyTorch first, and by version: where a build for the CPU is at hand it is taken, and the rest is content with it.
+# Where there is none of this version, whatever asks for PyTorch gets the newest.
+.venv/installed-all: pyproject.toml | .venv/bin/python
+	-$(PIP) torch==2.13.0
+	$(PIP) -e '.[dev,bench,ray,skypilot,frameworks]'
+	touch $@ .venv/installed-dev .venv/installed
 
 clean:
 	rm -rf .venv .mlcd report.html

@@ -64,8 +64,7 @@ def account(home: Path) -> Account | None:
 
 
 def left(home: Path) -> set[str]:
-    ours = {path.name for path in (home / "home" / "launches").glob("*")}
-    return {label for label in teardown.labels() if label in ours}
+    return teardown.marks() & {teardown.mark_of(path) for path in (home / "home" / "launches").glob("*")}
 
 
 def gone(home: Path, within_s: float = 20.0) -> float:

@@ -48,6 +48,10 @@ class Launches:
                     return
                 clock.wait(0.1)
 
+    def folders(self) -> list[Path]:
+        """Of every launch that was ever ordered."""
+        return [order.parent for order in self.root.glob("*/order.json")]
+
     def folder(self, label: str) -> Path:
         """Where a launch of this label is kept."""
         return self.root / label

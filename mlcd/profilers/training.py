@@ -28,6 +28,8 @@ from mlcd.strategy import Look, Watch
 FEWEST = 8
 """Intervals below which no rate is trusted: Student's quantile is still below 1.6 times the normal one."""
 
+MOST_INTERVALS = 64
+"""That a rate and its scatter are taken from."""
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
 
@@ -68,8 +70,10 @@ class TrainingProfiler:
                 if launch.purpose is Purpose.RUN:
                     why = watch(self._lately(launch, seen)) if watch is not None else None
                 elif look is not None and _is_due(look, launch, event):
-                    glance, asked, look = self._conclude(launch, seen, None, event.elapsed_s), look, None
-                    why = Outcome.OK if glance.ok and not asked.goes_on(glance) else None
+                    glance, why = self._conclude(launch, seen, None, event.elapsed_s), None
+                    if glance.ok:  # one look is enough, once there is something to see
+                        why = None if look.goes_on(glance) else Outcome.OK
+                        look = None
                 else:
                     why = Outcome.OK if self._known(launch, seen) else None
                 if why is not None:
@@ -96,7 +100,7 @@ class TrainingProfiler:
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
             return False
-        rates = self._steady(seen)
+        rates = _rates(self._steady(seen))
         return len(rates) >= FEWEST and Z * self._rel_error(launch, rates, seen[-1].elapsed_s) <= self.tight
 
     def _lately(self, launch: Launch, seen: list[Sample]) -> Measurement:
@@ -109,11 +113,11 @@ class TrainingProfiler:
         )
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
             return so_far
-        rates = _rates([sample for sample in seen if sample.elapsed_s >= now.elapsed_s - self.window_s])
-        if len(rates) < FEWEST or rates.mean() <= 0:
+        window = [sample for sample in seen if sample.elapsed_s >= now.elapsed_s - self.window_s]
+        if len(window) <= FEWEST or _overall(window) <= 0:
             return so_far
-        error = self._rel_error(launch, rates, now.elapsed_s)
-        return replace(so_far, samples_per_s=float(rates.mean()), rel_error=error)
+        error = self._rel_error(launch, _rates(window), now.elapsed_s)
+        return replace(so_far, samples_per_s=_overall(window), rel_error=error)
 
     def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float) -> Measurement:
         so_far = Measurement(
@@ -140,15 +144,16 @@ class TrainingProfiler:
         if len(seen) <= 2:
             detail = f"only {len(seen)} reports of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
-        rates = self._steady(seen)
-        if rates.mean() <= 0:
+        steady = self._steady(seen)
+        rate = _overall(steady)
+        if rate <= 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
-        return replace(so_far, samples_per_s=float(rates.mean()), rel_error=self._rel_error(launch, rates, seconds))
+        return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, _rates(steady), seconds))
 
-    def _steady(self, seen: list[Sample]) -> Floats:
-        """Rates between reports, without the warm-up."""
-        rates = _rates(seen)
-        return rates[warm_up_length(rates) :] if self.warm_up else rates
+    def _steady(self, seen: list[Sample]) -> list[Sample]:
+        """Reports about equally far apart, without the warm-up."""
+        even = _even(seen)
+        return even[warm_up_length(_rates(even)) :] if self.warm_up else even
 
     def _rel_error(self, launch: Launch, rates: Floats, seconds: float) -> float:
         """One effective standard error of the log rate: Z of these are Student's interval, or Z floors."""
@@ -165,6 +170,21 @@ def _rates(seen: list[Sample]) -> Floats:
     samples = np.array([sample.samples for sample in seen])
     rates: Floats = np.diff(samples) / np.diff(at_s)
     return rates
+
+
+def _overall(seen: list[Sample]) -> float:
+    """From the first report to the last. The mean of the rates between would count a short interval like a long one."""
+    return (seen[-1].samples - seen[0].samples) / (seen[-1].elapsed_s - seen[0].elapsed_s)
+
+
+def _even(seen: list[Sample]) -> list[Sample]:
+    """Reports about equally far apart. A checkpoint brings extra ones: next to no time, and no progress in it."""
+    apart_s = (seen[-1].elapsed_s - seen[0].elapsed_s) / MOST_INTERVALS
+    kept = [seen[0]]
+    for sample in seen[1:]:
+        if sample.elapsed_s - kept[-1].elapsed_s >= apart_s:
+            kept.append(sample)
+    return kept
 
 
 def _is_due(look: Look, launch: Launch, event: Sample) -> bool:

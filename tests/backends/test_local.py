@@ -122,7 +122,7 @@ def test_a_process_that_leaves_its_group_is_found_all_the_same(tmp_path):
     program = "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\n"
     with closing(backend.run(python_job(program + STEPS.format(steps=10_000)), Nodes().probe())) as events:
         next(events)
-    assert teardown.processes_of(Nodes().probe().label) == set()
+    assert teardown.processes_of(teardown.mark_of(backend.launches.folder(Nodes().probe().label))) == set()
 
 
 def test_what_was_saved_comes_with_the_progress(tmp_path):
@@ -163,4 +163,4 @@ def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):
 
 
 def test_nothing_of_these_tests_is_left():
-    assert not [label for label in teardown.labels() if label.startswith(RUN)]
+    assert not [mark for mark in teardown.marks() if mark.startswith(RUN)]

@@ -97,8 +97,7 @@ def wait_for(happened: Callable[[], object], within_s: float = 60.0) -> None:
 
 def left_behind(folder: Path) -> set[str]:
     """Launches of this test's runs of which anything is left."""
-    ours = {path.name for path in (folder / "home" / "launches").glob("*")}
-    return {label for label in teardown.labels() if label in ours}
+    return teardown.marks() & {teardown.mark_of(path) for path in (folder / "home" / "launches").glob("*")}
 
 
 def adds_up(found: Account) -> None:
@@ -152,7 +151,7 @@ def test_a_node_that_is_killed_in_the_final_run_costs_a_launch_and_not_the_job(f
     label = account(folder).open[0].launch.label
     log = folder / "home" / "launches" / label / "0.log"
     wait_for(lambda: "saved=2" in log.read_text())
-    for process in (int(pid) for pid in node_processes(label, 1)):
+    for process in (int(pid) for pid in node_processes(teardown.mark_of(log.parent), 1)):
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
     code, _, err = finish(train)
@@ -164,9 +163,9 @@ def test_a_node_that_is_killed_in_the_final_run_costs_a_launch_and_not_the_job(f
     assert left_behind(folder) == set()
 
 
-def node_processes(label: str, node: int) -> list[str]:
+def node_processes(mark: str, node: int) -> list[str]:
     for root in teardown.CGROUP_ROOTS:
-        procs = root / f"{label}.{node}" / "cgroup.procs"
+        procs = root / f"{mark}.{node}" / "cgroup.procs"
         if procs.exists():
             return procs.read_text().split()
     return []

@@ -19,7 +19,7 @@ import pytest
 import mlcd
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.local import Local, NodeType, NodeTypes, why_not_isolated
-from mlcd.backends.local.teardown import labels
+from mlcd.backends.local.teardown import marks
 from mlcd.clock import WallClock
 from mlcd.configuration import Configuration, ProbeTime
 from mlcd.measurement import Ended, Outcome, Sample
@@ -62,7 +62,7 @@ class Machine:
 def machine(tmp_path: Path) -> Iterator[Machine]:
     machine = Machine(tmp_path)
     yield machine
-    assert not {label for label in labels() if label.startswith(f"{machine.name}-")}
+    assert not {mark for mark in marks() if mark.startswith(f"{machine.name}-")}
 
 
 def example(file: str, small: str) -> mlcd.Job:
@@ -124,7 +124,7 @@ def test_mlcd_train_probes_chooses_trains_to_the_end_and_the_result_is_good(tmp_
     last = max((tmp_path / "home" / "launches").iterdir(), key=lambda folder: folder.name)
     accuracy = re.findall(r"(?m)^accuracy ([\d.]+)$", (last / "0.log").read_text(encoding="utf-8"))
     assert float(accuracy[-1]) > 0.9
-    assert not {label for label in labels() if label.startswith(f"{name}-")}
+    assert not {mark for mark in marks() if mark.startswith(f"{name}-")}
 
 
 def test_a_text_is_learned_and_another_number_of_nodes_goes_on_from_the_checkpoint(machine: Machine):

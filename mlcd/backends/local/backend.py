@@ -58,7 +58,7 @@ class Local:
             stack.callback(teardown.tear_down, folder)
             node_type = self.node_types.named(launch.configuration.offer.instance_type)
             make = IsolatedNodes if self.isolated else PlainNodes
-            nodes = _Nodes(folder, job, make(launch.label, node_type, launch.configuration.nodes), started)
+            nodes = _Nodes(folder, job, make(teardown.mark_of(folder), node_type, launch.configuration.nodes), started)
             patience = Patience(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
             environment = self._environment(job, launch, folder, node_type)
             yield from LiveJob(job, launch, nodes, self.clock, patience, started_s, environment).events()
@@ -70,7 +70,8 @@ class Local:
 
     def leftovers(self) -> set[str]:
         """Launches of ours of which anything is left."""
-        return {label for label in teardown.labels() if self.launches.find(label) is not None}
+        left = teardown.marks()
+        return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in left}
 
     def _environment(self, job: Job, launch: Launch, folder: Path, node_type: NodeType) -> dict[str, str]:
         """What a process gets beside the framework's variables."""
@@ -78,6 +79,7 @@ class Local:
         shutil.copytree(Path(mlcd_tracker.__file__).parent, tracker / "mlcd_tracker", dirs_exist_ok=True)
         python_path = os.environ.get("PYTHONPATH")
         found = {
+            "MLCD_LAUNCH": teardown.mark_of(folder),
             "OMP_NUM_THREADS": str(max(1, round(node_type.cpus))),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "PYTHONPATH": f"{tracker}{os.pathsep}{python_path}" if python_path else str(tracker),

@@ -2,7 +2,7 @@
 
 With root, a node has a control group (its CPU quota) and a network namespace, whose only interface leads to a
 switch in a namespace of the launch; a token bucket limits it in both directions. Memory is limited for each
-process. Everything carries the launch's label in its name, and going away takes no more than the names.
+process. Everything carries the launch's mark in its name, and going away takes no more than the names.
 Without root a node is a plain process group, and nothing is limited.
 """
 
@@ -41,9 +41,9 @@ def why_not_isolated() -> str | None:
 class IsolatedNodes:
     """Nodes with quotas and links of their own."""
 
-    def __init__(self, label: str, node_type: NodeType, count: int) -> None:
+    def __init__(self, mark: str, node_type: NodeType, count: int) -> None:
         """Bring them up."""
-        self._label, self._type = label, node_type
+        self._mark, self._type = mark, node_type
         self.environment = {f"{library}_SOCKET_IFNAME": INTERFACE for library in ("GLOO", "NCCL", "TP")}
         self.addresses = tuple(f"10.77.{1 + i // 250}.{1 + i % 250}" for i in range(count))
         switch = self._namespace("switch")
@@ -58,7 +58,7 @@ class IsolatedNodes:
         """The command line that runs a shell command inside a node."""
         root = _cgroup_root()
         assert root is not None
-        procs = root / f"{self._label}.{node}" / "cgroup.procs"
+        procs = root / f"{self._mark}.{node}" / "cgroup.procs"
         inside = ["nsenter", f"--net={NAMESPACES / self._namespace(str(node))}"]
         hosts = "127.0.0.1 localhost\\n" + "".join(f"{each} node-{i}\\n" for i, each in enumerate(self.addresses))
         private = ["unshare", "--mount", "--uts", "--propagation", "slave"]
@@ -70,7 +70,7 @@ class IsolatedNodes:
     def _limit_cpu(self, node: int) -> None:
         root = _cgroup_root()
         assert root is not None
-        group, quota = root / f"{self._label}.{node}", int(self._type.cpus * PERIOD_US)
+        group, quota = root / f"{self._mark}.{node}", int(self._type.cpus * PERIOD_US)
         try:
             group.mkdir(parents=True, exist_ok=True)
             if (group / "cpu.cfs_quota_us").exists():
@@ -96,13 +96,13 @@ class IsolatedNodes:
             _do(["tc", "-n", namespace, "qdisc", "add", "dev", interface, *bucket])
 
     def _namespace(self, which: str) -> str:
-        return f"mlcd.{self._label}.{which}"
+        return f"mlcd.{self._mark}.{which}"
 
 
 class PlainNodes:
     """Nodes that are nothing but process groups."""
 
-    def __init__(self, label: str, node_type: NodeType, count: int) -> None:
+    def __init__(self, mark: str, node_type: NodeType, count: int) -> None:
         self.environment: dict[str, str] = {}
         # All of 127/8 is this machine: an address of its own keeps one node's ports apart from another's.
         self.addresses = tuple(f"127.0.0.{1 + i}" for i in range(count))

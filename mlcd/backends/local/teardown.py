@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 CGROUP_ROOTS = (Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/mlcd"))
@@ -23,16 +24,19 @@ NAMESPACES = Path("/var/run/netns")
 GRACE_S = 1.0
 """Between asking a process to end and killing it: time to save a checkpoint."""
 
+SETTLE_S = 0.5
+"""A command that MLCD had begun when it was killed may end after all was torn down: it is looked for once more."""
+
 
 def tear_down(folder: Path, grace_s: float = GRACE_S) -> float:
     """End the launch of this folder; safe to call again. The seconds that it was up."""
-    label = folder.name
-    end_processes(label, grace_s)
+    mark = mark_of(folder)
+    end_processes(mark, grace_s)
     for root in CGROUP_ROOTS:
-        for group in root.glob(f"{label}.*"):
+        for group in root.glob(f"{mark}.*"):
             with contextlib.suppress(OSError):
                 group.rmdir()
-    for namespace in NAMESPACES.glob(f"mlcd.{label}.*"):
+    for namespace in NAMESPACES.glob(f"mlcd.{mark}.*"):
         subprocess.run(["ip", "netns", "del", namespace.name], check=False, capture_output=True)
     ended = folder / "ended"
     if not ended.exists():
@@ -42,28 +46,33 @@ def tear_down(folder: Path, grace_s: float = GRACE_S) -> float:
     return max(0.0, float(ended.read_text(encoding="utf-8")) - started_at(folder))
 
 
+def mark_of(folder: Path) -> str:
+    """What everything of a launch carries in its name: its label, and which of the machine's ledgers it belongs to."""
+    return f"{folder.name}~{zlib.crc32(str(folder.parent.resolve()).encode()):08x}"
+
+
 def started_at(folder: Path) -> float:
     """When the launch was ordered."""
     return float(json.loads((folder / "order.json").read_text(encoding="utf-8"))["started_at"])
 
 
-def processes_of(label: str) -> set[int]:
-    """The processes of a launch: those in its control groups, and those that carry its label."""
+def processes_of(mark: str) -> set[int]:
+    """The processes of a launch: those in its control groups, and those that carry its mark."""
     found: set[int] = set()
     for root in CGROUP_ROOTS:
-        for group in root.glob(f"{label}.*"):
+        for group in root.glob(f"{mark}.*"):
             with contextlib.suppress(OSError):
                 found |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
-    mark = f"MLCD_LAUNCH={label}\0".encode()
+    variable = f"MLCD_LAUNCH={mark}\0".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark in environ.read_bytes() + b"\0":
+            if variable in environ.read_bytes() + b"\0":
                 found.add(int(environ.parent.name))
     return found - {os.getpid()}
 
 
-def labels() -> set[str]:
-    """The launches of which anything is left on this machine."""
+def marks() -> set[str]:
+    """Of the launches of which anything is left on this machine."""
     groups = [group for root in CGROUP_ROOTS for group in root.glob("*.*") if group.is_dir()]
     found = {group.name.rpartition(".")[0] for group in groups}
     found |= {namespace.name.removeprefix("mlcd.").rpartition(".")[0] for namespace in NAMESPACES.glob("mlcd.*")}
@@ -75,11 +84,11 @@ def labels() -> set[str]:
     return found
 
 
-def end_processes(label: str, grace_s: float) -> None:
+def end_processes(mark: str, grace_s: float) -> None:
     """End the processes of a launch on this machine, and return when they are gone."""
     until_s = time.monotonic() + grace_s
-    _signal(processes_of(label), signal.SIGTERM)
-    while processes := _alive(processes_of(label)):
+    _signal(processes_of(mark), signal.SIGTERM)
+    while processes := _alive(processes_of(mark)):
         if time.monotonic() >= until_s:
             _signal(processes, signal.SIGKILL)
         time.sleep(0.02)
@@ -110,6 +119,8 @@ def wait_for_the_end(left_s: float | None) -> None:
 
 def _watch(folder: Path, lifetime_s: float | None) -> None:
     wait_for_the_end(None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time()))
+    tear_down(folder, grace_s=0.0)
+    time.sleep(SETTLE_S)
     tear_down(folder, grace_s=0.0)
 
 

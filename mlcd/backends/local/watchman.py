@@ -10,7 +10,7 @@ from mlcd.backends.local import teardown
 
 
 class Watchman:
-    """Watches over the launch of a folder, from when it is entered until it is left; then it tears down too."""
+    """Watches over the launch of a folder, from when it is entered until it is left."""
 
     def __init__(self, folder: Path, lifetime_s: float | None) -> None:
         lifetime = "none" if lifetime_s is None else repr(lifetime_s)
@@ -21,6 +21,6 @@ class Watchman:
         return None
 
     def __exit__(self, *_: object) -> None:
-        assert self._popen.stdin is not None
-        self._popen.stdin.close()
-        self._popen.wait()
+        # The launch is over in good order: there is nothing left to watch for.
+        self._popen.kill()
+        self._popen.communicate()
