@@ -27,6 +27,12 @@ BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "sky
 LIVE_NOISE = 0.02
 """Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
 
+LIVE_SETTLES_S = 60.0
+"""Real rates wander: neighbours, caches, clocks. Ten seconds differed from the next ten by 8 % on a quiet machine."""
+
+LOCAL_TIGHT = 0.15
+"""With so wide an interval a probe may end on this machine, where it is to take seconds: after 12 s of measuring."""
+
 LOCAL_WINDOW_S = 15.0
 """Over which a run on this machine is watched: its jobs take minutes, not hours."""
 
@@ -134,7 +140,7 @@ def _local(job: Job, types: Path | None, clock: WallClock) -> Cloud:
     fewest, most = (max(job.search.nodes[0], node_types.nodes[0]), min(job.search.nodes[1], node_types.nodes[1]))
     offers = tuple(each.offer for each in node_types.types)
     space = grid(offers, (fewest, most), probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
-    profiler = replace(_live_profiler(backend), window_s=LOCAL_WINDOW_S)
+    profiler = replace(_live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
     return Cloud(narrow(space, job), backend, profiler, clock)
 
 
@@ -147,4 +153,4 @@ def _ray(job: Job, types: Path | None, clock: WallClock) -> Cloud:
 
 def _live_profiler(backend: Backend) -> TrainingProfiler:
     # Tight is wider than the noise that is assumed at the least: otherwise no probe would ever end before its time.
-    return TrainingProfiler(backend, noise_floor=LIVE_NOISE, tight=4 * LIVE_NOISE)
+    return TrainingProfiler(backend, noise_floor=LIVE_NOISE, settles_s=LIVE_SETTLES_S, tight=4 * LIVE_NOISE)

@@ -41,11 +41,12 @@ class TrainingProfiler:
     """Runs a launch on a backend and concludes.
 
     `noise_floor`: relative error that is assumed at the least. A probe of minutes cannot see what differs
-    between launches or drifts over hours. `tight`: a probe ends once its interval, Z standard errors, is within
-    this share of the rate; None takes every probe to its full time. `warm_up`: whether the first reports may be
-    off and are to be dropped. `stated_noise`: the relative error that a whole probe is known to have, if it is;
-    a shorter one has more, by the inverse root of its share. `window_s`: over how long a run's rate is looked at to
-    see whether it has slowed down. `progress` is told every report.
+    between launches or drifts over hours. `settles_s`: what comes and goes more slowly than reports do takes about so
+    long to average out; the floor of a measurement that was short beside it is the higher. `tight`: a probe ends once
+    its interval, Z standard errors, is within this share of the rate; None takes every probe to its full time.
+    `warm_up`: whether the first reports may be off and are to be dropped. `stated_noise`: the relative error that a
+    whole probe is known to have, if it is; a shorter one has more, by the inverse root of its share. `window_s`: over
+    how long a run's rate is looked at to see whether it has slowed down. `progress` is told every report.
     """
 
     backend: Backend
@@ -53,6 +54,7 @@ class TrainingProfiler:
     tight: float | None = 0.05
     warm_up: bool = True
     stated_noise: float = 0.0
+    settles_s: float = 0.0
     window_s: float = 300.0
     progress: Progress = lambda job, launch, sample: None
 
@@ -100,8 +102,8 @@ class TrainingProfiler:
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
             return False
-        rates = _rates(self._steady(seen))
-        return len(rates) >= FEWEST and Z * self._rel_error(launch, rates, seen[-1].elapsed_s) <= self.tight
+        steady = self._steady(seen)
+        return len(steady) > FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
 
     def _lately(self, launch: Launch, seen: list[Sample]) -> Measurement:
         """A run so far, with the rate of its last `window_s`; without one until that much has passed."""
@@ -116,7 +118,7 @@ class TrainingProfiler:
         window = [sample for sample in seen if sample.elapsed_s >= now.elapsed_s - self.window_s]
         if len(window) <= FEWEST or _overall(window) <= 0:
             return so_far
-        error = self._rel_error(launch, _rates(window), now.elapsed_s)
+        error = self._rel_error(launch, window, now.elapsed_s)
         return replace(so_far, samples_per_s=_overall(window), rel_error=error)
 
     def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float) -> Measurement:
@@ -148,20 +150,23 @@ class TrainingProfiler:
         rate = _overall(steady)
         if rate <= 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
-        return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, _rates(steady), seconds))
+        return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, steady, seconds))
 
     def _steady(self, seen: list[Sample]) -> list[Sample]:
         """Reports about equally far apart, without the warm-up."""
         even = _even(seen)
         return even[warm_up_length(_rates(even)) :] if self.warm_up else even
 
-    def _rel_error(self, launch: Launch, rates: Floats, seconds: float) -> float:
+    def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
         """One effective standard error of the log rate: Z of these are Student's interval, or Z floors."""
+        rates = _rates(steady)
         n = len(rates)
         scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
         share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
         stated = self.stated_noise / math.sqrt(share)
-        return max(self.noise_floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
+        measured_s = steady[-1].elapsed_s - steady[0].elapsed_s
+        floor = self.noise_floor * math.sqrt(1 + self.settles_s / measured_s) if measured_s > 0 else math.inf
+        return max(floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
 
 
 def _rates(seen: list[Sample]) -> Floats:

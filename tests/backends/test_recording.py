@@ -10,6 +10,7 @@ from mlcd.configuration import ProbeTime
 from mlcd.errors import RecordingError
 from mlcd.measurement import Outcome
 
+ROOT = Path(__file__).parents[2]
 Change = Callable[[str], str]
 
 
@@ -134,3 +135,10 @@ def test_a_wrong_description_is_told_with_its_key(recording: Path, change: Chang
         load_recording(recording)
     assert str(refused.value).startswith(str(about))
     assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "examples" / "recordings").iterdir()), ids=lambda folder: folder.name)
+def test_the_recordings_that_come_with_mlcd_are_real_and_say_where_they_are_from(folder: Path) -> None:
+    recording = load_recording(folder)
+    assert len(recording.points) >= 32
+    assert "mlcd record on local (live)" in recording.source

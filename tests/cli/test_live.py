@@ -171,6 +171,61 @@ def node_processes(mark: str, node: int) -> list[str]:
     return []
 
 
+SENDING = """
+import os, socket, time
+import mlcd_tracker
+rank, first = int(os.environ["RANK"]), os.environ["MASTER_ADDR"]
+kept = os.path.join(mlcd_tracker.checkpoint_dir(), "done")
+done = int(open(kept).read()) if os.path.exists(kept) else 0
+if rank:
+    for _ in range(300):
+        try:
+            link = socket.create_connection((first, 5_000), timeout=30)
+            break
+        except OSError:
+            time.sleep(0.1)
+    try:
+        while link.send(bytes(20_000)):
+            pass
+    except OSError:
+        pass  # the first node has all that it wanted
+else:
+    link, _ = socket.create_server((first, 5_000)).accept()
+    while done < TOTAL:
+        piece = len(link.recv(20_000))
+        done += piece
+        mlcd_tracker.step(piece)
+        if done // 1_000_000 > (done - piece) // 1_000_000:
+            open(kept, "w").write(str(done))
+            mlcd_tracker.saved()
+"""
+
+
+@isolated
+def test_a_link_that_slows_down_in_the_final_run_moves_the_job_to_other_nodes(folder):
+    search = "search: {nodes: 2..2, method: exhaustive}"
+    job = write_job(folder, f"goal: cheapest, budget: $1, checkpoints: true, {search}", 200_000_000, SENDING)
+    train = start(folder, "train", str(job), "-y", "-o", "json")
+    wait_for(lambda: account(folder).decision and account(folder).open)
+    label = account(folder).open[0].launch.label
+    log = folder / "home" / "launches" / label / "0.log"
+    wait_for(lambda: log.read_text().count("@mlcd") > 20)
+    namespace = f"mlcd.{teardown.mark_of(log.parent)}.1"
+    slow = ["root", "tbf", "rate", "2mbit", "burst", "64kb", "latency", "200ms"]
+    subprocess.run(["tc", "-n", namespace, "qdisc", "change", "dev", "eth0", *slow], check=True)
+    code, _, err = finish(train, within_s=150)
+    assert code == 0, err
+    found = account(folder)
+    slowed, rest = found.history.runs
+    assert str(slowed.outcome) == "slowed_down"
+    assert slowed.configuration.offer.instance_type == "a"
+    assert rest.configuration.offer.instance_type == "b"
+    assert str(rest.outcome) == "ok"
+    assert found.history.spent_usd <= 1.0
+    adds_up(found)
+    assert left_behind(folder) == set()
+
+
 @pytest.mark.parametrize("when", ["probing", "the final run"])
 def test_a_killed_mlcd_leaves_nothing_and_goes_on_where_it_was(folder, when):
     job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true", 6_000)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -54,8 +55,7 @@ class Local:
         with ExitStack() as stack:
             stack.enter_context(Watchman(folder, launch.lifetime_s))
             started: list[_Process] = []
-            stack.callback(_close, started)  # once they are gone
-            stack.callback(teardown.tear_down, folder)
+            stack.callback(teardown.tear_down, folder, reap=partial(_close, started))
             node_type = self.node_types.named(launch.configuration.offer.instance_type)
             make = IsolatedNodes if self.isolated else PlainNodes
             nodes = _Nodes(folder, job, make(teardown.mark_of(folder), node_type, launch.configuration.nodes), started)

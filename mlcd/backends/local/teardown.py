@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 CGROUP_ROOTS = (Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/mlcd"))
@@ -24,18 +25,27 @@ NAMESPACES = Path("/var/run/netns")
 GRACE_S = 1.0
 """Between asking a process to end and killing it: time to save a checkpoint."""
 
+GONE_S = 5.0
+"""How long a control group may take to be free of processes that have ended."""
 SETTLE_S = 0.5
 """A command that MLCD had begun when it was killed may end after all was torn down: it is looked for once more."""
 
 
-def tear_down(folder: Path, grace_s: float = GRACE_S) -> float:
-    """End the launch of this folder; safe to call again. The seconds that it was up."""
+def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object] = lambda: None) -> float:
+    """End the launch of this folder; safe to call again. The seconds that it was up.
+
+    `reap` is called once its processes have ended: those of one's own are there until they are asked for their status.
+    """
     mark = mark_of(folder)
     end_processes(mark, grace_s)
-    for root in CGROUP_ROOTS:
-        for group in root.glob(f"{mark}.*"):
-            with contextlib.suppress(OSError):
+    reap()
+    until_s = time.monotonic() + GONE_S
+    while (left := _groups(mark)) and time.monotonic() < until_s:
+        for group in left:
+            with contextlib.suppress(OSError):  # busy while the last thread of a process is on its way out
                 group.rmdir()
+        if _groups(mark):
+            time.sleep(0.02)
     for namespace in NAMESPACES.glob(f"mlcd.{mark}.*"):
         subprocess.run(["ip", "netns", "del", namespace.name], check=False, capture_output=True)
     ended = folder / "ended"
@@ -44,6 +54,10 @@ def tear_down(folder: Path, grace_s: float = GRACE_S) -> float:
         partial.write_text(repr(time.time()), encoding="utf-8")
         partial.replace(ended)
     return max(0.0, float(ended.read_text(encoding="utf-8")) - started_at(folder))
+
+
+def _groups(mark: str) -> list[Path]:
+    return [group for root in CGROUP_ROOTS for group in root.glob(f"{mark}.*") if group.is_dir()]
 
 
 def mark_of(folder: Path) -> str:
@@ -59,10 +73,9 @@ def started_at(folder: Path) -> float:
 def processes_of(mark: str) -> set[int]:
     """The processes of a launch: those in its control groups, and those that carry its mark."""
     found: set[int] = set()
-    for root in CGROUP_ROOTS:
-        for group in root.glob(f"{mark}.*"):
-            with contextlib.suppress(OSError):
-                found |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
+    for group in _groups(mark):
+        with contextlib.suppress(OSError):
+            found |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
     variable = f"MLCD_LAUNCH={mark}\0".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
