@@ -77,7 +77,7 @@ def test_each_key_of_a_skypilot_task_is_allowed(key: str) -> None:
 
 def test_only_work_is_needed_and_the_rest_has_defaults() -> None:
     job = parse_job("mlcd: {work: 5k}\n", PATH)
-    assert job == Job(name="job", work_samples=5_000, task={})
+    assert job == Job(name="job", work_samples=5_000, folder=str(PATH.parent.resolve()), task={})
     assert job.goal == Goal(Objective.FASTEST, None, None)
     assert job.search.nodes == (1, 50)
     assert job.on == "simulated"

@@ -68,10 +68,19 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,  # what click does by itself then differs between its versions
+)
 @click.version_option(VERSION, prog_name="mlcd")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> int | None:
     """Find the right cloud configuration for a machine-learning job, and run it within budget and deadline."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        return 2
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -85,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         code = error.exit_code
     except click.ClickException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1, which SkyPilot asks for, prints the help itself
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1, which SkyPilot asks for, does not have it
             click.echo(error.format_message(), err=True)
         else:
             _complain(_usage(error))
@@ -110,5 +119,8 @@ def _complain(message: str) -> None:
 def _usage(error: click.ClickException) -> str:
     """click's complaint on one line, with where to look."""
     message = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        near = f". Did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
+        message = f"No such option '{error.option_name}'{near}"
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx is not None else "mlcd"
     return f"{message}{'' if message.endswith('?') else ';'} see {command} --help"

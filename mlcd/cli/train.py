@@ -100,7 +100,7 @@ def live_progress(console: Console) -> Iterator[ProgressLine]:
         line.close()
 
 
-def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine) -> int:
+def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None = None) -> int:
     """From wherever the run stands to the end: search, show, ask, launch."""
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.errors import Interrupted
@@ -109,7 +109,7 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: Progr
     results, progress = consoles()
     with stop_on_ctrl_c(progress, "what is being probed") as pressed:
         decision = run.search(pressed)
-    line.close()
+    _take_away(line)
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)
     go = decision.configuration is not None and not decide_only
@@ -118,8 +118,13 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: Progr
     if go := go and (yes or _agreed()):
         with stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints) as pressed:
             run.launch(pressed)
-        line.close()
+        _take_away(line)
     return _tell(run, output, launched=go)
+
+
+def _take_away(line: ProgressLine | None) -> None:
+    if line is not None:
+        line.close()
 
 
 def _agreed() -> bool:
