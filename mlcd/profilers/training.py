@@ -93,8 +93,8 @@ class TrainingProfiler:
 
     def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
         """Add a report; of a long run, only as many as its watch can use."""
-        crowded = len(seen) > 1 and sample.elapsed_s - seen[-2].elapsed_s < self.window_s / WINDOW_REPORTS
-        if launch.purpose is Purpose.RUN and crowded:
+        apart_s = min(self.window_s / WINDOW_REPORTS, sample.elapsed_s / MOST_INTERVALS)
+        if launch.purpose is Purpose.RUN and len(seen) > 1 and sample.elapsed_s - seen[-2].elapsed_s < apart_s:
             seen[-1] = sample
         else:
             seen.append(sample)
