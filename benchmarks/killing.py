@@ -1,6 +1,8 @@
 """SIGKILL of `mlcd` at random moments of a real run, again and again: nothing is left, paid twice, or lost.
 
-python benchmarks/killing.py --times 30 [--on local] [--seed 0]
+python benchmarks/killing.py --times 30 [--on local|ray] [--seed 0]
+
+`--on ray` starts a cluster of three nodes of its own, in a namespace where there is no network but the loopback.
 
 Each time: start or resume a run on real nodes, kill MLCD at a moment drawn by lot, see that everything of it
 disappears, check the books. Every few kills the run is let go to its end, and a new one is started.
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -47,6 +50,26 @@ while done < 12_000:
         mlcd_tracker.saved()
 """
 KILLS_OF_ONE_RUN = 4
+RAY_NODES = """
+probe: 8s
+startup: 60s
+checkpoints: {home}/kept
+types:
+  a: {{cpus: 1, memory: 1GB, link: 1Gbit, usd_per_hour: $1}}
+"""
+RAY_CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+node = dict(num_cpus=1, object_store_memory=80_000_000, node_ip_address="127.0.0.1", resources={"a": 1})
+cluster = Cluster(initialize_head=True, head_node_args=dict(node, include_dashboard=False))
+for _ in range(2):
+    cluster.add_node(wait=False, **node)
+cluster.wait_for_nodes()
+print(cluster.address, flush=True)
+sys.stdin.read()
+"""
+ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c"]
+ROOM = "ip link set lo up && mount -t tmpfs none /mnt && export RAY_TMPDIR=/mnt MLCD_ALONE=1 && "
 
 
 def mlcd(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -64,7 +87,14 @@ def account(home: Path) -> Account | None:
 
 
 def left(home: Path) -> set[str]:
-    return teardown.marks() & {teardown.mark_of(path) for path in (home / "home" / "launches").glob("*")}
+    """What is left of this run's launches, on this machine and in the cluster, if there is one."""
+    folders = list((home / "home" / "launches").glob("*"))
+    found = teardown.marks() & {teardown.mark_of(folder) for folder in folders}
+    if "RAY_ADDRESS" in os.environ:
+        from mlcd.backends.ray import cluster
+
+        found |= cluster.labels() | {folder.name for folder in folders if teardown.processes_of(folder.name)}
+    return found
 
 
 def gone(home: Path, within_s: float = 20.0) -> float:
@@ -84,22 +114,44 @@ def check(before: Account | None, after: Account) -> None:
         assert after.history.measurements[:kept] == before.history.measurements, "a probe was lost or paid twice"
 
 
+def start_ray() -> subprocess.Popen[str]:
+    """A cluster, whose address goes into the environment."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", RAY_CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    os.environ["RAY_ADDRESS"] = running.stdout.readline().strip()
+    return running
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--on", choices=("local", "ray"), default="local")
     chosen = parser.parse_args()
+    if chosen.on == "ray" and "MLCD_ALONE" not in os.environ:
+        again = f"{ROOM} {sys.executable} {shlex.join(sys.argv)}; exit $?"
+        sys.exit(subprocess.run([*ALONE, again], check=False).returncode)
     rng = random.Random(chosen.seed)
     home = Path(tempfile.mkdtemp(prefix="mlcd-killing-"))
-    (home / "nodes.yaml").write_text(NODES)
-    (home / "train.py").write_text(PROGRAM)
-    (home / "job.yaml").write_text(
+    cluster = start_ray() if chosen.on == "ray" else None
+    (home / "nodes.yaml").write_text(NODES if cluster is None else RAY_NODES.format(home=home))
+    (home / "job").mkdir()
+    (home / "job" / "train.py").write_text(PROGRAM)
+    (home / "job" / "job.yaml").write_text(
         f"name: killed{os.getpid()}\nrun: python3 train.py\n"
-        "mlcd: {work: 12k, goal: cheapest, budget: $5, checkpoints: true, on: 'local:nodes.yaml'}\n"
+        "mlcd: {work: 12k, goal: cheapest, budget: $5, checkpoints: true, search: {nodes: 1..2}}\n"
     )
+    kill_and_resume(home, f"{chosen.on}:nodes.yaml", rng, chosen.times, chosen.seed)
+    if cluster is not None:
+        cluster.kill()
+
+
+def kill_and_resume(home: Path, on: str, rng: random.Random, times: int, seed: int) -> None:
     kills, finished, slowest_s, phases = 0, 0, 0.0, {"searching": 0, "running": 0, "between": 0}
-    while kills < chosen.times:
-        go = ("train", "job.yaml", "-y")
+    while kills < times:
+        go = ("train", "job/job.yaml", "--on", on, "-y")
         for _ in range(KILLS_OF_ONE_RUN):
             before = account(home) if go[0] == "resume" else None
             process = mlcd(home, *go)
@@ -128,7 +180,9 @@ def main() -> None:
         check(None, now)
         gone(home)
         finished += 1
-    print(f"mlcd {VERSION}, seed {chosen.seed}: {kills} kills ({phases}), {finished} runs, all finished.")
+    print(
+        f"mlcd {VERSION}, {on.partition(':')[0]}, seed {seed}: {kills} kills ({phases}), {finished} runs, all finished."
+    )
     print(f"Nothing was left behind; the slowest was gone after {slowest_s:.2f} s. Every ledger adds up.")
 
 
