@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+import mlcd.backends.local.teardown as teardown
 import mlcd_tracker
 from mlcd.backend import Launch, Provenance
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import LiveJob, Patience
-from mlcd.backends.local import teardown
 from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.backends.local.node_types import NodeType, NodeTypes
 from mlcd.backends.local.watchman import Watchman

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mlcd.backends.local import teardown
+import mlcd.backends.local.teardown as teardown
 
 
 class Watchman:

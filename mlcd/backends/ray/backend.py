@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+import mlcd.backends.local.teardown as teardown
+import mlcd.backends.ray.cluster as cluster
 from mlcd.backend import Launch, Provenance
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import LiveJob, Patience
-from mlcd.backends.local import teardown
 from mlcd.backends.local.watchman import Watchman
-from mlcd.backends.ray import cluster
 from mlcd.backends.ray.node_types import NodeTypes, load_node_types
 from mlcd.backends.ray.nodes import Nodes
 from mlcd.clock import Clock

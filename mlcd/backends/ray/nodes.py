@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from mlcd.backends.local import teardown
+import mlcd.backends.local.teardown as teardown
 from mlcd.backends.ray.cluster import connect
 
 ANSWER_S = 2.0
