@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata, util
 
 from mlcd.assemble import home, open_ledger
+from mlcd.backends.local import what_nodes_lack
 from mlcd.backends.ray.cluster import resources
 from mlcd.backends.skypilot import accounts, clouds_at_hand
 from mlcd.catalog import CLOUDS, load_rows
@@ -71,6 +72,7 @@ def _backends() -> list[Check]:
     return [
         Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
         Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
+        Check("backend local", True, what_nodes_lack() or "real nodes on this machine, each with limits of its own"),
     ]
 
 

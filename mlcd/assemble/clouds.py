@@ -9,7 +9,7 @@ from pathlib import Path
 from mlcd.assemble.home import home
 from mlcd.backend import Backend, Provenance
 from mlcd.backends import Recorded, Recording, Simulated, load_recording
-from mlcd.backends.local import Local, NodeTypes, load_node_types, why_not_isolated
+from mlcd.backends.local import Local, NodeTypes, load_node_types, what_nodes_lack, why_not_isolated
 from mlcd.backends.ray import Ray, available
 from mlcd.backends.simulated import STARTUP_LIMIT_S
 from mlcd.backends.skypilot import STARTUP_LIMIT_S as SKYPILOT_STARTUP_S
@@ -42,12 +42,16 @@ SKYPILOT_PROBE = ProbeTime(1_200.0, 60.0)
 
 @dataclass(frozen=True)
 class Cloud:
-    """A place to search and run on: what can be rented there, and how it is measured."""
+    """A place to search and run on: what can be rented there, and how it is measured.
+
+    `lacks`: what its machines do not keep of what their types say, in a line for the user.
+    """
 
     space: Space
     backend: Backend
     profiler: TrainingProfiler
     clock: Clock
+    lacks: str = ""
 
     @property
     def provenance(self) -> Provenance:
@@ -141,7 +145,7 @@ def _local(job: Job, types: Path | None, clock: WallClock) -> Cloud:
     offers = tuple(each.offer for each in node_types.types)
     space = grid(offers, (fewest, most), probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
     profiler = replace(_live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
-    return Cloud(narrow(space, job), backend, profiler, clock)
+    return Cloud(narrow(space, job), backend, profiler, clock, what_nodes_lack())
 
 
 def _ray(job: Job, types: Path | None, clock: WallClock) -> Cloud:

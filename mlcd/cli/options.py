@@ -63,7 +63,7 @@ goal_options: Sequence[Callable[[F], F]] = (
 )
 job_options: Sequence[Callable[[F], F]] = (
     *goal_options,
-    click.option("--on", metavar="BACKEND", help="Where: simulated, or recorded:DIR."),
+    click.option("--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE, skypilot."),
     click.option("--method", help="How to search: net-value, heterbo ..."),
     click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),

@@ -46,6 +46,7 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
     _, progress = consoles()
     with live_progress(progress) as line:
         run = start(job, open_ledger(), Narrator(progress), line)
+        tell_what_it_lacks(run, progress)
         with run.hold():
             return see_through(run, decide_only, yes, output, line)
 
@@ -86,6 +87,12 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
         resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)), line)
         return see_through(resumed, decide_only, yes, output, line)
+
+
+def tell_what_it_lacks(run: Run, console: Console) -> None:
+    """Before anything is measured there: what the machines are not."""
+    if run.cloud.lacks:
+        console.print(f"  -  {run.cloud.lacks}", style="yellow", highlight=False, markup=False)
 
 
 @contextmanager

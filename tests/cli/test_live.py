@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,6 +142,20 @@ def test_a_mistake_inside_the_job_is_told_with_its_last_lines_and_stops_the_sear
     assert len(found.history.measurements) == 2
     adds_up(found)
     assert left_behind(folder) == set()
+
+
+def test_where_nodes_cannot_be_isolated_one_line_says_what_is_lost(folder, monkeypatch):
+    tools = folder / "tools"
+    tools.mkdir()
+    for name in ("bash", "python3"):  # neither ip nor tc
+        (tools / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tools))
+    job = write_job(folder, "goal: cheapest, budget: $1, search: {nodes: 1..1}", 2_000)
+    code, _, err = finish(start(folder, "train", str(job), "-y"))
+    assert code == 0, err
+    lost = [line for line in err.splitlines() if "nodes are plain processes without limits" in line]
+    assert len(lost) == 1
+    assert "nodes are plain processes" in finish(start(folder, "check"))[1]
 
 
 @isolated

@@ -38,6 +38,13 @@ def why_not_isolated() -> str | None:
     return None if _cgroup_root() is not None else "no writable control group for the CPU"
 
 
+def what_nodes_lack() -> str:
+    """What is lost where nodes cannot be isolated, in a line; nothing where they can."""
+    why = why_not_isolated()
+    lost = "nodes are plain processes without limits on CPU, memory and network, so all types measure alike"
+    return f"{why}: {lost}" if why is not None else ""
+
+
 class IsolatedNodes:
     """Nodes with quotas and links of their own."""
 
