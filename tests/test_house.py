@@ -14,13 +14,13 @@ NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measure
 PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {"reports", "jobfile"}
-ABOVE = {"assemble", "control", "recording", "support", "bench", "testing", "cli", "__main__", ""}
+ABOVE = {"assemble", "control", "record", "support", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),
     **dict.fromkeys(PROTOCOLS, 1),
     **dict.fromkeys(SIDE_BY_SIDE, 2),
     **dict.fromkeys(("assemble",), 3),
-    **dict.fromkeys(("control", "recording", "support", "bench", "testing"), 4),
+    **dict.fromkeys(("control", "record", "support", "bench", "testing"), 4),
     **dict.fromkeys(("cli", "__main__", ""), 5),
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}

@@ -7,7 +7,7 @@ violated  the total passes the limit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from mlcd.history import History
 from mlcd.job import Objective, Search
 from mlcd.ledger import Ledger, Line, Settled, Started
 from mlcd.profilers import TrainingProfiler
-from mlcd.strategy import Finish
+from mlcd.strategy import Finish, Strategy
 from mlcd.version import VERSION
 
 OTHER_NOISE = 1_000
@@ -48,6 +48,9 @@ class Setting:
     parallel: int = 1
     checkpoints: bool = False
     earlier: bool = False
+
+
+DEFAULT = Setting()
 
 
 @dataclass(frozen=True)
@@ -85,28 +88,35 @@ class Result:
 
 def run(problem: Problem, name: str, seed: int, setting: Setting) -> Result:
     """Run a method, raw or guarded, and count what it came to."""
+    asked = Search(name.removesuffix(GUARDED), early_look=setting.early_look, parallel=setting.parallel)
+    return play(problem, name, lambda seed: method(replace(asked, seed=seed)), seed, setting)
+
+
+def play(
+    problem: Problem, name: str, strategy: Callable[[int], Strategy], seed: int, setting: Setting = DEFAULT
+) -> Result:
+    """Run a strategy, made of a seed, under the name that its results are to have; guarded if the name says so."""
     if setting.checkpoints:
         problem = replace(problem, job=replace(problem.job, checkpoints=True))
     ledger = Ledger(None)
     if setting.earlier:
-        _search(problem, name, seed + OTHER_NOISE, setting, ledger)
-    history, lines, chosen, certified = _search(problem, name, seed, setting, ledger)
+        other = seed + OTHER_NOISE
+        _search(problem, strategy(other), is_guarded(name), other, setting, ledger)
+    history, lines, chosen, certified = _search(problem, strategy(seed), is_guarded(name), seed, setting, ledger)
     ledger.close()
-    return _result(problem, name, seed, history, _probes(lines), chosen, certified)
+    return result(problem, name, seed, history, chosen, certified, lines)
 
 
 def _search(
-    problem: Problem, name: str, seed: int, setting: Setting, ledger: Ledger
+    problem: Problem, strategy: Strategy, guarded: bool, seed: int, setting: Setting, ledger: Ledger
 ) -> tuple[History, list[Line], Configuration | None, bool]:
     """One search in the ledger: what was seen, its entries, the choice, and whether that is certified."""
     cloud, job = _cloud(problem, setting, seed), problem.job
-    asked = Search(name.removesuffix(GUARDED), seed=seed, early_look=setting.early_look, parallel=setting.parallel)
-    strategy = method(asked)
     known = known_from(ledger, job, problem.space)
     first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
     lines: list[Line] = []
     book = ledger.begin(job.name, cloud.clock, first, lines.append)
-    if is_guarded(name):
+    if guarded:
         decision = search(strategy, job, problem.space, cloud.profiler, book)
         return book.account.history, lines, decision.configuration, decision.certified
     finish = drive(strategy, job, problem.space, cloud.profiler, book, guard=no_guard)
@@ -137,15 +147,16 @@ def _pick(problem: Problem, history: History, finish: Finish) -> Configuration |
     return decide(remaining(problem.job, history), problem.space, history, finish.because).configuration
 
 
-def _result(
+def result(
     problem: Problem,
     name: str,
     seed: int,
     history: History,
-    probes: list[dict[str, Any]],
     chosen: Configuration | None,
     certified: bool,
+    lines: Sequence[Line] = (),
 ) -> Result:
+    """What a search and then training on its choice come to. `lines`: the search's entries."""
     probing_usd, probing_hours = history.spent_usd, history.elapsed_s / 3_600
     total_usd, total_hours, ratio = probing_usd, probing_hours, None
     # A raw pick that was never measured may not run at all; then there is no total to compare, only what is gone.
@@ -164,7 +175,7 @@ def _result(
         limit=problem.limit,
         method=name,
         seed=seed,
-        probes=probes,
+        probes=_probes(lines),
         chosen=(chosen.offer.instance_type, chosen.nodes) if chosen is not None else None,
         certified=certified,
         probing_usd=probing_usd,

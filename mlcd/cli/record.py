@@ -23,7 +23,7 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     from mlcd.backends.recording import save_recording
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.train import live_progress, tell_what_it_lacks
-    from mlcd.recording import recording_of
+    from mlcd.record import recording_of
     from mlcd.reports.text import Narrator
 
     job = read_job(job_path, {**chosen, "method": chosen.get("method") or EVERYTHING})

@@ -25,7 +25,6 @@ from mlcd.assemble import Cloud, method, skypilot_cloud
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
 from mlcd.backends.skypilot.follow import Lines
-from mlcd.backends.skypilot.in_memory import Fate, InMemory
 from mlcd.backends.skypilot.names import cluster_name, owner_of
 from mlcd.backends.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
 from mlcd.backends.skypilot.stream import Stream
@@ -39,6 +38,7 @@ from mlcd.measurement import Ended, Outcome, Sample
 from mlcd.planners.train import RunToCompletion
 from mlcd.platforms import processes
 from mlcd.testing.backends import BackendContract
+from mlcd.testing.skypilot import Fate, InMemory
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)
