@@ -23,32 +23,9 @@ from pathlib import Path
 from mlcd.assemble import open_ledger
 from mlcd.backends.local import teardown
 from mlcd.ledger import Account
+from mlcd.testing.live_backends import SAVING, TWO_TYPES
 from mlcd.version import VERSION
 
-NODES = """
-probe: 5s
-probe_extra: 1s
-startup: 20s
-nodes: 1..2
-types:
-  a: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $1}
-  b: {cpus: 0.4, memory: 2GB, link: 100Mbit, usd_per_hour: $3}
-"""
-PROGRAM = """
-import os, time
-import mlcd_tracker
-kept = os.path.join(mlcd_tracker.checkpoint_dir(), "done")
-done = int(open(kept).read()) if os.path.exists(kept) else 0
-nodes = int(os.environ["WORLD_SIZE"])
-while done < 12_000:
-    time.sleep(0.02)
-    done += 10 * nodes
-    mlcd_tracker.step(10 * nodes)
-    if os.environ["RANK"] == "0" and done % 200 < 10 * nodes:
-        open(kept + ".new", "w").write(str(done))
-        os.replace(kept + ".new", kept)
-        mlcd_tracker.saved()
-"""
 KILLS_OF_ONE_RUN = 4
 RAY_NODES = """
 probe: 8s
@@ -136,9 +113,9 @@ def main() -> None:
     rng = random.Random(chosen.seed)
     home = Path(tempfile.mkdtemp(prefix="mlcd-killing-"))
     cluster = start_ray() if chosen.on == "ray" else None
-    (home / "nodes.yaml").write_text(NODES if cluster is None else RAY_NODES.format(home=home))
+    (home / "nodes.yaml").write_text(TWO_TYPES if cluster is None else RAY_NODES.format(home=home))
     (home / "job").mkdir()
-    (home / "job" / "train.py").write_text(PROGRAM)
+    (home / "job" / "train.py").write_text(SAVING.replace("TOTAL", "12_000"))
     (home / "job" / "job.yaml").write_text(
         f"name: killed{os.getpid()}\nrun: python3 train.py\n"
         "mlcd: {work: 12k, goal: cheapest, budget: $5, checkpoints: true, search: {nodes: 1..2}}\n"

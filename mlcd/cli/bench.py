@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mlcd.backends import Recording
-    from mlcd.bench import Crash, Problem, Result, Setting
+    from mlcd.bench import Crash, Problem, Result, Setting, Task
     from mlcd.reports.contest import Contest, Panel
 
 SCENARIOS = ("fastest", "cheapest-by-deadline", "fastest-within-budget")
@@ -76,11 +76,7 @@ def train(
 
     RECORDINGS are folders, or 'simulated' for 62 types x 50 nodes ('simulated:bert' for one job).
     """
-    import os
-
-    from rich.progress import track
-
-    from mlcd.bench import Crash, Journal, Result, Scenario, Setting, contest, problems, rescaled, tasks
+    from mlcd.bench import Crash, Result, Scenario, Setting, problems, rescaled, tasks
     from mlcd.bench.methods import check_installed, parse_methods
 
     names = parse_methods(method)
@@ -96,18 +92,11 @@ def train(
     look = early_look if early_look and early_look < 1 else None
     setting = Setting(noise, failures, look, parallel, checkpoints, earlier)
     todo = tasks(found, names, range(seeds))
-    journal = Journal(resume) if resume is not None else None
-    results, progress = consoles()
     if html is not None:
         html.open("a").close()  # a place that cannot be written is told now, not after half an hour
-    made = contest(found, todo, setting, processes or os.cpu_count() or 1, journal)
-    try:
-        outcomes = dict(track(made, "searching", len(todo), console=progress, transient=True))
-    finally:
-        if journal is not None:
-            journal.close()
-    done = [outcome for task in todo if isinstance(outcome := outcomes[task], Result)]
-    crashes = [outcome for task in todo if isinstance(outcome := outcomes[task], Crash)]
+    outcomes = _hold(found, todo, setting, processes, resume)
+    done = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    crashes = [outcome for outcome in outcomes if isinstance(outcome, Crash)]
     _tell(crashes, len(todo))
     if html is not None:
         from mlcd.reports.contest import page
@@ -116,8 +105,28 @@ def train(
     if output == "json":
         _print(done)
     elif done:
-        _show(results, done, setting, seeds, len(loaded))
+        _show(consoles()[0], done, setting, seeds, len(loaded))
     return CRASHED if crashes else 0
+
+
+def _hold(
+    found: Sequence[Problem], todo: Sequence[Task], setting: Setting, processes: int | None, resume: Path | None
+) -> list[Result | Crash]:
+    """Make the runs, in the order in which they are to be told, with a bar that shows how far it is."""
+    import os
+
+    from rich.progress import track
+
+    from mlcd.bench import Journal, contest
+
+    journal = Journal(resume) if resume is not None else None
+    made = contest(found, todo, setting, processes or os.cpu_count() or 1, journal)
+    try:
+        outcomes = dict(track(made, "searching", len(todo), console=consoles()[1], transient=True))
+    finally:
+        if journal is not None:
+            journal.close()
+    return [outcomes[task] for task in todo]
 
 
 def _tell(crashes: Sequence[Crash], total: int) -> None:

@@ -18,48 +18,20 @@ import pytest
 from mlcd.assemble import open_ledger
 from mlcd.backends.local import teardown, why_not_isolated
 from mlcd.ledger import Account
+from mlcd.testing.live_backends import SAVING, TWO_TYPES
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
-
-NODES = """
-probe: 6s
-probe_extra: 1s
-startup: 20s
-nodes: 1..2
-types:
-  a: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $1}
-  b: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $3}
-"""
-PROGRAM = """
-import os, time
-import mlcd_tracker
-folder = mlcd_tracker.checkpoint_dir()
-kept = os.path.join(folder, "done") if folder else None
-done = int(open(kept).read()) if kept and os.path.exists(kept) else 0
-nodes = int(os.environ["WORLD_SIZE"])
-while done < TOTAL:
-    time.sleep(0.02)
-    done += 10 * nodes
-    mlcd_tracker.step(10 * nodes)
-    if kept and os.environ["RANK"] == "0" and done % 200 < 10 * nodes:
-        with open(kept + ".new", "w") as file:
-            file.write(str(done))
-        os.replace(kept + ".new", kept)
-        mlcd_tracker.saved()
-if os.environ["RANK"] == "0":
-    open("result", "a").write(f"{done}\\n")
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a job in it, and a state of its own whose runs no other test has a name for."""
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
-    (tmp_path / "nodes.yaml").write_text(NODES)
+    (tmp_path / "nodes.yaml").write_text(TWO_TYPES)
     return tmp_path
 
 
-def write_job(folder: Path, mlcd: str, total: int, program: str = PROGRAM) -> Path:
+def write_job(folder: Path, mlcd: str, total: int, program: str = SAVING) -> Path:
     (folder / "train.py").write_text(program.replace("TOTAL", str(total)))
     job = folder / "job.yaml"
     name = f"live{folder.name}{os.getpid()}".replace("_", "")

@@ -90,7 +90,7 @@ class Sdk:
             code = self._follow(name, job, output)
         except sky.exceptions.ResourcesUnavailableError as error:
             return End(EndKind.NO_CAPACITY, _line(error))
-        except Exception as error:
+        except Exception as error:  # an SDK over HTTP raises its server's errors, of any kind; here they end a launch
             refused = isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS))
             return End(EndKind.NO_ACCESS if refused else EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
         return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
@@ -102,7 +102,7 @@ class Sdk:
                 code = int(self._sky.tail_logs(name, job, follow=True, output_stream=output))
             except self._sky.exceptions.ClusterDoesNotExist:
                 raise
-            except Exception:
+            except Exception:  # of any kind, see above: a stream that broke is listened to again
                 if not left:
                     raise
             else:
