@@ -50,13 +50,20 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """So many nodes of an offer."""
+    """So many nodes of an offer and, where it may vary, the global batch that they train with."""
 
     offer: Offer
     nodes: int
+    batch: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.nodes} x {self.offer.name}"
+        machines = f"{self.nodes} x {self.offer.name}"
+        return machines if self.batch is None else f"{machines}, batch {self.batch}"
+
+    @property
+    def workers(self) -> int:
+        """Devices that compute, in all nodes together."""
+        return self.nodes * self.offer.workers
 
     @property
     def usd_per_hour(self) -> float:
@@ -84,10 +91,22 @@ class ProbeTime:
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer and the node counts that it can be rented in."""
+    """An offer, the node counts that it can be rented in, and the batches to train with there, where these may vary.
+
+    A batch that does not divide by the workers is left out.
+    """
 
     offer: Offer
     nodes: tuple[int, ...]
+    batches: tuple[int, ...] = ()
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Node counts rising, and batches within each."""
+        if not self.batches:
+            return tuple(Configuration(self.offer, n) for n in sorted(self.nodes))
+        pairs = [(n, batch) for n in sorted(self.nodes) for batch in sorted(self.batches)]
+        return tuple(Configuration(self.offer, n, b) for n, b in pairs if b % (n * self.offer.workers) == 0)
 
 
 @dataclass(frozen=True)
@@ -112,7 +131,7 @@ class Space:
     @cached_property
     def configurations(self) -> tuple[Configuration, ...]:
         """All configurations: offers in order, node counts rising within each."""
-        return tuple(Configuration(choice.offer, n) for choice in self.choices for n in sorted(choice.nodes))
+        return tuple(configuration for choice in self.choices for configuration in choice.configurations)
 
     @cached_property
     def index(self) -> dict[Configuration, int]:
@@ -122,7 +141,7 @@ class Space:
     @cached_property
     def offer_index(self) -> NDArray[np.intp]:
         """For each configuration, the index of its offer."""
-        return np.repeat(np.arange(len(self.choices)), [len(choice.nodes) for choice in self.choices])
+        return np.repeat(np.arange(len(self.choices)), [len(choice.configurations) for choice in self.choices])
 
     @cached_property
     def nodes(self) -> Floats:

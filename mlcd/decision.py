@@ -18,6 +18,25 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model expects the rest of the job to take on a configuration, and between which ends nine times of ten.
+
+    `relative`: the numbers only compare configurations; no time is claimed, and no interval. `on_boundary`: nothing
+    else is expected to be both faster and cheaper.
+    """
+
+    configuration: Configuration
+    seconds: float
+    usd: float
+    low_s: float
+    high_s: float
+    measured: bool = False
+    relative: bool = False
+    on_boundary: bool = False
+    knee: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Relaxation:
     """A limit that would have made the job possible: the new total, in dollars or in seconds."""
 
@@ -33,6 +52,7 @@ class Decision:
     With a configuration: `certified` says that probes and the final run together stay within the limits,
     counting on the slow end of the measured rate. Without one, `binding` names the constraint that
     nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
+    `curve`: of an elastic job, what each configuration is expected to take.
     """
 
     configuration: Configuration | None
@@ -41,3 +61,4 @@ class Decision:
     forecast: Forecast | None = None
     binding: str = ""
     relaxations: tuple[Relaxation, ...] = ()
+    curve: tuple[Prediction, ...] = ()

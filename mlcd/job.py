@@ -9,10 +9,11 @@ from typing import Any
 
 
 class Objective(StrEnum):
-    """What is made small: the total time, or the total cost."""
+    """What is made small: the total time, the total cost, or, for an elastic job, what more would hardly improve."""
 
     FASTEST = "fastest"
     CHEAPEST = "cheapest"
+    KNEE = "knee"
 
 
 class Communication(StrEnum):
@@ -64,6 +65,77 @@ class Search:
     earlier: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The metric that ends a job, as in 'accuracy >= 0.97'."""
+
+    metric: str
+    value: float
+    at_least: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.metric} {'>=' if self.at_least else '<='} {self.value:g}"
+
+    def reached(self, metric: float) -> bool:
+        """Whether this is good enough; what is not a number never is."""
+        return metric >= self.value if self.at_least else metric <= self.value
+
+
+class LearningRate(StrEnum):
+    """How the learning rate follows the batch."""
+
+    NONE = "none"
+    LINEAR = "linear"
+    SQUARE_ROOT = "sqrt"
+    ADASCALE = "adascale"
+
+
+class Mode(StrEnum):
+    """How much of an elastic space is probed: all of it, its ends, or nothing."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPrice:
+    """Dollars an hour for each CPU and each GB, where a machine's memory is cut to the batch it has to hold.
+
+    Tyagi and Sharma (Scavenger), section V-D. A node that holds b samples needs `base_gb` + b x `gb_per_sample`.
+    """
+
+    usd_per_cpu_hour: float
+    usd_per_gb_hour: float
+    base_gb: float = 1.0
+    gb_per_sample: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Elastic:
+    """What may change while the job runs, and how it is found out.
+
+    `batches`: the global batches that may be trained with; none of them where the job keeps its own. `epochs`: what
+    reaching the target took an earlier run, at the batch of the hints, if that is known.
+    """
+
+    workers: tuple[int, int] = (1, 8)
+    batches: tuple[int, ...] = ()
+    mode: Mode = Mode.PARTIAL
+    learning_rate: LearningRate = LearningRate.NONE
+    epochs: float | None = None
+    price: UnitPrice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What makes two jobs train alike: the same model on the same data, by the same optimiser."""
+
+    architecture: str = ""
+    data: str = ""
+    optimizer: str = ""
+
+
 @dataclass(frozen=True)
 class Job:
     """A training job: so many samples of work, a goal, and the task to run.
@@ -71,7 +143,8 @@ class Job:
     `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
     `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
-    `report`: a pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where
+    `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `elastic`:
+    what may change while it runs; None for a job that keeps its batch and its machines. `report`: a pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where
     the job file lies.
     """
 
@@ -86,3 +159,7 @@ class Job:
     folder: str = ""
     on: str = "simulated"
     task: Mapping[str, Any] = field(default_factory=dict)
+    dataset_samples: float | None = None
+    target: Target | None = None
+    elastic: Elastic | None = None
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)

@@ -35,15 +35,32 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Noise:
+    """How much the gradients of single samples differ.
+
+    `scale`: the batch, in samples, at which noise and signal are equal (McCandlish et al. 2018); `rel_error`: one
+    standard error of its log. `gamma`: Scavenger's measure of the same, for the workers that it was taken from.
+    """
+
+    scale: float
+    rel_error: float
+    stable: bool = True
+    gamma: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for.
 
-    `saved`: of these, the samples that a checkpoint holds.
+    `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
+    it is judged by; NaN is a value too.
     """
 
     elapsed_s: float
     samples: float
     saved: float = 0.0
+    metric: float | None = None
+    noise: Noise | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +97,8 @@ class Measurement:
     detail: str = ""
     saved_samples: float = 0.0
     log: str = ""
+    metric: float | None = None
+    noise: Noise | None = None
 
     @property
     def ok(self) -> bool:

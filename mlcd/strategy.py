@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mlcd.configuration import Configuration, Space
+from mlcd.decision import Prediction
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
@@ -25,11 +26,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Measure this configuration for a few minutes."""
+    """Measure this configuration for a few minutes. `noise`: until its gradient noise is known, too."""
 
     configuration: Configuration
     because: str
     look: Look | None = None
+    noise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,16 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nothing more to do. A search that names no configuration takes the best that can be certified."""
+    """Nothing more to do. A search that names no configuration takes the best that can be certified.
+
+    `curve`: what a model expects of each configuration, for a search that has one. `unproven`: it names a
+    configuration that was not measured, which no certificate can be about.
+    """
 
     because: str
     configuration: Configuration | None = None
+    curve: tuple[Prediction, ...] = ()
+    unproven: bool = False
 
 
 Step = Probe | Round | Apply | Finish

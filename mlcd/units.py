@@ -23,6 +23,26 @@ MOST_NODES = 1_000
 _NUMBER = r"\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+"
 
 
+def parse_batches(text: str | int) -> tuple[int, ...]:
+    """'64..1024' -> 64, doubled until 1024; '96, 192'; 128."""
+    expected = "expected a batch, a range such as 64..1024, or a list such as 96,192"
+    ends = re.fullmatch(r"\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", str(text))
+    listed = re.fullmatch(r"\s*\d{1,9}(\s*,\s*\d{1,9})*\s*", str(text))
+    if isinstance(text, bool) or (ends is None and listed is None):
+        raise ValueError(f"'{text}': {expected}")
+    if ends is None:
+        found = sorted({int(each) for each in str(text).split(",")})
+    else:
+        low, high = int(ends[1]), int(ends[2])
+        if low > high:
+            raise ValueError(f"'{text}': the first number must not be larger than the second")
+        doubled = [low << i for i in range(30) if low << i < high] if low else []
+        found = [*doubled, high]
+    if found[0] < 1:
+        raise ValueError(f"'{text}': a batch has at least one sample")
+    return tuple(found)
+
+
 def parse_usd(text: str | float) -> float:
     """'$100', '100', '1,200.50 usd' -> dollars, more than zero."""
     expected = "expected dollars, such as $100"
