@@ -35,7 +35,7 @@ class Launch:
     found. `lifetime_s` is set on the machines themselves when they start: they stop by themselves then,
     even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
     it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
-    `saved_samples` that a checkpoint holds already.
+    `saved_samples` that a checkpoint holds already. `noise`: a probe that is to find out the gradient noise, too.
     """
 
     label: str
@@ -46,6 +46,11 @@ class Launch:
     ordinal: int
     round: int = 0
     saved_samples: float = 0.0
+    noise: bool = False
+
+
+Events = Generator[Event, bool | None, None]
+"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
 
 
 class Backend(Protocol):
@@ -53,7 +58,7 @@ class Backend(Protocol):
 
     provenance: Provenance
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """Start the machines and yield what happens; closing the generator tears them down."""
         ...
 

@@ -83,7 +83,11 @@ def search(
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
     history = book.account.history
-    decision = decide(remaining(job, history), space, history, finish.because, finish.configuration)
+    if finish.unproven:  # nothing was measured, so there is nothing to certify; limits hold all the same
+        decision = Decision(finish.configuration, finish.because, curve=finish.curve)
+    else:
+        left = remaining(job, history)
+        decision = decide(left, space, history, finish.because, finish.configuration, finish.curve)
     book.write(Decided(decision))
     return decision
 
@@ -97,11 +101,13 @@ def launch(
     *,
     stop: Callable[[], bool] = lambda: False,
 ) -> Measurement | None:
-    """Run the job itself to its end, and write down how that went; the last launch, if there was one."""
+    """Run the job itself to its end, and write down how that went; the last launch, if there was one.
+
+    A strategy that names where the job ended says that it ended well.
+    """
     finish = drive(strategy, job, space, profiler, book, stop=stop)
     runs = book.account.history.runs
-    finished = bool(runs) and runs[-1].outcome is Outcome.OK
-    book.write(Ended(finished, finish.because))
+    book.write(Ended(finish.configuration is not None, finish.because))
     return runs[-1] if runs else None
 
 
@@ -186,7 +192,17 @@ def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book
     label = f"{book.run}-{account.orders + place + 1}"  # of every order its own, whatever became of those before
     if isinstance(step, Probe):
         worst_s, worst_usd = space.worst_probe(configuration)
-        probe = Launch(label, configuration, Purpose.PROBE, job.work_samples, worst_s, ordinal, account.rounds, saved)
+        probe = Launch(
+            label,
+            configuration,
+            Purpose.PROBE,
+            job.work_samples,
+            worst_s,
+            ordinal,
+            account.rounds,
+            saved,
+            step.noise,
+        )
         return Reserved(probe, step.because, worst_usd, worst_s)
     bound_s = lifetime_s(job.goal, account.history, configuration)
     foreseen = account.decision.forecast if account.decision is not None else None

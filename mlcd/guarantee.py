@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.configuration import Configuration, Space
-from mlcd.decision import Decision, Forecast, Relaxation
+from mlcd.decision import Decision, Forecast, Prediction, Relaxation
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement
@@ -60,6 +60,8 @@ def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
     """What the goal makes small, and what breaks a tie."""
     if goal.objective is Objective.FASTEST:
         return ahead.seconds, ahead.usd
+    if goal.objective is Objective.KNEE:  # of single points, without their curve: one that gives up little of either
+        return ahead.seconds * ahead.usd, ahead.seconds
     return ahead.usd, ahead.seconds
 
 
@@ -111,15 +113,33 @@ def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> fl
 
 
 def decide(
-    job: Job, space: Space, history: History, because: str, configuration: Configuration | None = None
+    job: Job,
+    space: Space,
+    history: History,
+    because: str,
+    configuration: Configuration | None = None,
+    curve: tuple[Prediction, ...] = (),
 ) -> Decision:
-    """The decision from what was measured: the named configuration if it can be certified, or the best that can."""
+    """The decision from what was measured: the named configuration if it can be certified, or the best that can.
+
+    What a curve expects of a configuration is its forecast; what is certified rests on measurements alone.
+    """
     certified = safe(job, space, history)
     if not certified:
-        return _infeasible(job, space, history, because)
-    named = [m for m in certified if m.configuration == configuration]
-    best = min(named or certified, key=lambda m: objective(job.goal, forecast(job, space, m)))
-    return Decision(best.configuration, because, certified=True, forecast=forecast(job, space, best))
+        return replace(_infeasible(job, space, history, because), curve=curve)
+    expected = {each.configuration: each for each in curve if not each.relative}
+    ahead = {m.configuration: _expected(forecast(job, space, m), expected.get(m.configuration)) for m in certified}
+    named = configuration if configuration in ahead else None
+    best = named or min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+    return Decision(best, because, certified=True, forecast=ahead[best], curve=curve)
+
+
+def _expected(ahead: Forecast, prediction: Prediction | None) -> Forecast:
+    """The forecast with what is expected to the target, which comes before the end of the work, in place of all work."""
+    if prediction is None:
+        return ahead
+    seconds, usd = min(prediction.seconds, ahead.worst_seconds), min(prediction.usd, ahead.worst_usd)
+    return replace(ahead, seconds=seconds, usd=usd)
 
 
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:

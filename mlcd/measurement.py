@@ -27,6 +27,7 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
     AT_THE_LIMIT = "at_the_limit"
     SLOWED = "slowed_down"
+    SWITCHED = "switched"
 
     @property
     def is_bad_luck(self) -> bool:
@@ -80,7 +81,7 @@ Event = Sample | Ended
 class Measurement:
     """What one launch showed and cost.
 
-    `samples_per_s` is None unless the job ran: OK, or SLOWED, where it is the rate that it had become. `rel_error`
+    `samples_per_s` is None unless the job ran: OK, or SLOWED and SWITCHED, where it is the rate of its end. `rel_error`
     is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a rate the job
     keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.

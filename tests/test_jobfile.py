@@ -156,7 +156,7 @@ def test_a_mistake_is_told_with_its_line_and_column(text: str, where: str, told:
     "line, told",
     [
         ("goal: fast", "goal 'fast': did you mean 'fastest'?"),
-        ("goal:", "goal 'None': known: fastest, cheapest"),
+        ("goal:", "goal 'None': known: fastest, cheapest, knee"),
         ("communication: gossip", "communication 'gossip': known: all-reduce, parameter-server"),
         ("budget: 100 euros", "budget '100 euros': expected dollars, such as $100"),
         ("deadline: 6", "deadline '6': expected a duration"),

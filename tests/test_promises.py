@@ -43,7 +43,7 @@ def goals(draw, recording):
     factor = st.one_of(st.none(), st.floats(0.3, 10.0))
     budget, deadline = draw(factor), draw(factor)
     return Goal(
-        draw(st.sampled_from(Objective)),
+        draw(st.sampled_from((Objective.FASTEST, Objective.CHEAPEST))),  # the knee is of elastic jobs
         None if budget is None else budget * best_usd,
         None if deadline is None else deadline * best_s,
     )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from mlcd.backend import Launch, Purpose
+from mlcd.backend import Events, Launch, Purpose
 from mlcd.backends.machines import Machines, RunningProcess
 from mlcd.clock import Clock
 from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Outcome, Sample
-from mlcd.platforms import Process, Reader, diagnose, processes
+from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.platforms import Process, Reader, diagnose, elastic_environment, processes
 from mlcd.platforms.failures import blame, last_lines
 
 LOOK_EVERY_S = 0.1
 KEPT_OUTPUT = 20_000
 """Characters of a process's output that are kept to tell why it failed."""
 FIRST_PORT = 29_500
+LEAVES_WITHIN_S = 20.0
+"""A job that is asked to save and leave, and has not by then, never will."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ class LiveJob:
     started_s: float
     environment: dict[str, str] = field(default_factory=dict)
     first_port: int | Sequence[int] = FIRST_PORT
+    asked_s: float | None = None
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Events:
         """Start the job's processes and tell what happens, until it ends or its machines' time is over."""
         members = self._start()
         reader = Reader(self.job)
@@ -65,11 +69,14 @@ class LiveJob:
             statuses = [member.running.status() for member in members]  # before reading: then nothing is missed
             for sample in self._read(members, reader):
                 last_report_s = self._now_s()
-                yield sample
+                if (yield sample) and self.asked_s is None:
+                    self._ask_to_leave()
             if (end := self._end(members, statuses, last_report_s)) is not None:
                 yield end
                 return
             if self._now_s() >= self._lasts_s:
+                return
+            if self.asked_s is not None and self._now_s() > self.asked_s + LEAVES_WITHIN_S:
                 return
             self.clock.wait(LOOK_EVERY_S)
 
@@ -83,6 +90,7 @@ class LiveJob:
         own = {
             "MLCD_LAUNCH": self.launch.label,
             "MLCD_SAMPLES": f"{self.launch.samples:.12g}",
+            **elastic_environment(self.job, self.launch.configuration),
             **{str(key): str(value) for key, value in (self.job.task.get("envs") or {}).items()},
             **self.environment,
         }
@@ -90,6 +98,12 @@ class LiveJob:
             _Member(process, self.machines.start(process.node, command_of(self.job), {**process.environment, **own}))
             for process in told
         ]
+
+    def _ask_to_leave(self) -> None:
+        """The tracker of the first process looks for this file; the folder is one that every node has."""
+        self.asked_s = self._now_s()
+        if (file := self.environment.get("MLCD_LEAVE")) is not None:
+            self.machines.start(0, f"touch {shlex.quote(file)}", {})
 
     def _read(self, members: list[_Member], reader: Reader) -> list[Sample]:
         samples: list[Sample] = []

@@ -6,14 +6,14 @@ with noise. The final run goes at the recorded rate exactly, since noise average
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import sqrt
 
 import numpy as np
 
-from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backend import Events, Launch, Provenance, Purpose
 from mlcd.backends.noise import gamma_factors, launch_rng
 from mlcd.backends.recording import Point, Recording
 from mlcd.backends.virtual import play
@@ -38,7 +38,7 @@ class Recorded:
 
     provenance = Provenance.RECORDED
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """Replay one launch."""
         point = self.recording.points.get(launch.configuration)
         if point is None:

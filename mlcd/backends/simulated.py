@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backend import Events, Launch, Provenance, Purpose
 from mlcd.backends.noise import gamma_factors, launch_rng
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
@@ -51,7 +51,7 @@ class Simulated:
 
     provenance = Provenance.SIMULATED
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """Simulate one launch."""
         return play(self._events(job, launch), job, launch, self.clock)
 

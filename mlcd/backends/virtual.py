@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
-from mlcd.backend import Launch
+from mlcd.backend import Events, Launch
 from mlcd.clock import VirtualClock
 from mlcd.job import Job
-from mlcd.measurement import Event, Sample
+from mlcd.measurement import Ended, Event, Outcome, Sample
 
 
-def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock) -> Generator[Event, None, None]:
+def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock) -> Events:
     """Move the clock to each event and yield it, until the lifetime of the machines is over.
 
-    A job that checkpoints has saved whatever it has reported.
+    A job that checkpoints has saved whatever it has reported, and so it leaves at once when it is asked to.
     """
     start_s = clock.elapsed_s()
     lifetime_s = math.inf if launch.lifetime_s is None else launch.lifetime_s
@@ -25,4 +25,7 @@ def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock)
             clock.advance_to(start_s + lifetime_s)
             return
         clock.advance_to(start_s + event.elapsed_s)
-        yield replace(event, saved=event.samples) if job.checkpoints and isinstance(event, Sample) else event
+        told = replace(event, saved=event.samples) if job.checkpoints and isinstance(event, Sample) else event
+        if (yield told):
+            yield Ended(event.elapsed_s, Outcome.OK)
+            return

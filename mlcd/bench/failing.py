@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.backend import Backend, Launch, Provenance, Purpose
+from mlcd.backend import Backend, Events, Launch, Provenance, Purpose
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
 from mlcd.configuration import ProbeTime
 from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Outcome
+from mlcd.measurement import Ended, Outcome
 
 STREAM = 1
 """Keeps these draws apart from those of the noise, so that a probe that does not fail shows the same as ever."""
@@ -31,7 +30,7 @@ class Failing:
 
     provenance = Provenance.RECORDED
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """The launch as it would have been, unless chance is against it."""
         if launch.purpose is not Purpose.PROBE or not self.fails(launch):
             return self.backend.run(job, launch)

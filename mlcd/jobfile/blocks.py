@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
+from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock, TargetKey
+from mlcd.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.jobfile.task import listed
-from mlcd.units import parse_count, parse_duration, parse_gb, parse_range, parse_share, parse_usd
+from mlcd.units import parse_range, parse_share
 
 DEFAULT = Search()
-
-T = TypeVar("T")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that is none of those known."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean '{near[0]}'?" if near else "known: " + ", ".join(names)
-
-
-def _read(parse: Callable[[Any], T]) -> BeforeValidator:
-    """A unit's parser, as pydantic wants it: nothing, or the word none, stays None."""
-    return BeforeValidator(lambda written: None if written in (None, "none") else parse(written))
 
 
 def _patterns(written: Any) -> tuple[str, ...]:
@@ -38,14 +25,6 @@ def _patterns(written: Any) -> tuple[str, ...]:
     if not patterns or not all(isinstance(p, str) and p for p in patterns):
         raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
     return tuple(patterns)
-
-
-def _whole(written: Any) -> float:
-    """A count of things that cannot be cut: 256, 1k."""
-    value = parse_count(written)
-    if value < 1 or value != int(value):
-        raise ValueError(f"'{written}': expected a whole number, such as 256")
-    return value
 
 
 def _seed(written: Any) -> int:
@@ -71,28 +50,7 @@ def _report(written: Any) -> str:
     return str(written)
 
 
-def _one_of(choices: type[Objective] | type[Communication]) -> BeforeValidator:
-    def parse(written: Any) -> Any:
-        known = [str(choice) for choice in choices]
-        if str(written) not in known:
-            raise ValueError(f"'{written}': {nearest(str(written), known)}")
-        return written
-
-    return BeforeValidator(parse)
-
-
-Usd = Annotated[float | None, _read(parse_usd)]
-Seconds = Annotated[float | None, _read(parse_duration)]
-Count = Annotated[float | None, _read(parse_count)]
-Whole = Annotated[float | None, _read(_whole)]
-Gigabytes = Annotated[float | None, _read(parse_gb)]
-
-
-class _Keys(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Work(_Keys):
+class Work(Keys):
     """How much there is to do."""
 
     samples: Count = None
@@ -121,14 +79,14 @@ class Work(_Keys):
         return self.samples if self.samples is not None else (self.dataset or 0.0) * (self.epochs or 0.0)
 
 
-class SearchBlock(_Keys):
+class SearchBlock(Keys):
     """How to search, and where."""
 
     method: str = DEFAULT.method
     nodes: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.nodes
     instances: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = DEFAULT.instances
     seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
-    parallel: Annotated[int, BeforeValidator(_whole)] = DEFAULT.parallel
+    parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
     early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
     earlier: Annotated[bool, BeforeValidator(_yes_or_no)] = DEFAULT.earlier
 
@@ -139,14 +97,14 @@ class SearchBlock(_Keys):
         return Search(self.method, self.nodes, self.instances, self.seed, self.parallel, look, self.earlier)
 
 
-class Block(_Keys):
+class Block(Keys):
     """The `mlcd:` block."""
 
     work: Work
-    goal: Annotated[Objective, _one_of(Objective)] = Objective.FASTEST
+    goal: Annotated[Objective, one_of(Objective)] = Objective.FASTEST
     budget: Usd = None
     deadline: Seconds = None
-    communication: Annotated[Communication, _one_of(Communication)] = Communication.ALL_REDUCE
+    communication: Annotated[Communication, one_of(Communication)] = Communication.ALL_REDUCE
     parameters: Count = None
     flops_per_sample: Count = None
     batch: Whole = None
@@ -154,6 +112,9 @@ class Block(_Keys):
     checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
+    target: TargetKey = None
+    elastic: ElasticBlock | None = None
+    fingerprint: FingerprintBlock = FingerprintBlock()
     on: str = Job.on
 
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
@@ -174,4 +135,8 @@ class Block(_Keys):
             folder=str(folder.resolve()),
             on=on,
             task=task,
+            dataset_samples=self.work.dataset,
+            target=self.target,
+            elastic=self.elastic.settings if self.elastic is not None else None,
+            fingerprint=self.fingerprint.settings,
         )

@@ -8,7 +8,9 @@ from pydantic import BaseModel, ValidationError
 
 from mlcd.errors import JobFileError
 from mlcd.job import Job
-from mlcd.jobfile.blocks import Block, SearchBlock, Work, nearest
+from mlcd.jobfile.blocks import Block, SearchBlock, Work
+from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
+from mlcd.jobfile.keys import nearest
 from mlcd.jobfile.marks import Marks, Trail, at, read_yaml
 from mlcd.jobfile.task import TASK_KEYS, task_of
 
@@ -55,7 +57,12 @@ def _first_mistake(error: ValidationError, path: Path, marks: Marks) -> str:
     start = at(path, marks, where)
     match mistake["type"]:
         case "extra_forbidden":
-            blocks: dict[str, type[BaseModel]] = {"search": SearchBlock, "work": Work}
+            blocks: dict[str, type[BaseModel]] = {
+                "search": SearchBlock,
+                "work": Work,
+                "elastic": ElasticBlock,
+                "fingerprint": FingerprintBlock,
+            }
             parent = blocks.get(str(inside[0]), Block) if len(inside) > 1 else Block
             return start + f"unknown key '{name}': {nearest(name, parent.model_fields)}"
         case "missing":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, nan
 
 from mlcd.job import Job
-from mlcd.measurement import Sample
+from mlcd.measurement import Noise, Sample
 
-_TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)")
+_TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)((?: \w+=[\w.+-]+)*)")
 _LINE_ENDS = re.compile(r"[\r\n]+")  # a progress bar ends its lines with a carriage return
 LONGEST_LINE = 10_000
 
@@ -46,12 +47,13 @@ class Reader:
 
     def _read(self, line: str, elapsed_s: float) -> Sample | None:
         if (tracked := _TRACKED.search(line)) is not None:
-            at_s, samples, saved = map(_number, tracked.groups())
+            at_s, samples, saved = map(_number, tracked.groups()[:3])
             if at_s is None or samples is None or saved is None:
                 return None
             if self._offset_s is None:
                 self._offset_s = elapsed_s - at_s
-            return Sample(self._offset_s + at_s, samples, saved)
+            more = dict(field.split("=", 1) for field in tracked[4].split())
+            return Sample(self._offset_s + at_s, samples, saved, _metric(more), _noise(more))
         if self.job.report and (told := re.search(self.job.report, line)) is not None:
             groups = told.groupdict()
             if (samples := _number(groups.get("samples"))) is not None:
@@ -59,6 +61,20 @@ class Reader:
             if (step := _number(groups.get("step"))) is not None:
                 return Sample(elapsed_s, step * (self.job.hints.global_batch or 1))
         return None
+
+
+def _metric(told: Mapping[str, str]) -> float | None:
+    """What the job is judged by; NaN is worth telling."""
+    if told.get("metric", "").lower() in ("nan", "inf", "-inf"):
+        return nan
+    return _number(told.get("metric"))
+
+
+def _noise(told: Mapping[str, str]) -> Noise | None:
+    scale, error = _number(told.get("noise")), _number(told.get("noise_error"))
+    if scale is None or error is None or scale <= 0:
+        return None
+    return Noise(scale, error, told.get("noise_stable") == "1", _number(told.get("gamma")))
 
 
 def _number(written: str | None) -> float | None:

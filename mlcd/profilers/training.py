@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from scipy import stats
 
-from mlcd.backend import Backend, Launch, Purpose
+from mlcd.backend import Backend, Events, Launch, Purpose
 from mlcd.configuration import Floats
 from mlcd.job import Job
-from mlcd.measurement import Ended, Measurement, Outcome, Sample, Z
+from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample, Z
 from mlcd.strategy import Look, Watch
 
 FEWEST = 8
@@ -32,6 +32,13 @@ MOST_INTERVALS = 64
 """That a rate and its scatter are taken from."""
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
+
+LEAVING_S = 10.0
+"""Before the end of a machine's lifetime an elastic job is asked to save and leave, or this share of it if shorter."""
+LEAVING_SHARE = 0.2
+
+NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
+NOT_A_NUMBER = "its metric is not a number: the training has diverged; try a lower learning rate or a smaller batch"
 
 Progress = Callable[[Job, Launch, Sample], object]
 
@@ -69,23 +76,29 @@ class TrainingProfiler:
                     break
                 self._keep(launch, seen, event)
                 self.progress(job, launch, event)
+                if (ended := _own_end(job, launch, event)) is not None:
+                    break
                 if launch.purpose is Purpose.RUN:
-                    why = watch(self._lately(launch, seen)) if watch is not None else None
+                    why = watch(self._lately(job, launch, seen)) if watch is not None else None
                 elif look is not None and _is_due(look, launch, event):
-                    glance, why = self._conclude(launch, seen, None, event.elapsed_s), None
+                    glance, why = self._conclude(job, launch, seen, None, event.elapsed_s), None
                     if glance.ok:  # one look is enough, once there is something to see
                         why = None if look.goes_on(glance) else Outcome.OK
                         look = None
                 else:
                     why = Outcome.OK if self._known(launch, seen) else None
+                if why is None and job.elastic is not None and _is_late(launch, event):
+                    why = Outcome.AT_THE_LIMIT if launch.purpose is Purpose.RUN else Outcome.OK
                 if why is not None:
                     ended = Ended(event.elapsed_s, why)
+                    if job.elastic is not None:
+                        ended = _hear_out(events, seen, ended)
                     break
         # Machines that nobody ended went on until they stopped by themselves.
         seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
         if seconds is None:
             seconds = seen[-1].elapsed_s if seen else 0.0
-        return self._conclude(launch, seen, ended, seconds)
+        return self._conclude(job, launch, seen, ended, seconds)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
@@ -102,16 +115,25 @@ class TrainingProfiler:
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
             return False
+        if launch.noise and not (seen[-1].noise is not None and seen[-1].noise.stable):
+            return False
         steady = self._steady(seen)
         return len(steady) > FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
 
-    def _lately(self, launch: Launch, seen: list[Sample]) -> Measurement:
+    def _lately(self, job: Job, launch: Launch, seen: list[Sample]) -> Measurement:
         """A run so far, with the rate of its last `window_s`; without one until that much has passed."""
         now = seen[-1]
         usd = launch.configuration.usd(now.elapsed_s)
         saved = launch.saved_samples + max(sample.saved for sample in seen)
         so_far = Measurement(
-            launch.configuration, Outcome.OK, now.elapsed_s, usd, samples_done=now.samples, saved_samples=saved
+            launch.configuration,
+            Outcome.OK,
+            now.elapsed_s,
+            usd,
+            samples_done=now.samples,
+            saved_samples=saved,
+            metric=_metric(job, seen),
+            noise=now.noise,
         )
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
             return so_far
@@ -121,20 +143,24 @@ class TrainingProfiler:
         error = self._rel_error(launch, window, now.elapsed_s)
         return replace(so_far, samples_per_s=_overall(window), rel_error=error)
 
-    def _conclude(self, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float) -> Measurement:
+    def _conclude(
+        self, job: Job, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float
+    ) -> Measurement:
         so_far = Measurement(
             launch.configuration,
             ended.outcome if ended is not None else Outcome.OK,
             seconds,
             launch.configuration.usd(seconds),
             startup_s=seen[0].elapsed_s if seen else seconds,
-            samples_done=seen[-1].samples if seen else 0.0,
+            samples_done=max(seen[-1].samples, seen[-1].saved) if seen else 0.0,
             detail=ended.detail if ended is not None else "",
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
+            metric=_metric(job, seen),
+            noise=next((sample.noise for sample in reversed(seen) if sample.noise is not None), None),
         )
-        if so_far.outcome is Outcome.SLOWED:
-            lately = self._lately(launch, seen)
+        if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
+            lately = self._lately(job, launch, seen)
             return replace(so_far, samples_per_s=lately.samples_per_s, rel_error=lately.rel_error)
         if so_far.outcome is not Outcome.OK:
             return so_far
@@ -146,6 +172,10 @@ class TrainingProfiler:
         if len(seen) <= 2:
             detail = f"only {len(seen)} reports of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
+        if launch.noise and so_far.noise is None:
+            return replace(
+                so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{len(seen)} reports, none with noise="
+            )
         steady = self._steady(seen)
         rate = _overall(steady)
         if rate <= 0:
@@ -167,6 +197,47 @@ class TrainingProfiler:
         measured_s = steady[-1].elapsed_s - steady[0].elapsed_s
         floor = self.noise_floor * math.sqrt(1 + self.settles_s / measured_s) if measured_s > 0 else math.inf
         return max(floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
+
+
+def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
+    """A job that has gone wrong, or has reached its target and saved what did: there is nothing more to wait for."""
+    if event.metric is None:
+        return None
+    if math.isnan(event.metric):
+        return Ended(event.elapsed_s, Outcome.FAILED, NOT_A_NUMBER, "metric=nan")
+    if job.target is None or not job.target.reached(event.metric):
+        return None
+    return Ended(event.elapsed_s, Outcome.OK) if event.saved >= event.samples or not job.checkpoints else None
+
+
+def _is_late(launch: Launch, event: Sample) -> bool:
+    """Whether it is time to save and leave, before the machines stop by themselves."""
+    return launch.lifetime_s is not None and event.elapsed_s >= launch.lifetime_s - min(
+        LEAVING_S, launch.lifetime_s * LEAVING_SHARE
+    )
+
+
+def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:
+    """Ask the job to save and leave, and wait until it has. Its last report tells what it has saved; no rate does."""
+    with suppress(StopIteration):
+        event: Event | None = events.send(True)
+        while isinstance(event, Sample):
+            seen[-1] = replace(seen[-1], saved=event.saved, metric=event.metric, noise=event.noise)
+            ended = replace(ended, elapsed_s=event.elapsed_s)
+            event = next(events)
+        if isinstance(event, Ended):
+            if event.outcome is not Outcome.OK:
+                return event
+            ended = replace(ended, elapsed_s=event.elapsed_s)
+    return ended
+
+
+def _metric(job: Job, seen: list[Sample]) -> float | None:
+    """The value that reached the target, or the last one."""
+    told = [sample.metric for sample in seen if sample.metric is not None and not math.isnan(sample.metric)]
+    if job.target is not None:
+        told += [metric for metric in told if job.target.reached(metric)][:1]
+    return told[-1] if told else None
 
 
 def _rates(seen: list[Sample]) -> Floats:

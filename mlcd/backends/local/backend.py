@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from typing import IO
 
 import mlcd.backends.local.teardown as teardown
 import mlcd_tracker
-from mlcd.backend import Launch, Provenance
+from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
@@ -23,7 +23,7 @@ from mlcd.backends.local.node_types import NodeType, NodeTypes
 from mlcd.backends.local.watchman import Watchman
 from mlcd.clock import Clock
 from mlcd.job import Job
-from mlcd.measurement import Event
+from mlcd.platforms import leave_file
 
 HANGS_AFTER_S = 60.0
 """Without a report, once there was one."""
@@ -48,7 +48,7 @@ class Local:
         """What was ever launched here."""
         return Launches(self.home / "launches")
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """Bring the nodes up, run the job on them, tear them down."""
         started_s = self.clock.elapsed_s()
         folder = self.launches.open(launch)
@@ -89,6 +89,7 @@ class Local:
             kept = self.home / "checkpoints" / launch.label.rpartition("-")[0]
             kept.mkdir(parents=True, exist_ok=True)
             found["MLCD_CHECKPOINT_DIR"] = str(kept)
+            found["MLCD_LEAVE"] = leave_file(str(kept), launch.label)
         return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import inf
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import mlcd.backends.local.teardown as teardown
 import mlcd.backends.ray.cluster as cluster
-from mlcd.backend import Launch, Provenance
+from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local.watchman import Watchman
@@ -21,7 +20,8 @@ from mlcd.clock import Clock
 from mlcd.configuration import Choice
 from mlcd.errors import UserError
 from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Outcome
+from mlcd.measurement import Ended, Outcome
+from mlcd.platforms import leave_file
 
 HANGS_AFTER_S = 300.0
 """Without a report, once there was one."""
@@ -45,7 +45,7 @@ class Ray:
         """What was ever launched from here."""
         return Launches(self.home / "launches")
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """Take the nodes, run the job on them, give them back."""
         started_s = self.clock.elapsed_s()
         environment = self._environment(job, launch)
@@ -99,6 +99,7 @@ class Ray:
         if job.checkpoints:
             kept = Path(self.node_types.checkpoints) / launch.label.rpartition("-")[0]
             found["MLCD_CHECKPOINT_DIR"] = str(kept)
+            found["MLCD_LEAVE"] = leave_file(str(kept), launch.label)
         return found
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mlcd.backend import Launch, Provenance
+from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import Patience
 from mlcd.backends.skypilot.client import Client, ClusterState, Following
@@ -21,7 +21,6 @@ from mlcd.backends.skypilot.task import GOING_S, task_of
 from mlcd.clock import Clock
 from mlcd.errors import BackendError, UserError
 from mlcd.job import Job
-from mlcd.measurement import Event
 
 STARTUP_LIMIT_S = 900.0
 """To have machines, their set-up and a first report of progress."""
@@ -57,7 +56,7 @@ class SkyPilot:
         """The name of a launch's cluster."""
         return cluster_name(self._owner, label)
 
-    def run(self, job: Job, launch: Launch) -> Generator[Event, None, None]:
+    def run(self, job: Job, launch: Launch) -> Events:
         """Rent the machines, run the job on them, and be sure that they are gone."""
         started_s, name = self.clock.elapsed_s(), self.name(launch.label)
         started_at = self.clock.now().timestamp()
