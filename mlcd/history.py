@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mlcd.configuration import Configuration
 from mlcd.measurement import Measurement
@@ -25,7 +27,8 @@ class History:
     """Measurements and refusals in the order they came, and what is gone of the limits.
 
     `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
-    same job have shown: a hint where to look, and never a reason to promise anything.
+    same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
+    that an elastic search starts from, as plain data.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -34,6 +37,7 @@ class History:
     spent_usd: float = 0.0
     elapsed_s: float = 0.0
     known: tuple[Measurement, ...] = ()
+    learned: Mapping[str, Any] | None = None
 
     @property
     def good(self) -> tuple[Measurement, ...]:

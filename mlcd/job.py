@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -81,6 +82,15 @@ class Target:
         return metric >= self.value if self.at_least else metric <= self.value
 
 
+def parse_target(written: object) -> Target:
+    """'accuracy >= 0.97', 'loss <= 0.2', 'top-1 >= 75 %'."""
+    expected = f"'{written}': expected a metric and its value, such as 'accuracy >= 0.97' or 'loss <= 0.2'"
+    told = re.fullmatch(r"\s*([A-Za-z_][\w./ -]*?)\s*(>=|<=)\s*(-?(?:\d+\.?\d*|\.\d+))\s*(%?)\s*", str(written))
+    if told is None:
+        raise ValueError(expected)
+    return Target(told[1], float(told[3]) / (100 if told[4] else 1), told[2] == ">=")
+
+
 class LearningRate(StrEnum):
     """How the learning rate follows the batch."""
 
@@ -144,8 +154,8 @@ class Job:
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
     `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
     `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `elastic`:
-    what may change while it runs; None for a job that keeps its batch and its machines. `report`: a pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where
-    the job file lies.
+    what may change while it runs; None for a job that keeps its batch and its machines. `report`: a pattern on the
+    job's output that tells its progress, for a script without the tracker. `folder`: where the job file lies.
     """
 
     name: str

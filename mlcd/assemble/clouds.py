@@ -19,6 +19,7 @@ from mlcd.clock import Clock, VirtualClock, WallClock
 from mlcd.configuration import Offer, ProbeTime, Space
 from mlcd.errors import UnknownName, UserError
 from mlcd.job import Job
+from mlcd.planners.elastic import elastic_space
 from mlcd.planners.train import grid, narrow
 from mlcd.profilers import TrainingProfiler
 
@@ -64,6 +65,10 @@ def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None
 
     A run that goes on has used `elapsed_s` of its time on a virtual clock, and on the wall's all since `started_at`.
     """
+    if job.elastic is not None:
+        rigid = replace(job, elastic=None, search=replace(job.search, nodes=(1, job.elastic.workers[1])))
+        place = cloud(on, rigid, elapsed_s, started_at)
+        return replace(place, space=elastic_space(place.space, job))
     kind, _, rest = on.partition(":")
     if kind == "simulated" and not rest:
         return _simulated(job, elapsed_s)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlcd.configuration import Configuration
 from mlcd.errors import UnknownName
-from mlcd.job import Search
+from mlcd.job import Job, Search
+from mlcd.planners.elastic import ElasticSearch, RunElastic
 from mlcd.planners.train import (
     CheapestOffer,
     CherryPick,
@@ -18,6 +20,7 @@ from mlcd.planners.train import (
     OneNodeLinear,
     Paleo,
     RandomSearch,
+    RunToCompletion,
 )
 from mlcd.strategy import Strategy
 
@@ -44,3 +47,13 @@ def method(search: Search) -> Strategy:
     if search.method not in METHODS:
         raise UnknownName("method", search.method, METHODS)
     return METHODS[search.method](search)
+
+
+def exploring(job: Job) -> Strategy:
+    """What searches for the job."""
+    return ElasticSearch(job.elastic.mode) if job.elastic is not None else method(job.search)
+
+
+def steering(job: Job, configuration: Configuration) -> Strategy:
+    """What runs the job, once it is decided where."""
+    return RunElastic(configuration) if job.elastic is not None else RunToCompletion(configuration)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from mlcd import drive
 from mlcd.assemble.clouds import Cloud, cloud
-from mlcd.assemble.methods import method
+from mlcd.assemble.elastic import check_elastic
+from mlcd.assemble.lessons import lesson, remember
+from mlcd.assemble.methods import exploring, steering
 from mlcd.backend import Provenance
 from mlcd.decision import Decision
 from mlcd.earlier import known_from
@@ -18,7 +20,6 @@ from mlcd.guarantee import decide, remaining
 from mlcd.job import Goal, Job
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
-from mlcd.planners.train import RunToCompletion
 from mlcd.profilers import Progress
 from mlcd.version import VERSION
 
@@ -52,7 +53,7 @@ class Run:
         """Probe and decide; a decision that is there already stands."""
         if self.decision is not None:
             return self.decision
-        strategy = method(self.job.search)
+        strategy = exploring(self.job)
         return drive.search(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
 
     def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
@@ -66,19 +67,24 @@ class Run:
             )
         if self.book.account.ended is not None:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
-        strategy = RunToCompletion(decision.configuration)
-        return drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+        strategy = steering(self.job, decision.configuration)
+        last = drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+        if self.job.elastic is not None:
+            remember(self.name, self.book.account)
+        return last
 
 
 def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
-    method(job.search)  # a wrong name is told before anything is written
+    exploring(job)  # a wrong name is told before anything is written
     job = _absolute(job)
+    check_elastic(job)
     if job.on.partition(":")[0] in ("local", "ray"):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
     place = _shown(cloud(job.on, job), progress)
-    known = known_from(ledger, job, place.space) if job.search.earlier else ()
-    first = Started(job, place.space, job.on, place.provenance, VERSION, known)
+    known = known_from(ledger, job, place.space) if job.search.earlier and job.elastic is None else ()
+    learned, whose = lesson(job, place.space)
+    first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
     return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mlcd.backend import Events, Launch, Provenance, Purpose
+from mlcd.backends.learning import Learning
 from mlcd.backends.noise import gamma_factors, launch_rng
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
@@ -61,7 +62,7 @@ class Simulated:
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
         """The rate without noise: what a benchmark's oracle knows and a search never sees."""
         rates = samples_per_s(
-            Model.of(job.hints),
+            _model(job, configuration),
             job.communication,
             configuration.offer,
             np.array([float(configuration.nodes)]),
@@ -71,7 +72,7 @@ class Simulated:
 
     def fits(self, job: Job, configuration: Configuration) -> bool:
         """Whether the job fits the memory of one device."""
-        needed = needed_gb(Model.of(job.hints), configuration.offer, np.array([float(configuration.nodes)]))
+        needed = needed_gb(_model(job, configuration), configuration.offer, np.array([float(configuration.nodes)]))
         return float(needed[0]) <= device_gb(configuration.offer)
 
     def efficiency(self, offer: Offer) -> float:
@@ -85,7 +86,8 @@ class Simulated:
         rng = launch_rng(self.seed, launch)
         startup_s = self._startup_s(rng, launch.configuration)
         taken_back_s = self._taken_back_s(rng, launch.configuration)
-        for event in self._undisturbed(job, launch, rng, startup_s):
+        undisturbed = self._undisturbed(job, launch, rng, startup_s)
+        for event in Learning(self.seed).told(undisturbed, job, launch, rng):
             if event.elapsed_s > taken_back_s:
                 yield Ended(taken_back_s, Outcome.PREEMPTED, "the spot machines were taken back")
                 return
@@ -100,7 +102,7 @@ class Simulated:
         lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - startup_s
         if launch.purpose is Purpose.PROBE:
             return self._short(rng, rate, startup_s, lasts_s)
-        return self._long(rate, startup_s, lasts_s, launch.samples)
+        return self._long(rate, startup_s, lasts_s, Learning(self.seed).left(job, launch))
 
     def _short(self, rng: np.random.Generator, rate: float, up_s: float, lasts_s: float) -> Iterator[Event]:
         """A probe: frequent reports, noisy, with a warm-up."""
@@ -132,3 +134,9 @@ class Simulated:
         mean_s = 3_600 / (self.weather.preemptions_per_node_hour * configuration.nodes)
         seconds = float(rng.exponential(mean_s))
         return seconds if configuration.offer.spot else math.inf
+
+
+def _model(job: Job, configuration: Configuration) -> Model:
+    """The job as physics sees it, with the batch that it has there."""
+    model = Model.of(job.hints)
+    return model if configuration.batch is None else replace(model, global_batch=configuration.batch)

@@ -105,7 +105,7 @@ def read_job(path: Path, chosen: Mapping[str, Any]) -> Job:
         search = replace(search, early_look=None)
     if chosen.get("instances"):
         search = replace(search, instances=tuple(chosen["instances"]))
-    return replace(job, goal=goal, search=search, on=chosen.get("on") or job.on)
+    return replace(job, goal=goal, search=search, on=chosen.get("on") or job.on, target=None, elastic=None)
 
 
 def new_goal(goal: Any, chosen: Mapping[str, Any]) -> Any:

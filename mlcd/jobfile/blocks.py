@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, model_validator
 
 from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
-from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock, TargetKey
+from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
 from mlcd.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.jobfile.task import listed
 from mlcd.units import parse_range, parse_share
@@ -112,7 +112,6 @@ class Block(Keys):
     checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
-    target: TargetKey = None
     elastic: ElasticBlock | None = None
     fingerprint: FingerprintBlock = FingerprintBlock()
     on: str = Job.on
@@ -136,7 +135,7 @@ class Block(Keys):
             on=on,
             task=task,
             dataset_samples=self.work.dataset,
-            target=self.target,
+            target=self.elastic.target if self.elastic is not None else None,
             elastic=self.elastic.settings if self.elastic is not None else None,
             fingerprint=self.fingerprint.settings,
         )

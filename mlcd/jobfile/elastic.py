@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from mlcd.job import Elastic, Fingerprint, LearningRate, Mode, Target, UnitPrice
+from mlcd.job import Elastic, Fingerprint, LearningRate, Mode, Target, UnitPrice, parse_target
 from mlcd.jobfile.keys import Count, Gigabytes, Keys, one_of, read
 from mlcd.units import parse_batches, parse_range, parse_usd
 
 DEFAULT = Elastic()
-
-
-def parse_target(written: Any) -> Target:
-    """'accuracy >= 0.97', 'loss <= 0.2'."""
-    told = re.fullmatch(r"\s*([A-Za-z_][\w./ -]*?)\s*(>=|<=)\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*(%?)\s*", str(written))
-    expected = f"'{written}': expected a metric and its value, such as 'accuracy >= 0.97' or 'loss <= 0.2'"
-    if told is None:
-        raise ValueError(expected)
-    try:
-        value = float(told[3]) / (100 if told[4] else 1)
-    except ValueError:
-        raise ValueError(expected) from None
-    if not math.isfinite(value):
-        raise ValueError(expected)
-    return Target(told[1], value, told[2] == ">=")
 
 
 class UnitPriceBlock(Keys):
@@ -49,6 +32,7 @@ class ElasticBlock(Keys):
 
     workers: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.workers
     batch: Annotated[tuple[int, ...], BeforeValidator(parse_batches)] = DEFAULT.batches
+    target: Annotated[Target | None, read(parse_target)] = None
     search: Annotated[Mode, one_of(Mode)] = DEFAULT.mode
     learning_rate: Annotated[LearningRate, one_of(LearningRate)] = DEFAULT.learning_rate
     epochs: Count = None
@@ -72,6 +56,3 @@ class FingerprintBlock(Keys):
     def settings(self) -> Fingerprint:
         """As the rest of MLCD knows it."""
         return Fingerprint(self.architecture, self.data, self.optimizer)
-
-
-TargetKey = Annotated[Target | None, read(parse_target)]

@@ -108,7 +108,7 @@ class Account:
             case Started():
                 if self.started is not None:
                     raise BrokenBooks("the run has started already")
-                return replace(here, started=entry, history=replace(history, known=entry.known))
+                return replace(here, started=entry, history=replace(history, known=entry.known, learned=entry.learned))
             case Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
                     raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")

@@ -13,8 +13,9 @@ ended      the job itself ended, well or badly
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -27,7 +28,10 @@ from mlcd.measurement import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run began. Prices are frozen here, inside the space, and what earlier runs of the job have shown."""
+    """A run began. Prices are frozen here, inside the space, and what earlier runs of the job have shown.
+
+    `learned`: the stored model that an elastic search starts from, and `lesson`, whose it is.
+    """
 
     job: Job
     space: Space
@@ -35,6 +39,8 @@ class Started:
     provenance: Provenance
     version: str
     known: tuple[Measurement, ...] = ()
+    learned: Mapping[str, Any] | None = None
+    lesson: str = ""
     kind: Literal["started"] = "started"
 
 

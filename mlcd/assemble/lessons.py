@@ -1,0 +1,105 @@
+"""What earlier elastic runs have taught, found for a new job and kept after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mlcd.assemble.home import home
+from mlcd.backend import Provenance
+from mlcd.configuration import Space
+from mlcd.errors import UserError
+from mlcd.job import Job, Mode
+from mlcd.ledger import Account
+from mlcd.modeling.performance import NodePrice, PerformanceModel, read_performance_model
+from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
+from mlcd.models import Identity, Kinship, Machine, Nearest, StoredModel, all_models, nearest, save
+from mlcd.planners.elastic import (
+    average_model,
+    batch_of,
+    believe,
+    epochs_at_reference,
+    local_batch,
+    machine_of,
+    reached,
+)
+
+
+def models_folder() -> Path:
+    """Where learned models are kept on this machine."""
+    return home() / "models"
+
+
+def lesson(job: Job, space: Space) -> tuple[Mapping[str, Any] | None, str]:
+    """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
+    if job.elastic is None or not job.search.earlier:
+        return None, ""
+    stored, broken = all_models(models_folder())
+    usable = [model for model in stored.values() if _of_the_same_world(model, job)]
+    types = {configuration.offer.name for configuration in space.configurations}
+    found = nearest(usable, Identity.of(job), types)
+    if found is None and job.elastic.mode is Mode.NONE:
+        told = broken[0].because if broken else "no model is stored that could rank configurations"
+        raise UserError(f"{told}; or probe a few, and the next run need not: --search partial")
+    if found is None or (found.kinship is not Kinship.SAME and job.elastic.mode is not Mode.NONE):
+        return None, ""
+    return _told(found, job, space).document(), _words(found)
+
+
+def remember(run: str, account: Account) -> Path | None:
+    """Keep what a run has learned; None if it learned nothing."""
+    job, space, history = account.job, account.space, account.history
+    if not history.good and not history.runs:
+        return None
+    belief = believe(job, space, replace(history, learned=None) if history.good else history)
+    if belief is None or account.decision is None or account.decision.configuration is None:
+        return None
+    offer, done = account.decision.configuration.offer, reached(job, history)
+    machine = machine_of(account.decision.configuration)
+    if machine not in belief.steps:
+        return None
+    took = epochs_at_reference(belief, job, history) if done is not None and job.target is not None else None
+    epochs = replace(belief.epochs, reference_epochs=took or belief.epochs.reference_epochs)
+    model = PerformanceModel(
+        belief.steps[machine], epochs, belief.dataset_samples, offer.workers, NodePrice(offer.usd_per_hour)
+    )
+    return save(
+        models_folder(),
+        StoredModel(
+            run,
+            Identity.of(job),
+            (Machine.of(offer),),
+            tuple(sorted({c.nodes for c in space.configurations})),
+            tuple(sorted({batch_of(job, c) for c in space.configurations})),
+            model.document(),
+            account.provenance,
+            job.target,
+            took,
+        ),
+    )
+
+
+def _of_the_same_world(model: StoredModel, job: Job) -> bool:
+    """What was made up is no lesson for what is real, nor the other way round."""
+    return (model.provenance is Provenance.SIMULATED) == (job.on == "simulated")
+
+
+def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:
+    models = [stored.learned(read_performance_model) for stored in found.models]
+    if found.kinship is Kinship.AVERAGE:
+        largest_local = max(local_batch(job, c) for c in space.configurations)
+        return average_model(models, largest_local, max(batch_of(job, c) for c in space.configurations))
+    first = models[0]
+    if found.kinship is Kinship.SAME or not isinstance(first.epochs, StatisticalEfficiency):
+        return first
+    return replace(
+        first, epochs=replace(first.epochs, reference_epochs=None)
+    )  # another job's epochs are not this one's
+
+
+def _words(found: Nearest) -> str:
+    if found.kinship is Kinship.AVERAGE:
+        return f"{found.kinship}: {len(found.models)} stored models"
+    return f"{found.kinship}, run {found.models[0].run}"

@@ -1,0 +1,180 @@
+"""What an elastic search believes of every configuration: seconds of a step x steps to the target, and their price.
+
+Tyagi and Sharma (Scavenger, 2023), equations 3 to 5, with the models of `modeling/` in place of its linear ones.
+
+Symbols   K    workers                       B     global batch            b = B / K    one worker's share
+          tau  seconds of a step             e     epochs to the target    D            samples in the data set
+          p    share of the way to the target that saved work has gone
+          T = (1 - p) e D / B x tau          cost = T x price of the nodes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+
+import numpy as np
+
+from mlcd.configuration import Configuration, Floats, Space
+from mlcd.decision import Prediction
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.measurement import Measurement
+from mlcd.modeling.iteration_time import IterationTime, fit_iteration_time
+from mlcd.modeling.performance import NINETY_PERCENT, read_performance_model
+from mlcd.modeling.statistical_efficiency import StatisticalEfficiency, from_noise
+from mlcd.modeling.tradeoff import knee, pareto_mask
+from mlcd.planners.elastic.memory import fits_memory
+from mlcd.planners.elastic.share import USUAL_BATCH, Machine, batch_of, local_batch, machine_of
+
+NEARLY_DONE = 0.02
+"""However much is done, this share of the way is left: the target has not been reached, or nobody would ask."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Step times of each type that was measured, and epochs by batch."""
+
+    steps: Mapping[Machine, IterationTime]
+    epochs: StatisticalEfficiency
+    dataset_samples: float
+    progress: float
+
+    @property
+    def claims_a_time(self) -> bool:
+        """Whether it is known what the target takes, and not only how configurations compare."""
+        return self.epochs.reference_epochs is not None
+
+
+def believe(job: Job, space: Space, history: History) -> Belief | None:
+    """What measurements, noise and earlier runs say together; None if nothing says how long a step takes."""
+    steps = _measured_steps(job, history)
+    if not steps and history.learned is not None:
+        learned = read_performance_model(history.learned).steps
+        if isinstance(learned, IterationTime):
+            steps = {machine_of(configuration): learned for configuration in space.configurations}
+    return _belief(job, history, steps) if steps else None
+
+
+def curve(job: Job, space: Space, history: History, belief: Belief) -> tuple[Prediction, ...]:
+    """What is expected of every configuration that fits memory, the boundary and the knee marked."""
+    fitting = [c for c in space.configurations if machine_of(c) in belief.steps and fits_memory(job, c, history)]
+    if not fitting:
+        return ()
+    seconds, factor = np.array([_expected(job, belief, history, c) for c in fitting]).T
+    usd = np.array([c.usd(s) for c, s in zip(fitting, seconds, strict=True)])
+    boundary, at = pareto_mask(seconds, usd), knee(seconds, usd)
+    measured = {m.configuration for m in history.good}
+    relative = not belief.claims_a_time
+    return tuple(
+        Prediction(
+            c,
+            float(seconds[i]),
+            float(usd[i]),
+            float(seconds[i] / factor[i]),
+            float(seconds[i] * factor[i]),
+            c in measured,
+            relative,
+            bool(boundary[i]),
+            i == at,
+        )
+        for i, c in enumerate(fitting)
+    )
+
+
+def reached(job: Job, history: History) -> Measurement | None:
+    """The launch that reached the target, if one did."""
+    if job.target is None:
+        return None
+    launches = (*history.measurements, *history.runs)
+    return next((m for m in launches if m.metric is not None and job.target.reached(m.metric)), None)
+
+
+def epochs_at_reference(belief: Belief, job: Job, history: History) -> float:
+    """What was done so far, in epochs at the reference batch: another batch's count for as much as they bring."""
+    one = replace(belief.epochs, reference_epochs=None)
+    return sum(samples / belief.dataset_samples / _ratio(one, batch) for batch, samples in saved_by_batch(job, history))
+
+
+def saved_by_batch(job: Job, history: History) -> Iterator[tuple[int, float]]:
+    """The saved work, launch by launch: the batch that it was done with, and how much it was."""
+    before = 0.0
+    for m in (*history.measurements, *history.runs):
+        if m.saved_samples > before:
+            yield batch_of(job, m.configuration), m.saved_samples - before
+            before = m.saved_samples
+
+
+def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) -> Belief:
+    dataset = job.dataset_samples or job.work_samples
+    belief = Belief(steps, _epochs(job, history, dataset), dataset, 0.0)
+    if not belief.claims_a_time or belief.epochs.reference_epochs is None:
+        return belief
+    done = epochs_at_reference(belief, job, history) / belief.epochs.reference_epochs
+    return replace(belief, progress=min(done, 1 - NEARLY_DONE))
+
+
+def _measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:
+    """For each type that was measured, the law of its step times."""
+    of: dict[Machine, list[Measurement]] = {}
+    runs = [m for m in history.runs if m.ok]
+    for m in (*history.good, *runs):
+        of.setdefault(machine_of(m.configuration), []).append(m)
+    return {machine: _fit(job, told) for machine, told in of.items()}
+
+
+def _fit(job: Job, told: Sequence[Measurement]) -> IterationTime:
+    nodes = np.array([float(m.configuration.nodes) for m in told])
+    local = np.array([local_batch(job, m.configuration) for m in told])
+    seconds = np.array([batch_of(job, m.configuration) / m.rate for m in told])
+    return fit_iteration_time(nodes, local, seconds)
+
+
+def _epochs(job: Job, history: History, dataset: float) -> StatisticalEfficiency:
+    """Epochs by batch: an earlier run of the same job knows best, then this run's own noise."""
+    usual = float(job.hints.global_batch or USUAL_BATCH)
+    whole = job.work_samples + history.saved_samples  # the job is what is left of it
+    if job.target is None:
+        return from_noise(usual, whole / dataset, noise_scale=1e12)
+    known = job.elastic.epochs if job.elastic is not None else None
+    if history.learned is not None:
+        learned = read_performance_model(history.learned).epochs
+        if isinstance(learned, StatisticalEfficiency) and (learned.reference_epochs or _noise_scale(history) is None):
+            return learned if known is None else replace(learned, reference_epochs=known, reference_batch=usual)
+    scale = _noise_scale(history)
+    return from_noise(usual, known, noise_scale=scale if scale is not None else 1e12)
+
+
+def _noise_scale(history: History) -> float | None:
+    """The noise along the way: averaged in the log, each launch for the work that it did."""
+    told = [(m.noise.scale, max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs) if m.noise]
+    if not told:
+        return None
+    return exp(sum(weight * log(scale) for scale, weight in told) / sum(weight for _, weight in told))
+
+
+def _expected(job: Job, belief: Belief, history: History, configuration: Configuration) -> tuple[float, float]:
+    """Seconds to the target from here, and the factor that leads to the ends of their 90 % interval."""
+    batch, nodes = batch_of(job, configuration), np.array([float(configuration.nodes)])
+    step_s, step_error = belief.steps[machine_of(configuration)].predict(
+        nodes, np.array([local_batch(job, configuration)])
+    )
+    epochs, epochs_error = belief.epochs.predict(np.array([float(batch)]))
+    left = (1 - belief.progress) * float(epochs[0]) * belief.dataset_samples
+    if belief.claims_a_time:  # the job ends there, target or not
+        left = min(left, job.work_samples)
+    factor = exp(NINETY_PERCENT * float(np.hypot(step_error[0], epochs_error[0])))
+    return _startup_s(configuration, history) + left / batch * float(step_s[0]), factor
+
+
+def _startup_s(configuration: Configuration, history: History) -> float:
+    """What coming up took on this type, with as many nodes or more if that was seen."""
+    seen = [m for m in history.good if machine_of(m.configuration) == machine_of(configuration)]
+    larger = [m.startup_s for m in seen if m.configuration.nodes >= configuration.nodes]
+    return min(larger, default=max((m.startup_s for m in seen), default=0.0))
+
+
+def _ratio(epochs: StatisticalEfficiency, batch: float) -> float:
+    at: Floats = epochs.predict(np.array([float(batch)]))[0]
+    return float(at[0])

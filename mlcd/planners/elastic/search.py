@@ -1,0 +1,123 @@
+"""Scavenger's three ways to search workers x batch size: all of it, its ends, or not at all.
+
+Tyagi and Sharma (Scavenger, 2023), sections III-B and III-E. Differences from the paper: docs/methods/scavenger.md.
+Every probe is progress: the job goes on from its checkpoint, on other workers and with another batch.
+
+Full      every configuration is measured, from the smallest to the largest; the model only smooths what was seen.
+Partial   the ends of each type are measured, the rest is expected from the model. The choice is then measured itself,
+          and made again with what that showed, a few times at the most.
+None      nothing is measured: a stored model ranks the configurations, and no time is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.configuration import Configuration, Space
+from mlcd.decision import Prediction
+from mlcd.history import History
+from mlcd.job import Job, Mode
+from mlcd.modeling.probe_design import first_probes, verified_choice
+from mlcd.modeling.tradeoff import choose
+from mlcd.planners.elastic.belief import Belief, believe, curve, reached
+from mlcd.planners.elastic.memory import fits_memory, largest_worth_trying
+from mlcd.planners.elastic.share import local_batch, machine_of
+from mlcd.strategy import Finish, Probe, Step
+
+MOST_PROBES = 6
+"""Of a partial search, for each type: its ends, and then choices that are measured and made again."""
+
+
+@dataclass(frozen=True)
+class ElasticSearch:
+    """Probes on the way, and names the configuration for the rest of it."""
+
+    mode: Mode = Mode.PARTIAL
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The next probe; or the choice, with what is expected everywhere."""
+        if (done := reached(job, history)) is not None:
+            return Finish(f"{job.target} was reached while probing: {done.metric:.4g}", done.configuration)
+        if self.mode is Mode.NONE:
+            return _ranked(job, space, history)
+        fitting = [c for c in space.configurations if fits_memory(job, c, history)]
+        planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
+        may_probe = self.mode is Mode.FULL or len(history.good) < MOST_PROBES * len(space.choices)
+        left = [c for c in planned if c not in history.tried]
+        if left and may_probe:
+            return _probe(job, space, history, left[0], self._why(left[0], planned))
+        belief = believe(job, space, history)
+        if belief is None:
+            return Finish("nothing that was probed could run the job")
+        expected = curve(job, space, history, belief)
+        best = _choice(job, history, expected)
+        if best not in history.tried and may_probe:
+            return _probe(job, space, history, best, "the best that is expected: measured before it is trusted")
+        return _finish(job, expected, belief, best)
+
+    def _why(self, configuration: Configuration, planned: Sequence[Configuration]) -> str:
+        number = planned.index(configuration) + 1
+        if number == 1:
+            return "the smallest, until its gradient noise is known"
+        return f"{number} of {len(planned)} {'configurations' if self.mode is Mode.FULL else 'ends'}"
+
+
+def _ends(job: Job, fitting: Sequence[Configuration], history: History) -> list[Configuration]:
+    """Of each type the few configurations that tell most about the others, the smallest first."""
+    chosen: list[Configuration] = []
+    for machine in dict.fromkeys(machine_of(c) for c in fitting):
+        mine = [c for c in fitting if machine_of(c) == machine]
+        largest = largest_worth_trying(job, mine, history)
+        mine = [c for c in mine if local_batch(job, c) <= largest] or mine
+        nodes = np.array([float(c.nodes) for c in mine])
+        local = np.array([local_batch(job, c) for c in mine])
+        chosen += [mine[i] for i in first_probes(nodes, local)]
+    return chosen
+
+
+def _probe(job: Job, space: Space, history: History, configuration: Configuration, because: str) -> Probe:
+    """A probe. Where batches differ, gradient noise has to be known from two of them."""
+    batches = {c.batch for c in space.configurations}
+    known = {m.configuration.batch for m in history.measurements if m.noise is not None and m.noise.stable}
+    wanted = len(batches) > 1 and (not known or (len(known) == 1 and configuration.batch not in known))
+    return Probe(configuration, because, noise=wanted)
+
+
+def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Configuration:
+    """The best of what is expected to fit the limits; if nothing is, the best of all, for others to refuse."""
+    seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
+    goal = job.goal
+    left_s = np.inf if goal.deadline_s is None else goal.deadline_s - history.elapsed_s
+    left_usd = np.inf if goal.budget_usd is None else goal.budget_usd - history.spent_usd
+    if expected[0].relative:  # no time is known that a limit could be compared with
+        left_s = left_usd = np.inf
+    best = choose(seconds, usd, goal.objective, left_s, left_usd)
+    if best is None:
+        best = choose(seconds, usd, goal.objective)
+    measured = [i for i, p in enumerate(expected) if p.measured]
+    if best is None or (expected[best].configuration in history.tried and not expected[best].measured):
+        best = verified_choice(seconds, usd, goal.objective, measured)  # refused, or out of luck twice
+    return expected[best].configuration
+
+
+def _finish(job: Job, expected: tuple[Prediction, ...], belief: Belief, best: Configuration) -> Finish:
+    measured = [i for i, p in enumerate(expected) if p.measured]
+    at = next(i for i, p in enumerate(expected) if p.configuration == best)
+    if at not in measured:
+        seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
+        at = verified_choice(seconds, usd, job.goal.objective, measured)
+    because = f"{len(measured)} of {len(expected)} configurations measured; {belief.epochs.evidence}"
+    return Finish(because, expected[at].configuration, expected)
+
+
+def _ranked(job: Job, space: Space, history: History) -> Finish:
+    """By a stored model alone: an order, and no time."""
+    belief = believe(job, space, history)
+    if belief is None:
+        return Finish("no stored model to rank configurations with; probe a few: --search partial")
+    expected = tuple(replace(p, relative=True) for p in curve(job, space, history, belief))
+    best = _choice(job, history, expected)
+    return Finish("ranked by a stored model; nothing was measured", best, expected, unproven=True)

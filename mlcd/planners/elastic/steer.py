@@ -1,0 +1,142 @@
+"""Steering an elastic job to its target: run on the chosen workers and batch, and choose again when things change.
+
+A run whose rate has left the interval of what was measured, or whose gradient noise has moved, is asked to save and
+leave if another measured configuration is expected to do clearly better from here, start-up included. A run that is
+lost to bad luck is launched again. Both only within the limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, log, sqrt
+
+from mlcd.configuration import Configuration, Space
+from mlcd.decision import Prediction
+from mlcd.guarantee import safe
+from mlcd.history import History
+from mlcd.job import Job, Objective
+from mlcd.measurement import Measurement, Outcome
+from mlcd.planners.elastic.belief import believe, curve, reached
+from mlcd.strategy import Apply, Finish, Step, Watch
+from mlcd.units import format_count
+
+MOST_LAUNCHES = 5
+CLEARLY = 0.85
+"""Going on elsewhere must be expected to take less than this share of going on here."""
+MOVED = 1.5
+"""A noise scale that differs from the one that was counted on by this factor has moved."""
+
+
+@dataclass(frozen=True)
+class RunElastic:
+    """Run on the chosen configuration; switch when another is clearly better."""
+
+    configuration: Configuration
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """Start, switch, start again, or say how it ended. `job` is what is left of it."""
+        if (done := reached(job, history)) is not None:
+            return Finish(f"reached {job.target}: {done.metric:.4g}", done.configuration)
+        if not history.runs:
+            return _apply(job, space, history, self.configuration, "the decided configuration")
+        last = history.runs[-1]
+        if last.outcome is Outcome.OK:
+            return _ended(job, history, last)
+        again = last.outcome in (Outcome.SLOWED, Outcome.SWITCHED) or last.outcome.is_bad_luck
+        if not again or len(history.runs) >= MOST_LAUNCHES:
+            return Finish(f"the job ended: {_words(last)}; {format_count(history.saved_samples)} samples are saved")
+        best = _best(job, space, history) or last.configuration
+        where = "again" if best == last.configuration else f"on instead of {last.configuration}"
+        return _apply(job, space, history, best, f"{where}, after: {_words(last)}")
+
+
+def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
+    return Apply(where, because, job.work_samples, _watch(job, space, history, where))
+
+
+def _ended(job: Job, history: History, last: Measurement) -> Finish:
+    if job.target is None:
+        return Finish("the job ran to its end", last.configuration)
+    told = (
+        "no metric was reported: call mlcd_tracker.metric" if last.metric is None else f"the last was {last.metric:.4g}"
+    )
+    done = history.saved_samples or last.samples_done
+    epochs = f" in {done / job.dataset_samples:.3g} epochs" if job.dataset_samples and done else ""
+    return Finish(f"{job.target} was not reached{epochs}; {told}")
+
+
+def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
+    """Whether things have changed so much that going on elsewhere is clearly better."""
+    counted_on = next((m for m in history.good if m.configuration == where), None)
+    noise = next((m.noise.scale for m in reversed(history.measurements) if m.noise is not None), None)
+    whole = job.work_samples + history.saved_samples
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        slow = _has_slowed(so_far, counted_on)
+        if not slow and not _has_moved(so_far, noise):
+            return None
+        then = replace(
+            history,
+            runs=(*history.runs, replace(so_far, outcome=Outcome.SWITCHED)),
+            spent_usd=history.spent_usd + so_far.usd,
+            elapsed_s=history.elapsed_s + so_far.seconds,
+        )
+        left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
+        better = _best(left, space, then, instead_of=where)
+        if better is None:
+            return None
+        return Outcome.SLOWED if slow else Outcome.SWITCHED
+
+    return watch
+
+
+def _has_slowed(so_far: Measurement, counted_on: Measurement | None) -> bool:
+    if counted_on is None or not so_far.ok:
+        return False
+    return so_far.fast_samples_per_s < counted_on.slow_samples_per_s
+
+
+def _has_moved(so_far: Measurement, noise: float | None) -> bool:
+    if noise is None or so_far.noise is None or not so_far.noise.stable or not so_far.ok:
+        return False
+    return abs(log(so_far.noise.scale / noise)) > log(MOVED) + 2 * so_far.noise.rel_error
+
+
+def _best(job: Job, space: Space, history: History, instead_of: Configuration | None = None) -> Configuration | None:
+    """The best of what can be certified from here; `instead_of` must be beaten clearly."""
+    now = _as_it_is(history)
+    belief = believe(job, space, now)
+    if belief is None:
+        return None
+    certain = {m.configuration for m in safe(job, space, now)}
+    if not certain:
+        return None
+    expected = {p.configuration: p for p in curve(job, space, now, belief)}
+    candidates = [expected[c] for c in certain if c in expected]
+    best = min(candidates, key=lambda p: _made_small(job, p), default=None)
+    if best is None or instead_of is None:
+        return best.configuration if best is not None else None
+    here = _made_small(job, expected[instead_of]) if instead_of in expected else inf
+    return best.configuration if _made_small(job, best) < CLEARLY * here else None
+
+
+def _made_small(job: Job, prediction: Prediction) -> float:
+    """What the goal makes small; of a knee, time and cost alike."""
+    match job.goal.objective:
+        case Objective.FASTEST:
+            return prediction.seconds
+        case Objective.CHEAPEST:
+            return prediction.usd
+        case Objective.KNEE:
+            return sqrt(prediction.seconds * prediction.usd)
+
+
+def _as_it_is(history: History) -> History:
+    """With the rates that runs have come to in place of what their probes showed."""
+    latest = {m.configuration: m for m in history.runs if m.ok}
+    probes = tuple(m for m in history.measurements if m.configuration not in latest)
+    return replace(history, measurements=(*probes, *latest.values()))
+
+
+def _words(last: Measurement) -> str:
+    return str(last.outcome).replace("_", " ") + (f", {last.detail}" if last.detail else "")
