@@ -13,7 +13,7 @@ ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
 PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
-SIDE_BY_SIDE |= {"reports", "jobfile"}
+SIDE_BY_SIDE |= {"reports", "jobfile", "models"}
 ABOVE = {"assemble", "control", "record", "support", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),

@@ -2,12 +2,16 @@
 
 `torchrun` finds the other nodes by itself: MLCD sets the variables that it reads. Each step trains on one global batch,
 of which every worker takes its share: however many there are, the same is learned.
+
+The job is elastic: it asks MLCD for the batch, tells it the gradient noise (the two lines with `meter`) and the
+accuracy, and when it is wanted elsewhere it saves within the epoch and leaves. It goes on with the very next sample.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,9 +21,18 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import mlcd_tracker
+from mlcd_tracker.pytorch import NoiseMeter
 
-BATCH = 128
-TRAIN = 11 * BATCH  # of 1,797 images; the rest tests
+USUAL_BATCH = 128
+TRAIN = 11 * USUAL_BATCH  # of 1,797 images; the rest tests
+
+
+@dataclass
+class Progress:
+    """Whole epochs that are done, and samples of the one that is not."""
+
+    epochs: int = 0
+    samples: int = 0
 
 
 def model() -> nn.Module:
@@ -39,33 +52,46 @@ def model() -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=100)
-    epochs = parser.parse_args().epochs
+    parser.add_argument("--learning-rate", type=float, default=1e-3, help="at a batch of 128")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
 
-    torch.manual_seed(0)
+    torch.manual_seed(options.seed)
     dist.init_process_group("gloo")
-    rank, workers = dist.get_rank(), dist.get_world_size()
     net = DistributedDataParallel(model())
-    optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+    optimizer = torch.optim.Adam(net.parameters(), options.learning_rate)
     images, labels = digits()
-    first_epoch = load(net, optimizer)
+    progress = load(net, optimizer)
+    meter = NoiseMeter(net)
 
-    for epoch in range(first_epoch, epochs):
-        order = torch.randperm(TRAIN, generator=torch.Generator().manual_seed(epoch))
-        for batch in order.split(BATCH):
-            mine = batch[rank::workers]
-            loss = nn.functional.cross_entropy(net(images[mine]), labels[mine])
+    while progress.epochs < options.epochs:
+        chance = torch.Generator().manual_seed(options.seed + progress.epochs)
+        order, shown = torch.randperm(TRAIN, generator=chance), moved(images[:TRAIN], chance)
+        for batch in order[progress.samples :].split(mlcd_tracker.batch(USUAL_BATCH)):
+            for group in optimizer.param_groups:
+                group["lr"] = options.learning_rate * meter.lr_scale(USUAL_BATCH)
             optimizer.zero_grad()
-            loss.backward()
+            for part, share in meter.parts(batch[dist.get_rank() :: dist.get_world_size()]):
+                (share * nn.functional.cross_entropy(net(shown[part]), labels[part])).backward()
             optimizer.step()
-            mlcd_tracker.step(BATCH)
-        if rank == 0:
-            print(f"epoch {epoch + 1}, loss {loss.item():.4f}", flush=True)
-            save(net, optimizer, epoch + 1)
+            progress.samples += len(batch)
+            if meter.step(len(batch)):
+                save(net, optimizer, progress)
+                return end()
+        progress = Progress(progress.epochs + 1)
+        reached = mlcd_tracker.metric(accuracy(net, images[TRAIN:], labels[TRAIN:]))
+        save(net, optimizer, progress)
+        if reached:
+            break
 
-    if rank == 0:
-        with torch.no_grad():
-            right = net.module(images[TRAIN:]).argmax(1) == labels[TRAIN:]
-        print(f"accuracy {right.float().mean():.4f}", flush=True)
+    if dist.get_rank() == 0:
+        told = accuracy(net, images[TRAIN:], labels[TRAIN:])
+        print(f"accuracy {told:.4f} after {progress.epochs} epochs", flush=True)
+    end()
+
+
+def end() -> None:
+    dist.barrier()  # nobody leaves before the first worker has saved
     dist.destroy_process_group()
 
 
@@ -76,29 +102,48 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
     return images[order], torch.tensor(data.target)[order]
 
 
+def moved(images: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    """Every image by up to one pixel each way; the same for all workers, whatever their number."""
+    padded, shown = nn.functional.pad(images, (1, 1, 1, 1)), torch.empty_like(images)
+    where = torch.randint(9, (len(images),), generator=chance)
+    for i in range(9):
+        down, right = divmod(i, 3)
+        shown[where == i] = padded[where == i, :, down : down + 8, right : right + 8]
+    return shown
+
+
+@torch.no_grad()
+def accuracy(net: DistributedDataParallel, images: torch.Tensor, labels: torch.Tensor) -> float:
+    """The same in every worker, so that all end in the same epoch."""
+    return float((net.module(images).argmax(1) == labels).float().mean())
+
+
 def checkpoint() -> Path | None:
     folder = mlcd_tracker.checkpoint_dir()
     return Path(folder) / "digits.pt" if folder else None
 
 
-def save(net: nn.Module, optimizer: torch.optim.Optimizer, epochs: int) -> None:
-    """Whole or not at all: a node may be gone at any moment."""
-    if (path := checkpoint()) is not None:
-        partial = path.with_suffix(".partial")
-        torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epochs": epochs}, partial)
-        os.replace(partial, path)
-        mlcd_tracker.saved()
+def save(net: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    """By the first worker; whole or not at all: a node may be gone at any moment."""
+    path = checkpoint()
+    if path is None or dist.get_rank() > 0:
+        return
+    partial = path.with_suffix(".partial")
+    done = {"epochs": progress.epochs, "samples": progress.samples}
+    torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), **done}, partial)
+    os.replace(partial, path)
+    mlcd_tracker.saved()
 
 
-def load(net: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Go on from what is there: the epochs that are done."""
+def load(net: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    """Go on from what is there."""
     path = checkpoint()
     if path is None or not path.exists():
-        return 0
+        return Progress()
     state = torch.load(path)
     net.load_state_dict(state["net"])
     optimizer.load_state_dict(state["optimizer"])
-    return int(state["epochs"])
+    return Progress(state["epochs"], state["samples"])
 
 
 if __name__ == "__main__":

@@ -82,8 +82,9 @@ def remember(run: str, account: Account) -> Path | None:
 
 
 def _of_the_same_world(model: StoredModel, job: Job) -> bool:
-    """What was made up is no lesson for what is real, nor the other way round."""
-    return (model.provenance is Provenance.SIMULATED) == (job.on == "simulated")
+    """What was made up or replayed is no lesson for what is real, nor the other way round."""
+    kinds = {"simulated": Provenance.SIMULATED, "recorded": Provenance.RECORDED}
+    return model.provenance is kinds.get(job.on.partition(":")[0], Provenance.LIVE)
 
 
 def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:

@@ -22,6 +22,7 @@ from mlcd.version import VERSION
 
 COMMANDS = {
     "train": "mlcd.cli.train:train",
+    "scale": "mlcd.cli.scale:scale",
     "launch": "mlcd.cli.train:launch",
     "resume": "mlcd.cli.train:resume",
     "logs": "mlcd.cli.control:logs",
@@ -34,6 +35,8 @@ COMMANDS = {
     "show": "mlcd.cli.runs:show",
     "ledger": "mlcd.cli.runs:ledger",
     "report": "mlcd.cli.report:report",
+    "curves": "mlcd.cli.curves:curves",
+    "models": "mlcd.cli.models:models",
     "export": "mlcd.cli.export:export",
     "offers": "mlcd.cli.offers:offers",
     "catalog": "mlcd.cli.offers:catalog",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mlcd.cli.bench_elastic import elastic
 from mlcd.cli.options import consoles, output, written
 from mlcd.cli.paper import paper
 from mlcd.units import parse_share
@@ -31,6 +32,7 @@ def bench() -> None:
 
 
 bench.add_command(paper)
+bench.add_command(elastic)
 
 
 @bench.command()

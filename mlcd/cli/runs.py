@@ -45,7 +45,7 @@ def runs(output: str) -> None:
                 name,
                 lines[0].written_at.strftime("%Y-%m-%d %H:%M"),
                 str(account.provenance),
-                goal_words(account.job.goal),
+                goal_words(account.job.goal, account.job.target),
                 _status(ledger, name, account),
                 str(len(history.measurements)),
                 place,

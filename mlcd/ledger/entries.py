@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from mlcd.backend import Launch, Provenance
 from mlcd.configuration import Configuration, Space
@@ -117,7 +117,10 @@ class Ended:
 
 Entry = Started | Reserved | Settled | Voided | Refused | Decided | Stopped | Resumed | Ended
 
-_CODEC: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+# What is not a number, or has no end, is a value too; plain JSON has no word for it.
+_CODEC: TypeAdapter[Entry] = TypeAdapter(
+    Annotated[Entry, Field(discriminator="kind")], config=ConfigDict(ser_json_inf_nan="strings")
+)
 
 
 def to_json(entry: Entry) -> str:

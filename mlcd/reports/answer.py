@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlcd.decision import Relaxation
+from mlcd.configuration import Configuration
+from mlcd.decision import Forecast, Relaxation
+from mlcd.guarantee import fits
+from mlcd.job import Target
 from mlcd.ledger import Status
+from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
 from mlcd.reports.words import relaxation_words
@@ -47,34 +51,37 @@ def key_figures(story: Story) -> str:
 
 def certificate(story: Story) -> str:
     """The reserve that made it safe, as an equation for each limit."""
-    best, goal = story.best, story.goal
-    if best is None or not goal.limited:
+    found, goal = _finish(story), story.goal
+    if found is None or not goal.limited:
         return ""
-    ahead = story.ahead(best)
-    rows = []
+    configuration, ahead = found
+    gone, rows = story.search, []
     if goal.budget_usd is not None:
-        rows.append(_equation(story.search.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
+        rows.append(_equation(gone.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
     if goal.deadline_s is not None:
-        rows.append(_equation(story.search.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
-    verb = "stays within" if story.certified(best) else "does not stay within"
+        rows.append(_equation(gone.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
+    kept = fits(goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+    verb = "stays within" if kept else "does not stay within"
     note = f"What the search took, plus finishing at the slow end of the measured rate, {verb} the limit."
-    where = f"The reserve on {best.measurement.configuration}"
+    where = f"The reserve on {configuration}"
     return element(
         "div", element("h3", text(where)), *rows, element("p", text(note), class_="note"), class_="certificate"
     )
 
 
 def actual(story: Story) -> str:
-    """The final run against its forecast; empty where there was none."""
+    """The final run against its forecast, if it had one, and its target; empty where there was none."""
     decision = story.decision
-    if not story.runs or decision is None or decision.forecast is None:
+    if not story.runs or decision is None or (decision.forecast is None and not decision.curve):
         return ""
     seconds, usd = sum(run.seconds for run in story.runs), sum(run.usd for run in story.runs)
-    forecast = decision.forecast
+    ahead = decision.forecast
     rows = [
-        _compared("Time", forecast.seconds, seconds, format_duration(forecast.seconds), format_duration(seconds)),
-        _compared("Cost", forecast.usd, usd, format_usd(forecast.usd), format_usd(usd)),
+        _compared("Time", ahead.seconds if ahead else None, seconds, format_duration),
+        _compared("Cost", ahead.usd if ahead else None, usd, format_usd),
     ]
+    if (target := story.job.target) is not None:
+        rows.append(_judged(target, last_metric(story.runs)))
     names = ("", "Forecast", "Actual", "Difference")
     head = element("tr", *(element("th", name, scope="col", class_="num" if name else None) for name in names))
     table = element("table", element("thead", head), element("tbody", *rows))
@@ -110,7 +117,8 @@ def _sentences(story: Story) -> tuple[str, list[str]]:
         history = story.account.history
         used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
         if story.status is Status.FINISHED:
-            return f"{decision.configuration}: finished, {used}{f'; certified within {within}' if within else ''}.", []
+            certified = f"; {'' if decision.certified else 'not '}certified within {within}" if within else ""
+            return f"{decision.configuration}: finished, {used}{certified}.", []
         return f"{decision.configuration}: the job did not finish, {used}.", [f"{story.account.ended.because}."]
     forecast = decision.forecast
     sentence = str(decision.configuration)
@@ -147,10 +155,20 @@ def _totals(story: Story) -> tuple[float, float, str]:
     history = story.account.history
     if story.account.ended is not None:
         return history.elapsed_s, history.spent_usd, "actual, probes included"
-    if (best := story.best) is not None:
+    if (found := _finish(story)) is not None:
         word = "expected, probes included" if story.decision is not None else "expected on the best so far"
-        return (*story.total(best), word)
+        return story.search.elapsed_s + found[1].seconds, story.search.spent_usd + found[1].usd, word
     return history.elapsed_s, history.spent_usd, "so far" if story.decision is None else "spent on the search"
+
+
+def _finish(story: Story) -> tuple[Configuration, Forecast] | None:
+    """Where the job would end, and what that takes: as decided, or on the best so far."""
+    if (best := story.best) is not None:
+        return best.measurement.configuration, story.ahead(best)
+    decision = story.decision
+    if decision is None or not decision.curve or decision.configuration is None or decision.forecast is None:
+        return None
+    return decision.configuration, decision.forecast  # of a curve, what is chosen need not have been probed
 
 
 def _left(left: float, words: Callable[[float], str]) -> str:
@@ -183,7 +201,17 @@ def _term(sign: str, value: str, name: str) -> str:
     )
 
 
-def _compared(name: str, foreseen: float, real: float, foreseen_words: str, real_words: str) -> str:
+def _compared(name: str, foreseen: float | None, real: float, words: Callable[[float], str]) -> str:
     difference = f"{100 * (real / foreseen - 1):+.1f} %" if foreseen else "–"
-    cells = (foreseen_words, real_words, difference.replace("-", "−"))
-    return element("tr", element("th", name, scope="row"), *(element("td", text(cell), class_="num") for cell in cells))
+    return _row(name, "–" if foreseen is None else words(foreseen), words(real), difference.replace("-", "−"))
+
+
+def _judged(target: Target, metric: float | None) -> str:
+    verdict = "never reported" if metric is None else "reached" if target.reached(metric) else "not reached"
+    asked = f"{'≥' if target.at_least else '≤'} {target.value:g}"
+    return _row(target.metric, asked, "–" if metric is None else f"{metric:.4g}", verdict)
+
+
+def _row(name: str, *cells: str) -> str:
+    numbers = (element("td", text(cell), class_="num") for cell in cells)
+    return element("tr", element("th", text(name), scope="row"), *numbers)

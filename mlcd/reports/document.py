@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration
 from mlcd.decision import Decision
-from mlcd.guarantee import fits, forecast, remaining
-from mlcd.job import Goal
+from mlcd.guarantee import fits, remaining
+from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled
 from mlcd.measurement import Measurement
+from mlcd.reports.finishing import finish
 
 
 def run_document(lines: Sequence[Line]) -> dict[str, Any]:
@@ -46,6 +48,7 @@ def run_document(lines: Sequence[Line]) -> dict[str, Any]:
         "probing_usd": sum(m.usd for m in history.measurements),
         "probing_s": sum(m.seconds for m in history.measurements),
         "version": begun.version,
+        **_elastic(begun.job),
     }
 
 
@@ -80,7 +83,29 @@ def decision_document(decision: Decision) -> dict[str, Any]:
             }
             for way in decision.relaxations
         ],
+        **({"curve": curve_documents(decision)} if decision.curve else {}),
     }
+
+
+def curve_documents(decision: Decision) -> list[dict[str, Any]]:
+    """What each configuration is expected to take; as factors of the smallest where no time is claimed."""
+    least_s, least_usd = (min(numbers) for numbers in zip(*((p.seconds, p.usd) for p in decision.curve), strict=True))
+    return [
+        {
+            **_place(p.configuration),
+            "workers": p.configuration.workers,
+            "seconds": None if p.relative else p.seconds,
+            "usd": None if p.relative else p.usd,
+            "interval_s": None if p.relative or not math.isfinite(p.high_s) else [p.low_s, p.high_s],
+            "time_factor": p.seconds / least_s,
+            "cost_factor": p.usd / (least_usd or 1.0),
+            "measured": p.measured,
+            "on_boundary": p.on_boundary,
+            "knee": p.knee,
+            "chosen": p.configuration == decision.configuration,
+        }
+        for p in decision.curve
+    ]
 
 
 def goal_document(goal: Goal) -> dict[str, Any]:
@@ -93,7 +118,7 @@ def _finish(account: Account, measurement: Measurement) -> dict[str, Any] | None
     if not measurement.ok:
         return None
     gone = account.searched
-    ahead = forecast(remaining(account.job, gone), account.space, measurement)
+    ahead = finish(remaining(account.job, gone), account.space, account.decision, measurement)
     certified = fits(account.job.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     return {**asdict(ahead), "certifiable": certified}
 
@@ -104,6 +129,7 @@ def _place(configuration: Configuration) -> dict[str, Any]:
         "nodes": configuration.nodes,
         "spot": configuration.offer.spot,
         "usd_per_hour": configuration.usd_per_hour,
+        **({"batch": configuration.batch} if configuration.batch is not None else {}),
     }
 
 
@@ -118,4 +144,22 @@ def _launch(measurement: Measurement) -> dict[str, Any]:
         "startup_s": measurement.startup_s,
         "samples_done": measurement.samples_done,
         "detail": measurement.detail,
+        **({"noise": _numbers(asdict(measurement.noise))} if measurement.noise is not None else {}),
+        **({} if measurement.metric is None else _numbers({"metric": measurement.metric})),
     }
+
+
+def _elastic(job: Job) -> dict[str, Any]:
+    """What only an elastic job, or one with a target, has to tell."""
+    told: dict[str, Any] = {}
+    if job.target is not None:
+        told["target"] = {**asdict(job.target), "words": str(job.target)}
+    if job.elastic is not None:
+        told["mode"] = str(job.elastic.mode)
+        told["learning_rate"] = str(job.elastic.learning_rate)
+    return told
+
+
+def _numbers(told: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN; a job that has reported one should still be seen to have said so."""
+    return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in told.items()}

@@ -12,12 +12,23 @@ from importlib.resources import files
 
 from mlcd.ledger import Line
 from mlcd.reports.answer import actual, answer, certificate, key_figures
-from mlcd.reports.figures import Resource, frontier, legend, search_path, spend, type_order
+from mlcd.reports.curve import Curve, notes
+from mlcd.reports.figures import (
+    Resource,
+    frontier,
+    key,
+    legend,
+    listed,
+    search_path,
+    spend,
+    tradeoff,
+    type_order,
+)
 from mlcd.reports.figures.marks import cross, ring
 from mlcd.reports.markup import element, text
 from mlcd.reports.reasons import reasons
 from mlcd.reports.story import Story
-from mlcd.reports.tables import ledger, measured
+from mlcd.reports.tables import expected, ledger, measured
 
 WIDE, NARROW = 840, 350
 
@@ -40,12 +51,26 @@ _FRONTIER_NOTE = (
     "What the whole job takes on each measured configuration, every probe included. "
     "The line joins those that no other beats."
 )
+_CURVE_NOTE = (
+    "A line for each batch through its numbers of nodes. The broad line joins what nothing beats in both time and cost."
+)
+_INTERVAL_NOTE = "Slanted bars hold the outcome nine times of ten: what takes longer costs more."
 _HOLLOW_NOTE = " Hollow marks cannot be certified: at the slow end of their rate they pass a limit."
 
 
 def page(lines: Sequence[Line]) -> str:
     """The page of one run, from all its entries."""
     story = Story.of(lines)
+    return _document(story, _header(story), *_figures(story), *_texts(story))
+
+
+def curve_page(story: Story) -> str:
+    """The page of a trade-off curve alone."""
+    top = element("header", _about(story), element("h1", text(story.job.name)), answer(story))
+    return _document(story, top, *_curve(story))
+
+
+def _document(story: Story, *content: str) -> str:
     style = files("mlcd.reports").joinpath("report.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -53,20 +78,23 @@ def page(lines: Sequence[Line]) -> str:
         + element("title", text(f"{story.job.name} – {story.run} – MLCD"))
         + element("style", style)
     )
-    main = element("main", _header(story), *_figures(story), *_texts(story))
+    main = element("main", *content)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{main}{_footer(story)}</body></html>\n'
 
 
-def _header(story: Story) -> str:
+def _about(story: Story) -> str:
     provenance = str(story.started.provenance)
     badges = element("span", text(provenance), class_=f"badge {provenance}", title=_MEANING[provenance])
     badges += element("span", text(story.status), class_="badge status")
     written = story.lines[0].written_at
     date = element("time", f"{written:%-d %B %Y, %H:%M} UTC", datetime=written.isoformat())
-    where = element("p", element("span", text(story.run)), date, element("span", badges), class_="about")
+    return element("p", element("span", text(story.run)), date, element("span", badges), class_="about")
+
+
+def _header(story: Story) -> str:
     return element(
         "header",
-        where,
+        _about(story),
         element("h1", text(story.job.name)),
         answer(story),
         key_figures(story),
@@ -77,18 +105,30 @@ def _header(story: Story) -> str:
 
 def _figures(story: Story) -> list[str]:
     if not story.probes:
-        return [_section("What was measured", element("p", "No probe was made, so there is nothing to draw."))]
+        return _curve(story) or [
+            _section("What was measured", element("p", "No probe was made, so there is nothing to draw."))
+        ]
     order = type_order(story)
     ringed = [(ring(8, 8, 6), "chosen")] if story.chosen else []
     crossed = [(cross(7, 8, 8), "failed")] if story.failed else []
     path = _figure(lambda width: search_path(story, width), _PATH_NOTE, legend(order, [*ringed, *crossed]))
     found = [_section("Search path", path), _section("Spend against limit", *_spending(story))]
-    if story.good:
+    if story.good and not (story.decision and story.decision.curve):  # the curve tells it better
         note = _FRONTIER_NOTE + (_HOLLOW_NOTE if story.goal.limited else "")
         shown = {name: index for name, index in order.items() if any(p.type_name == name for p in story.good)}
         drawn = _figure(lambda width: frontier(story, width), note, legend(shown, ringed))
         found.append(_section("Time against cost", drawn))
-    return found
+    return [*_curve(story), *found]
+
+
+def _curve(story: Story) -> list[str]:
+    """Of an elastic run: what each configuration was expected to take when it was decided."""
+    curve = Curve.of(story)
+    if curve is None:
+        return []
+    note = " ".join([_CURVE_NOTE, *([] if curve.relative else [_INTERVAL_NOTE]), *notes(curve)])
+    drawn = _figure(lambda width: tradeoff(curve, width), note, listed(key(curve)))
+    return [_section("The trade-off curve", drawn), _section("Every configuration", expected(curve))]
 
 
 def _spending(story: Story) -> list[str]:
@@ -130,9 +170,14 @@ def _footer(story: Story) -> str:
 def command(story: Story) -> str:
     """The command line that makes this search again from its job file."""
     search, goal = story.job.search, story.goal
-    words = ["mlcd", "train", "JOB.yaml", "--decide-only", "--on", story.started.on, "--goal", str(goal.objective)]
+    verb = "train" if story.job.elastic is None else "scale"
+    words = ["mlcd", verb, "JOB.yaml", "--decide-only", "--on", story.started.on, "--goal", str(goal.objective)]
     words += ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []
     words += ["--deadline", f"{goal.deadline_s:.10g}s"] if goal.deadline_s is not None else []
+    if (elastic := story.job.elastic) is not None:
+        words += ["--workers", "..".join(str(count) for count in elastic.workers), "--search", str(elastic.mode)]
+        words += ["--batch", ",".join(str(batch) for batch in elastic.batches)] if elastic.batches else []
+        return shlex.join([*words, "--seed", str(search.seed)])
     return shlex.join([*words, "--method", search.method, "--seed", str(search.seed)])
 
 

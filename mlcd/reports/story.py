@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mlcd.backend import Purpose
-from mlcd.configuration import Space
+from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
 from mlcd.guarantee import fits, forecast, objective, remaining, safe
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
 from mlcd.measurement import Measurement
+from mlcd.reports.finishing import finish
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Tried:
 
     @property
     def type_name(self) -> str:
-        """The instance type that was probed."""
-        return self.measurement.configuration.offer.name
+        """The instance type that was probed and, where it may vary, the batch: what is drawn alike."""
+        return series(self.measurement.configuration)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Story:
 
     def ahead(self, probe: Tried) -> Forecast:
         """What the job itself takes on a probed configuration."""
-        return forecast(remaining(self.job, self.search), self.space, probe.measurement)
+        return finish(remaining(self.job, self.search), self.space, self.decision, probe.measurement)
 
     def total(self, probe: Tried) -> tuple[float, float]:
         """Seconds and dollars to expect with all probes included."""
@@ -161,3 +162,9 @@ class Story:
         budget = ahead.worst_usd / self.goal.budget_usd if self.goal.budget_usd else 0.0
         deadline = ahead.worst_seconds / self.goal.deadline_s if self.goal.deadline_s else 0.0
         return max(budget, deadline)
+
+
+def series(configuration: Configuration) -> str:
+    """What all sizes of a configuration have in common."""
+    name, batch = configuration.offer.name, configuration.batch
+    return name if batch is None else f"{name}, batch {batch}"

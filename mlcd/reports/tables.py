@@ -8,15 +8,21 @@ from mlcd.backend import Purpose
 from mlcd.guarantee import objective
 from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
 from mlcd.measurement import Z
+from mlcd.reports.curve import Curve, cells
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
+from mlcd.reports.words import noise_words
 from mlcd.units import format_duration, format_rate, format_usd
 
+Columns = Sequence[tuple[str, str]]
 _MEASURED = (
     ("#", "num"), ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("±", "num"),
     ("Forecast time", "num"), ("Forecast cost", "num"), ("Probe time", "num"), ("Probe cost", "num"),
     ("Outcome", ""), ("Certified", ""),
+)  # fmt: skip
+_CURVE = (
+    ("Configuration", ""), ("Time", "num"), ("Cost", "num"), ("9 of 10 times", "num"), ("From", ""), ("Mark", ""),
 )  # fmt: skip
 _LEDGER = (
     ("#", "num"), ("Written (UTC)", ""), ("Elapsed", "num"), ("Entry", ""), ("Configuration", ""),
@@ -30,15 +36,22 @@ def measured(story: Story) -> str:
         (probe for probe in story.probes if probe.measurement.ok),
         key=lambda probe: (objective(story.goal, story.ahead(probe)), probe.number),
     )
-    rows = [_measured_row(story, probe) for probe in (*good, *story.failed)]
+    noisy = any(probe.measurement.noise is not None for probe in story.probes)
+    columns = (*_MEASURED, ("Noise", "num")) if noisy else _MEASURED
+    rows = [_measured_row(story, probe, columns) for probe in (*good, *story.failed)]
     seconds, usd = (
         sum(probe.measurement.seconds for probe in story.probes),
         sum(probe.measurement.usd for probe in story.probes),
     )
-    total = _row(
-        ["", "All probes", "", "", "", "", "", "", format_duration(seconds), format_usd(usd), "", ""], _MEASURED
-    )
-    return _table(_MEASURED, rows, total, "Everything that was measured")
+    summed = ["", "All probes", "", "", "", "", "", "", format_duration(seconds), format_usd(usd), "", ""]
+    total = _row([*summed, *([""] if noisy else [])], columns)
+    return _table(columns, rows, total, "Everything that was measured")
+
+
+def expected(curve: Curve) -> str:
+    """Every configuration of a curve: the fastest first, the chosen row marked."""
+    rows = [_row(cells(curve, p), _CURVE, class_="chosen" if p.chosen else None) for p in curve.points]
+    return _table(_CURVE, rows, "", "What each configuration is expected to take")
 
 
 def ledger(story: Story) -> str:
@@ -50,7 +63,7 @@ def ledger(story: Story) -> str:
     return _table(_LEDGER, rows, total, "The ledger of this run")
 
 
-def _measured_row(story: Story, probe: Tried) -> str:
+def _measured_row(story: Story, probe: Tried, columns: Columns) -> str:
     measurement = probe.measurement
     configuration, chosen = measurement.configuration, probe is story.chosen
     offer = configuration.offer
@@ -66,9 +79,11 @@ def _measured_row(story: Story, probe: Tried) -> str:
         cells += ["–"] * 4
         last = [outcome_words(measurement.outcome), "–"]
     cells += [format_duration(measurement.seconds), format_usd(measurement.usd), *last]
+    if columns is not _MEASURED:
+        cells.append(noise_words(measurement.noise) if measurement.noise is not None else "–")
     if chosen:
         cells[1] += " (chosen)"
-    return _row(cells, _MEASURED, class_="chosen" if chosen else None if measurement.ok else "failed")
+    return _row(cells, columns, class_="chosen" if chosen else None if measurement.ok else "failed")
 
 
 def _ledger_cells(line: Line) -> list[str]:
@@ -104,18 +119,18 @@ def _exact(usd: float) -> str:
     return f"${usd:,.4f}"
 
 
-def _row(cells: Sequence[str], columns: Sequence[tuple[str, str]], class_: str | None = None) -> str:
+def _row(cells: Sequence[str], columns: Columns, class_: str | None = None) -> str:
     tds = (element("td", text(cell), class_=kind or None) for cell, (_, kind) in zip(cells, columns, strict=True))
     return element("tr", *tds, class_=class_)
 
 
-def _table(columns: Sequence[tuple[str, str]], rows: Sequence[str], total: str, caption: str) -> str:
+def _table(columns: Columns, rows: Sequence[str], total: str, caption: str) -> str:
     head = element("tr", *(element("th", text(name), scope="col", class_=kind or None) for name, kind in columns))
     table = element(
         "table",
         element("caption", text(caption)),
         element("thead", head),
         element("tbody", *rows),
-        element("tfoot", total),
+        element("tfoot", total) if total else "",
     )
     return element("div", table, class_="scroll breakout", tabindex=0, role="region", aria_label=caption)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from mlcd.backend import Provenance, Purpose
 from mlcd.decision import Decision
-from mlcd.guarantee import forecast, objective, remaining
+from mlcd.guarantee import objective, remaining
 from mlcd.job import Goal
 from mlcd.ledger import (
     Account,
@@ -28,7 +28,8 @@ from mlcd.ledger import (
     Voided,
 )
 from mlcd.measurement import Measurement
-from mlcd.reports.words import decision_words, goal_words, reserve_words, result_words
+from mlcd.reports.finishing import finish, last_metric
+from mlcd.reports.words import curve_words, decision_words, goal_words, reached_words, reserve_words, result_words
 from mlcd.units import format_count, format_duration, format_rate, format_usd
 
 MOST_ROWS = 15
@@ -49,8 +50,9 @@ class Narrator:
             case Started(job=job, space=space, provenance=provenance):
                 size = f"{len(space)} configurations of {len(space.choices)} types"
                 size += f", {len(line.entry.known)} of them known from earlier runs" if line.entry.known else ""
+                wanted = escape(goal_words(job.goal, job.target))
                 self._say(
-                    f"[bold]{escape(line.run)}[/bold]  {provenance}, {job.search.method}, {goal_words(job.goal)}: "
+                    f"[bold]{escape(line.run)}[/bold]  {provenance}, {job.search.method}, {wanted}: "
                     f"{format_count(job.work_samples)} samples, {size}"
                 )
             case Reserved(launch=launch) as entry:
@@ -109,6 +111,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     label = f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
     style = "bold green" if decision.configuration is not None else "bold yellow"
     console.print(f"Decision{label}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False)
+    if decision.curve:
+        console.print(f"Curve: {curve_words(decision)}; see it with: mlcd curves RUN", highlight=False, markup=False)
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
@@ -120,11 +124,12 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
     for column in ("$/H", "SAMPLES/S", "TIME", "COST", "AT MOST", "PROBE"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("CHOSEN", justify="center")
-    ranked = sorted(history.good, key=lambda m: objective(goal, forecast(job, account.space, m)))
+    ahead_of = {m: finish(job, account.space, decision, m) for m in history.good}
+    ranked = sorted(history.good, key=lambda m: objective(goal, ahead_of[m]))
     chosen = [m for m in ranked if m.configuration == decision.configuration]
     shown = ranked[:MOST_ROWS] + [m for m in chosen if m not in ranked[:MOST_ROWS]]
     for m in shown:
-        ahead = forecast(job, account.space, m)
+        ahead = ahead_of[m]
         offer, picked = m.configuration.offer, m in chosen
         table.add_row(
             escape(str(m.configuration)),
@@ -144,21 +149,23 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
 
 
 def show_outcome(console: Console, account: Account) -> None:
-    """The real outcome of the final run against its forecast."""
+    """The real outcome of the final run against its forecast, if there was one, and against its target."""
     decision, runs = account.decision, account.history.runs
-    if decision is None or decision.forecast is None or not runs:
+    if decision is None or not runs or (decision.forecast is None and not decision.curve):
         return
-    foreseen, history, goal = decision.forecast, account.history, account.job.goal
+    foreseen, history, job = decision.forecast, account.history, account.job
     seconds, usd = sum(m.seconds for m in runs), sum(m.usd for m in runs)
     ended = account.ended.because if account.ended is not None else "still running"
-    console.print(
-        f"Final run: {ended}. {format_duration(seconds)} and {format_usd(usd)}; "
-        f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
-        f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})",
-        highlight=False,
-    )
+    said = "no time was claimed"
+    if foreseen is not None:
+        said = f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
+        said += f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})"
+    took = f"{format_duration(seconds)} and {format_usd(usd)}"
+    console.print(f"Final run: {ended}. {took}; {said}", highlight=False)
+    if job.target is not None:
+        console.print(f"Target: {reached_words(job.target, last_metric(runs))}", highlight=False, markup=False)
     total = f"Total with probes: {format_usd(history.spent_usd)} and {format_duration(history.elapsed_s)}"
-    console.print(f"{total}  ({goal_words(goal)})", highlight=False)
+    console.print(f"{total}  ({goal_words(job.goal, job.target)})", highlight=False, markup=False)
 
 
 def _off(actual: float, foreseen: float) -> str:
@@ -188,7 +195,7 @@ def ledger_table(lines: Sequence[Line]) -> Table:
 def _ledger_cells(line: Line) -> tuple[str, str, str, str, str]:
     match line.entry:
         case Started(job=job, on=on):
-            return "", "", "", "", f"{job.name} on {on}, {goal_words(job.goal)}"
+            return "", "", "", "", f"{job.name} on {on}, {goal_words(job.goal, job.target)}"
         case Reserved(launch=launch) as entry:
             return str(launch.configuration), format_usd(entry.worst_usd), "", "", entry.because
         case Settled(measurement=m):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from mlcd.decision import Decision, Relaxation
 from mlcd.history import History
-from mlcd.job import Goal
-from mlcd.measurement import Measurement, Z
+from mlcd.job import Goal, Target
+from mlcd.measurement import Measurement, Noise, Z
 from mlcd.units import format_duration, format_rate, format_usd
 
 
-def goal_words(goal: Goal) -> str:
-    """'fastest within $100 and 6 h', 'cheapest, no limit'."""
+def goal_words(goal: Goal, target: Target | None = None) -> str:
+    """'fastest within $100 and 6 h', 'cheapest, no limit', 'knee within $5, until accuracy >= 0.97'."""
     limits = []
     if goal.budget_usd is not None:
         limits.append(format_usd(goal.budget_usd))
     if goal.deadline_s is not None:
         limits.append(format_duration(goal.deadline_s))
-    return f"{goal.objective} within {' and '.join(limits)}" if limits else f"{goal.objective}, no limit"
+    said = f"{goal.objective} within {' and '.join(limits)}" if limits else f"{goal.objective}, no limit"
+    return said if target is None else f"{said}, until {target}"
 
 
 def relaxation_words(way: Relaxation) -> str:
@@ -32,12 +33,16 @@ def relaxation_words(way: Relaxation) -> str:
 
 def decision_words(decision: Decision, goal: Goal) -> str:
     """The decision in a sentence."""
+    if decision.curve and decision.configuration is not None and decision.forecast is None:
+        return f"{decision.configuration}: ranked best and not measured; no time is claimed, and nothing is certified"
     if decision.configuration is None or decision.forecast is None:
         needs = ", or ".join(relaxation_words(way) for way in decision.relaxations)
         binding = f"cannot be certified: {decision.binding}" if decision.binding else "cannot be certified"
         return f"{binding}; needs {needs}" if needs else binding
     ahead = decision.forecast
     expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
+    if decision.curve and decision.curve[0].relative:
+        expected = f"the target is not known to take so long, but no more than {expected.removesuffix(' expected')}"
     certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
     if decision.configuration.offer.spot:
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
@@ -66,9 +71,34 @@ def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]
 
 
 def result_words(measurement: Measurement) -> str:
-    """'1,743 samples/s +- 4.7 %', or how it failed."""
+    """'1,743 samples/s ± 4.7 %', with the noise and the metric of a job that tells them; or how it failed."""
     if measurement.ok:
-        return f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"
+        said = [f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"]
+        said += [noise_words(measurement.noise)] if measurement.noise is not None else []
+        said += [f"metric {measurement.metric:.4g}"] if measurement.metric is not None else []
+        return ", ".join(said)
     outcome = str(measurement.outcome).replace("_", " ")
     detail = measurement.detail
     return outcome if not detail or detail == outcome else f"{outcome} ({detail})"
+
+
+def noise_words(noise: Noise) -> str:
+    """'noise 812 ± 12 %': the interval is as wide as that of a rate."""
+    said = f"noise {format_rate(noise.scale)} ± {100 * Z * noise.rel_error:.0f} %"
+    return said if noise.stable else f"{said}, not stable yet"
+
+
+def curve_words(decision: Decision) -> str:
+    """'24 configurations, 5 on the boundary, knee at 4 x g, batch 256'."""
+    best = [p for p in decision.curve if p.on_boundary]
+    knee = next((f", knee at {p.configuration}" for p in decision.curve if p.knee), "")
+    return f"{len(decision.curve)} configurations, {len(best)} on the boundary{knee}"
+
+
+def reached_words(target: Target, metric: float | None) -> str:
+    """'accuracy 0.9712 (>= 0.97: reached)', or that it was not, or never told."""
+    sign = ">=" if target.at_least else "<="
+    if metric is None:
+        return f"{target.metric} was never reported ({sign} {target.value:g} was asked for)"
+    verdict = "reached" if target.reached(metric) else "not reached"
+    return f"{target.metric} {metric:.4g} ({sign} {target.value:g}: {verdict})"

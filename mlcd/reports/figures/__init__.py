@@ -1,8 +1,21 @@
 """The report's figures: pure functions of a story and a width in pixels, each returning one inline SVG."""
 
+from mlcd.reports.figures.alone import alone
+from mlcd.reports.figures.curve import key, tradeoff
 from mlcd.reports.figures.frontier import frontier
-from mlcd.reports.figures.marks import legend, type_order
+from mlcd.reports.figures.marks import legend, listed, type_order
 from mlcd.reports.figures.search_path import search_path
 from mlcd.reports.figures.spend import Resource, spend
 
-__all__ = ["Resource", "frontier", "legend", "search_path", "spend", "type_order"]
+__all__ = [
+    "Resource",
+    "alone",
+    "frontier",
+    "key",
+    "legend",
+    "listed",
+    "search_path",
+    "spend",
+    "tradeoff",
+    "type_order",
+]

@@ -12,6 +12,8 @@ from mlcd.units import format_duration
 
 CHARACTER = 6.4
 """Width of a character of figure text in pixels, taken generously: the reader's font is not known."""
+WIDE_RANGE = 4
+"""Values that differ by more than this factor are fitted with a log scale."""
 Box = tuple[float, float, float, float]
 
 
@@ -157,6 +159,16 @@ def drawing(key: str, width: int, height: float, title: str, description: str, *
 def marked(scale: Scale, words: Callable[[float], str], most: int = 6) -> list[tuple[float, str]]:
     """A scale's ticks as pixels and words."""
     return [(scale(tick), words(tick)) for tick in scale.ticks(most)]
+
+
+def fitted(values: Sequence[float], start: float, end: float) -> Scale:
+    """Wide enough for all these values, with air on both sides."""
+    low, high = min(values), max(values)
+    if high > WIDE_RANGE * low > 0:
+        air = (high / low) ** 0.07
+        return Scale(low / air, high * air, start, end, log=True)
+    wide = 0.1 * (high - low) or 0.1 * high
+    return Scale(low - wide, high + wide, start, end)
 
 
 def path(points: Iterable[tuple[float, float]], closed: bool = False) -> str:

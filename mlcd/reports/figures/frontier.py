@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mlcd.job import Goal
 from mlcd.reports.figures.axes import (
-    CHARACTER,
     Area,
     Room,
     Scale,
     drawing,
+    fitted,
     hours_tick,
     marked,
     path,
     shortened,
     usd_tick,
 )
+from mlcd.reports.figures.limits import Limits
 from mlcd.reports.figures.marks import hover, marker, ring, type_order
-from mlcd.reports.markup import element, text
+from mlcd.reports.markup import element
 from mlcd.reports.story import Story, Tried
 from mlcd.units import format_duration, format_usd
-
-WIDE_RANGE = 4
-"""Totals that differ by more than this factor are shown on a log scale."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,16 @@ def frontier(story: Story, width: int) -> str:
     totals = [_Total(probe, story.total(probe)[0] / 3_600, story.total(probe)[1]) for probe in story.good]
     area = Area(58.0, 30.0, width - 10.0, 430.0 if width >= 600 else 340.0)
     deadline = None if story.goal.deadline_s is None else story.goal.deadline_s / 3_600
-    x = _scale([t.hours for t in totals], deadline, area.left, area.right)
-    y = _scale([t.usd for t in totals], story.goal.budget_usd, area.bottom, area.top)
+    x = fitted([*(t.hours for t in totals), *([] if deadline is None else [deadline])], area.left, area.right)
+    budget = story.goal.budget_usd
+    y = fitted([*(t.usd for t in totals), *([] if budget is None else [budget])], area.bottom, area.top)
     wide = width >= 600
     frame = area.frame(
         marked(x, hours_tick, 8 if wide else 4), marked(y, usd_tick, 7), "total time, probes included", "total cost"
     )
     room = Room(area.box)
-    drawn = [_forbidden(deadline, story.goal.budget_usd, area, x, y)]
+    limits = _limits(story.goal, area, x, y)
+    drawn = [limits.forbidden()]
     best = boundary([(t.hours, t.usd) for t in totals])
     steps = _staircase([(x(hours), y(usd)) for hours, usd in best], area)
     drawn.append(element("path", d=path(steps), class_="boundary"))
@@ -53,8 +54,8 @@ def frontier(story: Story, width: int) -> str:
         room.take((x(t.hours) - 6, y(t.usd) - 6, x(t.hours) + 6, y(t.usd) + 6))
     drawn += [_point(story, t, x(t.hours), y(t.usd)) for t in totals]
     room.take_line(steps)
-    _take_limits(deadline, story.goal.budget_usd, area, x, y, room)
-    drawn.append(_limit_words(deadline, story.goal.budget_usd, area, x, y, room))
+    limits.take(room)
+    drawn.append(limits.names(room))
     drawn += _labels(story, totals, best, x, y, room)
     said = f"{len(totals)} measured configurations; {len(best)} of them are beaten by none in both time and cost."
     return drawing("frontier", width, area.bottom + 44, "Time against cost", said, frame, *drawn)
@@ -110,56 +111,10 @@ def _labels(
     return drawn
 
 
-def _forbidden(deadline: float | None, budget: float | None, area: Area, x: Scale, y: Scale) -> str:
-    drawn = []
-    if deadline is not None:
-        at = x(deadline)
-        box = {"x": at, "y": area.top, "width": area.right - at, "height": area.bottom - area.top}
-        drawn.append(element("rect", class_="forbidden", **box))
-        drawn.append(element("line", x1=at, x2=at, y1=area.top, y2=area.bottom, class_="limit"))
-    if budget is not None:
-        at = y(budget)
-        box = {"x": area.left, "y": area.top, "width": area.right - area.left, "height": at - area.top}
-        drawn.append(element("rect", class_="forbidden", **box))
-        drawn.append(element("line", x1=area.left, x2=area.right, y1=at, y2=at, class_="limit"))
-    return "".join(drawn)
-
-
-def _take_limits(deadline: float | None, budget: float | None, area: Area, x: Scale, y: Scale, room: Room) -> None:
-    if deadline is not None:
-        room.take((x(deadline) - 1, area.top, x(deadline) + 1, area.bottom))
-    if budget is not None:
-        room.take((area.left, y(budget) - 1, area.right, y(budget) + 1))
-
-
-def _limit_words(deadline: float | None, budget: float | None, area: Area, x: Scale, y: Scale, room: Room) -> str:
-    """The names of the limits, along their lines, where they cover least."""
-    drawn = []
-    if deadline is not None:
-        words = f"deadline {format_duration(deadline * 3_600)}"
-        at, long = x(deadline), CHARACTER * len(words) + 8
-        starts = (area.bottom - 8, area.top + long + 4, (area.top + area.bottom + long) / 2)
-        # inside the allowed side where that is wide enough, otherwise beyond the line
-        shift = -6.0 if at - area.left > 24 else 14.0
-        box = room.among([(at + shift - 11, start - long, at + shift + 3, start) for start in starts])
-        left, bottom = at + shift, box[3]
-        turn = f"rotate(-90 {left:.1f} {bottom:.1f})"
-        drawn.append(element("text", text(words), x=left, y=bottom, transform=turn, class_="label limit-words"))
-    if budget is not None:
-        words = f"budget {format_usd(budget)}"
-        at, long = y(budget), CHARACTER * len(words) + 8
-        starts = (area.left + 8, area.right - long - 4, (area.left + area.right - long) / 2)
-        box = room.among([(start, at - 17, start + long, at - 2) for start in starts])
-        drawn.append(element("text", text(words), x=box[0], y=at - 6, class_="label limit-words"))
-    return "".join(drawn)
-
-
-def _scale(values: Sequence[float], limit: float | None, start: float, end: float) -> Scale:
-    """Wide enough for everything measured and for the limit, with air on both sides."""
-    shown = [*values, *([limit] if limit is not None else [])]
-    low, high = min(shown), max(shown)
-    if high > WIDE_RANGE * low:
-        air = (high / low) ** 0.07
-        return Scale(low / air, high * air, start, end, log=True)
-    air = 0.1 * (high - low) or 0.1 * high
-    return Scale(low - air, high + air, start, end)
+def _limits(goal: Goal, area: Area, x: Scale, y: Scale) -> Limits:
+    deadline, budget = goal.deadline_s, goal.budget_usd
+    return Limits(
+        area,
+        None if deadline is None else (x(deadline / 3_600), f"deadline {format_duration(deadline)}"),
+        None if budget is None else (y(budget), f"budget {format_usd(budget)}"),
+    )

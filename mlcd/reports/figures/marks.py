@@ -76,9 +76,12 @@ def outcome_words(outcome: str) -> str:
 
 def legend(order: dict[str, int], extra: Sequence[tuple[str, str]] = ()) -> str:
     """The types with their marks, as a list that wraps; `extra` are further marks and what they mean."""
-    items = [(_swatch(marker(index, 8, 8)), name) for name, index in order.items()]
-    items += [(_swatch(mark), words) for mark, words in extra]
-    return element("ul", *(element("li", mark, text(words)) for mark, words in items), class_="legend")
+    return listed([(marker(index, 8, 8), name) for name, index in order.items()] + [*extra])
+
+
+def listed(marks: Sequence[tuple[str, str]]) -> str:
+    """Marks and what they mean, as a list that wraps."""
+    return element("ul", *(element("li", _swatch(mark), text(words)) for mark, words in marks), class_="legend")
 
 
 def _swatch(mark: str) -> str:

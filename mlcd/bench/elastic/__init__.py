@@ -1,0 +1,20 @@
+"""Models of elastic training, replayed on real runs: how well they foresee time to a target, and what they choose."""
+
+from mlcd.bench.elastic.folder import Folder, read_folder
+from mlcd.bench.elastic.problem import Problem, problem
+from mlcd.bench.elastic.score import Choice, Pooled, Row, pool, score
+from mlcd.bench.elastic.searches import NEEDS_OTHERS, SEARCHES
+
+__all__ = [
+    "NEEDS_OTHERS",
+    "SEARCHES",
+    "Choice",
+    "Folder",
+    "Pooled",
+    "Problem",
+    "Row",
+    "pool",
+    "problem",
+    "read_folder",
+    "score",
+]

@@ -1,0 +1,176 @@
+"""mlcd bench elastic: models of elastic training, replayed on real runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from mlcd.bench.elastic import Choice, Folder, Pooled, Problem
+
+PLACES = ("smallest", "middle", "largest")
+RULES = (
+    "MEDIAN, P90: |predicted / actual - 1| of the hours to the target; nothing where a search only ranks. COVERED: "
+    "actual hours within the 90 % interval. UNSEEN: without the batch size of the earlier run. RATIO: the choice over "
+    "the oracle's, in hours (fastest), dollars (cheapest) or the root of hours x dollars (knee). Nothing is random."
+)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--model", default="all", show_default=True, help="Models of the folder, with commas.")
+@click.option("--cluster", default="all", show_default=True, help="Clusters of the folder, with commas.")
+@click.option(
+    "--search", default="all", show_default=True, help="full, partial, none, scavenger-full ...; with commas."
+)
+@click.option(
+    "--reference",
+    default="middle",
+    show_default=True,
+    type=click.Choice(PLACES),
+    help="The batch size of the one earlier run.",
+)
+@click.option(
+    "--usd-per-node-hour", default=None, type=click.FloatRange(0, min_open=True), help="The price of a full node."
+)
+@output
+def elastic(
+    folder: Path, model: str, cluster: str, search: str, reference: str, usd_per_node_hour: float | None, output: str
+) -> None:
+    """Foresee time and cost to a target over nodes and batch size, and compare with real runs.
+
+    DIR holds throughput.csv (step times) and validation.csv (training runs at several batch sizes).
+    """
+    from mlcd.bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score
+    from mlcd.errors import UserError
+
+    read = read_folder(folder)
+    models = _several("model", model, read.models)
+    clusters = _several("cluster", cluster, read.clusters)
+    searches = _several("search", search, list(SEARCHES))
+    everything = _problems(read, clusters, usd_per_node_hour)
+    asked = [one for one in everything if one.model in models]
+    rows, choices = [], []
+    for one in asked:
+        others = [other for other in everything if other.cluster == one.cluster and other.model != one.model]
+        for name in (name for name in searches if others or name not in NEEDS_OTHERS):
+            found = score(one, name, reference, others)
+            rows += found[0]
+            choices += found[1]
+    if not choices:
+        raise UserError(f"{folder}: nothing to compare: no step time on full nodes fits the batch size of a run")
+    if output == "json":
+        setting = {"reference": reference, "random": False, "versions": _versions(), **_sizes(asked)}
+        print_json(
+            {
+                "configurations": [vars(row) for row in rows],
+                "choices": [vars(choice) for choice in choices],
+                "pooled": [vars(line) for line in pool(rows, choices)],
+                "setting": setting,
+            }
+        )
+    else:
+        _show(consoles()[0], choices, pool(rows, choices), reference)
+
+
+def _sizes(problems: Sequence[Problem]) -> dict[str, object]:
+    """What was compared, with the target of each model and the price and size of a node."""
+    return {
+        "problems": [
+            {
+                "model": one.model,
+                "cluster": one.cluster,
+                "configurations": len(one.nodes),
+                "target": one.target.level,
+                "higher_is_better": one.target.sign > 0,
+                "devices_per_node": one.devices_per_node,
+                "usd_per_node_hour": one.price.usd_per_node_hour,
+            }
+            for one in problems
+        ]
+    }
+
+
+def _problems(folder: Folder, clusters: Sequence[str], usd_per_node_hour: float | None) -> list[Problem]:
+    from mlcd.bench.elastic import problem
+
+    found = (problem(folder, model, cluster, usd_per_node_hour) for cluster in clusters for model in folder.models)
+    return [one for one in found if one is not None]
+
+
+def _several(what: str, written: str, known: Collection[str]) -> list[str]:
+    from mlcd.errors import UnknownName
+
+    names = list(known) if written == "all" else [name.strip() for name in written.split(",")]
+    for name in names:
+        if name not in known:
+            raise UnknownName(what, name, known)
+    return names
+
+
+def _show(console: Console, choices: Sequence[Choice], pooled: Sequence[Pooled], reference: str) -> None:
+    table = _table(("MODEL", "CLUSTER", "SEARCH", "OBJECTIVE"), ("NODES", "BATCH", "ORACLE", "", "RATIO", "PROBES"))
+    for i, choice in enumerate(choices):
+        table.add_row(
+            choice.model,
+            choice.cluster,
+            choice.search,
+            choice.objective,
+            str(choice.nodes),
+            f"{choice.global_batch:,}",
+            str(choice.oracle_nodes),
+            f"{choice.oracle_global_batch:,}",
+            f"{choice.ratio:.2f}",
+            str(choice.probes),
+            end_section=i + 1 < len(choices) and choices[i + 1].search != choice.search,
+        )
+    console.print(table)
+    console.print()
+    errors = ("MEDIAN", "P90", "COVERED")
+    table = _table(("SEARCH",), ("ALL", *errors, "UNSEEN", *errors, "CHOICES", "RATIO P95", "MEAN"))
+    for line in pooled:
+        unseen = (line.unseen_median_error, line.unseen_p90_error, line.unseen_coverage)
+        table.add_row(
+            line.search,
+            str(line.configurations),
+            *(_percent(value) for value in (line.median_error, line.p90_error, line.coverage)),
+            str(line.unseen),
+            *(_percent(value) for value in unseen),
+            str(line.choices),
+            f"{line.p95_ratio:.2f}",
+            f"{line.mean_ratio:.2f}",
+        )
+    console.print(table)
+    versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
+    console.print(f"One earlier run, at the {reference} batch size. {RULES} {versions}.", style="dim", highlight=False)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _table(left: Sequence[str], right: Sequence[str]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold dim")
+    for column in left:
+        table.add_column(column, no_wrap=True)
+    for column in right:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    from mlcd.version import VERSION
+
+    return {"mlcd": VERSION, **{name: version(name) for name in ("numpy", "scipy", "kneed")}}

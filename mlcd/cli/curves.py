@@ -1,0 +1,48 @@
+"""mlcd curves: time against cost of everything that an elastic run could have been trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@run_name
+@click.option("--html", "html", metavar="FILE", type=_FILE, help="Write a page to look at and to send.")
+@click.option("--svg", "svg", metavar="FILE", type=_FILE, help="Write the picture alone.")
+@output
+def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
+    """The trade-off curve of an elastic run: what each configuration is expected to take, the boundary, the knee."""
+    from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
+    from mlcd.reports.figures import alone, key, tradeoff
+    from mlcd.reports.html import WIDE, curve_page
+
+    story, curve = curve_of(open_ledger().lines(run))
+    if html is not None:
+        _write(html, curve_page(story), "--html")
+    if svg is not None:
+        _write(svg, alone(tradeoff(curve, WIDE), key(curve)), "--svg")
+    if output == "json":
+        print_json(curve_document(story, curve))
+        return
+    results, progress = consoles()
+    results.print(curve_table(curve))
+    for note in notes(curve):
+        results.print(note, style="dim", highlight=False)
+    for path in (html, svg):
+        if path is not None:
+            progress.print(f"Wrote {path}; open it in a browser.", highlight=False, markup=False)
+
+
+def _write(path: Path, content: str, option: str) -> None:
+    from mlcd.errors import UserError
+
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}") from error

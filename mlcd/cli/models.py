@@ -1,0 +1,97 @@
+"""mlcd models: what elastic runs have learned; show, export, forget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json
+
+model_name = click.argument("name")
+
+
+@click.group(invoke_without_command=True)
+@output
+@click.pass_context
+def models(ctx: click.Context, output: str) -> None:
+    """What elastic runs have learned: all of it, or one model to show, export or forget."""
+    if ctx.invoked_subcommand is None:
+        _list(output)
+
+
+@models.command()
+@model_name
+@output
+def show(name: str, output: str) -> None:
+    """What a model says: epochs by batch, the time of a step by nodes and batch, and where it was learned."""
+    from mlcd.cli.learned import document, said_by, said_table, tell
+    from mlcd.models import load
+
+    stored = load(_folder(), name)
+    said = said_by(stored)
+    if output == "json":
+        print_json({"name": name, **document(stored), "epochs_by_batch": said[0], "steps": said[1]})
+        return
+    results, _ = consoles()
+    tell(results, name, stored)
+    results.print(said_table(*said))
+    results.print("Intervals hold nine times of ten.", style="dim")
+
+
+@models.command()
+@model_name
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+def export(name: str, file: Path | None) -> None:
+    """A model as the JSON it is kept as, to stdout or to FILE."""
+    from mlcd.errors import UserError
+    from mlcd.models import find, load
+
+    load(_folder(), name)  # what cannot be read here could not be read elsewhere
+    body = find(_folder(), name).read_text(encoding="utf-8")
+    if file is None:
+        click.echo(body, nl=False)
+        return
+    try:
+        file.write_text(body, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written: {error.strerror}; choose another file") from error
+    click.echo(f"Wrote {file}.")
+
+
+@models.command()
+@model_name
+@output
+def forget(name: str, output: str) -> None:
+    """Delete a model, readable or not; runs and their ledger stay as they are."""
+    from mlcd.models import forget as forget_model
+
+    path = forget_model(_folder(), name)
+    if output == "json":
+        print_json({"forgotten": name, "path": str(path)})
+        return
+    click.echo(f"Forgot {name}: {path} is deleted.")
+
+
+def _folder() -> Path:
+    from mlcd.assemble import home
+
+    return home() / "models"
+
+
+def _list(output: str) -> None:
+    from mlcd.cli.learned import document, models_table
+    from mlcd.models import all_models
+
+    stored, broken = all_models(_folder())
+    if output == "json":
+        listed = [{"name": name, **document(one)} for name, one in stored.items()]
+        print_json({"models": listed, "unreadable": [{"name": b.name, "because": b.because} for b in broken]})
+        return
+    results, progress = consoles()
+    if stored:
+        results.print(models_table(stored))
+    elif not broken:
+        results.print("No model yet. A run of mlcd scale leaves one behind.", highlight=False)
+    for each in broken:
+        progress.print(f"mlcd: {each.because}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,32 @@
+"""What finishing on a measured configuration takes: by its rate or, of an elastic job, by the curve of its decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlcd.configuration import Space
+from mlcd.decision import Decision, Forecast
+from mlcd.guarantee import forecast
+from mlcd.job import Job
+from mlcd.measurement import Measurement
+
+
+def finish(job: Job, space: Space, decision: Decision | None, measurement: Measurement) -> Forecast:
+    """Time and cost from the decision on; `job` has only the work that is left.
+
+    A batch of another size needs other work to reach the target, so a rate alone would not tell.
+    """
+    if decision is not None and decision.curve:
+        place = measurement.configuration
+        if place == decision.configuration and decision.forecast is not None:
+            return decision.forecast
+        for p in decision.curve:
+            if p.configuration == place and not p.relative:
+                return Forecast(p.seconds, p.usd, p.high_s, p.usd * p.high_s / p.seconds)
+    return forecast(job, space, measurement)
+
+
+def last_metric(launches: Iterable[Measurement]) -> float | None:
+    """The last value that was reported of what the job is judged by."""
+    told = [m.metric for m in launches if m.metric is not None]
+    return told[-1] if told else None

@@ -1,0 +1,236 @@
+"""The models of elastic training: each goes through its closed form, and says how well it knows what it says."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mlcd.modeling.gradient_noise import noise_scale, normalised_noise
+from mlcd.modeling.iteration_time import fit_iteration_time, read_iteration_time
+from mlcd.modeling.performance import NodePrice, PerformanceModel, ResourcePrice, local_batch, read_performance_model
+from mlcd.modeling.scavenger import fit_linear_steps, fit_noise_epochs
+from mlcd.modeling.statistical_efficiency import Direction, from_noise, from_two_runs
+from mlcd.modeling.step_laws import LAWS, LINEAR, OVERLAP
+
+GRID = [(nodes, batch) for nodes in (1, 2, 3, 4, 8, 16) for batch in (32, 64, 128, 256)]
+K, B = (np.array(column, float) for column in zip(*GRID, strict=True))
+
+
+def overlapping(nodes, batch, g=3.0):
+    """A cluster whose law is known: the jump from one node to two, and computing that hides communication."""
+    computing = 0.02 + 0.001 * batch
+    syncing = np.where(nodes < 2, 0.01, 0.15 + 0.005 * (nodes - 2))
+    return (computing**g + syncing**g) ** (1 / g)
+
+
+def additive(nodes, batch):
+    return 0.05 + 0.002 * batch + 0.03 * nodes
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=list(LAWS))
+def test_the_derivatives_of_a_law_are_its_derivatives(law):
+    theta = np.array(law.centre) + 0.1
+    _, slopes = law.log_step(theta, K, B / 100)
+    for i in range(len(theta)):
+        ahead, behind = theta.copy(), theta.copy()
+        ahead[i] += 1e-5
+        behind[i] -= 1e-5
+        by_hand = (law.log_step(ahead, K, B / 100)[0] - law.log_step(behind, K, B / 100)[0]) / 2e-5
+        assert slopes[:, i] == pytest.approx(by_hand, abs=1e-7)
+
+
+def test_a_law_is_found_again_from_six_points():
+    seen = [0, 3, 4, 12, 17, 23]
+    truth = overlapping(K, B)
+    fitted = fit_iteration_time(K[seen], B[seen], truth[seen])
+    seconds, _ = fitted.predict(K, B)
+    assert np.median(np.abs(seconds / truth - 1)) < 0.04
+
+
+def test_evidence_decides_between_the_laws_where_there_is_enough():
+    assert fit_iteration_time(K, B, additive(K, B)).law == LINEAR.name
+    assert fit_iteration_time(K, B, overlapping(K, B)).law == OVERLAP.name
+    assert fit_iteration_time(K[:4], B[:4], additive(K, B)[:4]).law == OVERLAP.name  # too few to tell
+
+
+@pytest.mark.parametrize("points", [1, 2, 3])
+def test_few_points_are_enough_to_ask_about_all(points):
+    truth = overlapping(K, B)
+    seconds, error = fit_iteration_time(K[:points], B[:points], truth[:points]).predict(K, B)
+    assert np.isfinite(seconds).all()
+    assert (seconds > 0).all()
+    assert (error > 0).all()
+    assert error[0] < error[-1]
+
+
+def test_a_measured_point_is_known_better_than_its_neighbour_and_that_better_than_a_far_one():
+    fitted = fit_iteration_time(np.array([1.0, 1.0]), np.array([32.0, 256.0]), np.array([0.05, 0.28]))
+    _, error = fitted.predict(np.array([1.0, 1.0, 16.0]), np.array([32.0, 90.0, 32.0]))
+    assert error[0] < error[1] < error[2]
+    assert error[2] > 0.3  # nothing was measured on several nodes
+
+
+def test_a_measured_point_is_believed_even_where_no_law_explains_it():
+    truth = overlapping(K, B)
+    truth[7] *= 1.5
+    seconds, _ = fit_iteration_time(K, B, truth).predict(K, B)
+    assert seconds[7] == pytest.approx(truth[7], rel=0.1)
+
+
+def test_scatter_about_the_law_widens_the_errors():
+    smooth = overlapping(K, B)
+    rough = smooth * np.where(np.arange(len(smooth)) % 2, 1.4, 1 / 1.4)
+    errors = [fit_iteration_time(K, B, seconds).predict(K + 0.5, B)[1].mean() for seconds in (smooth, rough)]
+    assert errors[1] > 2 * errors[0]
+
+
+def test_a_point_measured_twice_is_no_trouble():
+    twice = [0, 0, 5]
+    seconds, _ = fit_iteration_time(K[twice], B[twice], np.array([0.10, 0.12, 0.2])).predict(K[:1], B[:1])
+    assert 0.10 < seconds[0] < 0.12
+
+
+@settings(deadline=None)
+@given(st.floats(1e-4, 1e4), st.lists(st.integers(0, len(GRID) - 1), min_size=1, max_size=8, unique=True))
+def test_a_cluster_that_is_so_many_times_slower_is_foreseen_so_many_times_slower(times, seen):
+    truth = overlapping(K, B)[seen]
+    plain, error = fit_iteration_time(K[seen], B[seen], truth).predict(K, B)
+    slower, error_then = fit_iteration_time(K[seen], B[seen], truth * times).predict(K, B)
+    assert slower == pytest.approx(plain * times, rel=1e-3)
+    assert error_then == pytest.approx(error, rel=1e-2)
+
+
+def test_a_fit_is_fast_enough_for_a_search():
+    took = []
+    for _ in range(10):
+        started = time.perf_counter()
+        fit_iteration_time(K, B, overlapping(K, B))
+        took.append(time.perf_counter() - started)
+    assert min(took) < 0.05  # the least: others use this machine too
+
+
+def test_noise_is_averaged_in_the_log_for_the_iterations_it_stands_for():
+    found = noise_scale(np.array([1.0, 1.0]), np.array([10.0, 1000.0]), np.array([3.0, 1.0]), 8)
+    assert found == pytest.approx(8 * 10 ** (0.75 * 1 + 0.25 * 3))
+
+
+@pytest.mark.parametrize("sqr", [0.0, -3.0, 1e-300])
+def test_a_squared_gradient_about_zero_does_not_decide_a_run(sqr):
+    found = noise_scale(np.append(np.ones(99), sqr), np.full(100, 5.0), np.ones(100), 1)
+    assert found == pytest.approx(5.0, rel=0.05)
+
+
+def test_a_run_without_finite_noise_has_no_noise_scale():
+    assert np.isnan(noise_scale(np.array([np.nan]), np.array([1.0]), np.array([1.0]), 1))
+
+
+def test_normalised_noise_runs_from_one_over_the_workers_to_one():
+    gamma = normalised_noise(np.array([0.0, 100.0, 1e9]), np.array(4.0), np.array(100.0))
+    assert gamma == pytest.approx([0.25, 0.625, 1.0], abs=1e-6)
+
+
+def test_critical_batch_doubles_the_epochs_of_the_smallest_batch_at_the_noise_scale():
+    model = from_noise(1e-9, 10.0, 512.0)
+    epochs, _ = model.predict(np.array([512.0, 1536.0]))
+    assert epochs == pytest.approx([20.0, 40.0])
+
+
+@given(st.floats(1, 1e4), st.floats(1.1, 100), st.floats(10, 1e5), st.floats(0.1, 1e3))
+def test_two_runs_give_back_the_law_they_came_from(small, times, scale, e_min):
+    large = small * times
+    e = [e_min * (1 + batch / scale) for batch in (small, large)]
+    assume(e[1] / e[0] > 1.001)
+    assume(scale > small / 50)  # below, epochs are proportional to the batch, whatever the scale
+    model = from_two_runs((small, large), (e[0], e[1]))
+    assert model.predict(np.array([small, large]))[0] == pytest.approx(e, rel=1e-6)
+    if scale > small:
+        assert model.noise_scale == pytest.approx(scale, rel=1e-3)
+
+
+def test_two_runs_with_falling_epochs_give_the_inverse_square_root():
+    model = from_two_runs((1600.0, 100.0), (5 + 40 / 40, 5 + 40 / 10))
+    assert model.direction is Direction.FALLING
+    assert model.predict(np.array([100.0, 400.0, 1600.0]))[0] == pytest.approx([9.0, 7.0, 6.0])
+
+
+def test_an_early_level_decides_the_direction_and_the_result_says_so():
+    rising = from_noise(100, 10.0, 500.0, early_samples=(1.0, 2.0), extremes=(10.0, 1000.0))
+    falling = from_noise(100, 10.0, 500.0, early_samples=(2.0, 1.0), extremes=(10.0, 1000.0))
+    assert (rising.direction, falling.direction) == (Direction.RISING, Direction.FALLING)
+    assert "rise" in rising.evidence
+    assert "fall" in falling.evidence
+    ends, _ = falling.predict(np.array([10.0, 100.0, 1000.0]))
+    assert ends[0] / ends[2] == pytest.approx(2.0)
+    assert ends[1] == pytest.approx(10.0)
+
+
+@given(st.floats(1, 1e5), st.floats(1, 1e5), st.floats(1e-3, 1e3), st.booleans())
+def test_epochs_are_positive_and_the_reference_is_the_best_known(reference, batch, ratio, falls):
+    early = (max(ratio, 1.2), 1.0) if falls else (1.0, max(ratio, 1.2))
+    model = from_noise(reference, 7.0, 300.0, early_samples=early, extremes=(1.0, 1e5))
+    epochs, error = model.predict(np.array([reference, batch]))
+    assert (epochs > 0).all()
+    assert epochs[0] == pytest.approx(7.0)
+    assert error[0] <= error[1] + 1e-12
+
+
+def test_a_run_that_was_looked_at_twice_is_known_worse_than_one_of_a_hundred_looks():
+    errors = [from_noise(64, 1.0, 1e3, looks=looks).predict(np.array([64.0]))[1][0] for looks in (2, 100)]
+    assert errors[0] > 4 * errors[1]
+
+
+def test_scavengers_own_models_are_straight_lines():
+    steps = fit_linear_steps(K, B, additive(K, B))
+    assert (steps.constant_s, steps.per_sample_s, steps.per_node_s) == pytest.approx((0.05, 0.002, 0.03))
+    epochs = fit_noise_epochs(np.array([100.0, 400.0]), np.array([0.6, 0.4]), 100.0, 30.0)
+    assert epochs.predict(np.array([100.0, 400.0]))[0] == pytest.approx([30.0, 20.0])
+
+
+def model(price: NodePrice | ResourcePrice, epochs: float | None = 10.0) -> PerformanceModel:
+    steps = fit_iteration_time(K, B, overlapping(K, B))
+    return PerformanceModel(steps, from_noise(256, epochs, 1e12), 10_000, 4, price)
+
+
+def test_time_is_epochs_x_iterations_x_step_and_cost_is_time_x_nodes_x_price():
+    nodes, batch = np.array([1.0, 2.0]), np.array([256.0, 512.0])
+    forecast = model(NodePrice(3.0)).predict(nodes, batch)
+    seconds = 10 * 10_000 / batch * overlapping(nodes, np.array([64.0, 64.0]))
+    assert forecast.seconds == pytest.approx(seconds, rel=0.05)
+    assert forecast.usd == pytest.approx(forecast.seconds / 3600 * nodes * 3.0)
+    low, high = forecast.seconds_interval
+    assert (low < forecast.seconds).all()
+    assert (forecast.seconds < high).all()
+    assert forecast.usd_interval[1] / forecast.usd == pytest.approx(high / forecast.seconds)
+
+
+def test_memory_is_paid_for_by_the_local_batch():
+    price = ResourcePrice(0.05, 0.01, cpus_per_node=8, base_gb=2, gb_per_sample=0.5, devices_per_node=4)
+    assert price.usd_per_hour(np.array([2.0]), np.array([16.0])) == pytest.approx(2 * (0.4 + 0.01 * (2 + 32)))
+
+
+def test_without_a_run_only_the_ranking_is_claimed():
+    nodes, batch = np.array([1.0, 2.0, 4.0]), np.full(3, 512.0)
+    known, relative = (model(NodePrice(1.0), epochs).predict(nodes, batch) for epochs in (10.0, None))
+    assert known.absolute
+    assert not relative.absolute
+    assert (np.argsort(known.seconds) == np.argsort(relative.seconds)).all()
+
+
+def test_the_fullest_device_decides():
+    assert local_batch(np.array([3.0, 1.0]), np.array([512.0, 512.0]), 4).tolist() == [43.0, 128.0]
+
+
+@pytest.mark.parametrize("price", [NodePrice(2.0), ResourcePrice(0.1, 0.01, 4, 1, 0.1)])
+def test_a_stored_model_says_the_same_when_it_is_read_again(price):
+    stored = model(price)
+    again = read_performance_model(json.loads(json.dumps(stored.document(), allow_nan=False)))
+    nodes, batch = np.array([1.0, 8.0]), np.array([128.0, 1024.0])
+    assert again == stored
+    assert again.predict(nodes, batch).usd.tolist() == stored.predict(nodes, batch).usd.tolist()
+    steps = fit_iteration_time(K[:1], B[:1], np.array([0.5]))
+    assert read_iteration_time(json.loads(json.dumps(steps.document()))) == steps
