@@ -52,7 +52,8 @@ class Decision:
     With a configuration: `certified` says that probes and the final run together stay within the limits,
     counting on the slow end of the measured rate. Without one, `binding` names the constraint that
     nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
-    `curve`: of an elastic job, what each configuration is expected to take.
+    `curve`: of an elastic job, what each configuration is expected to take. `done`: the job reached its target while
+    it was being probed, there, and nothing is left to run.
     """
 
     configuration: Configuration | None
@@ -62,3 +63,4 @@ class Decision:
     binding: str = ""
     relaxations: tuple[Relaxation, ...] = ()
     curve: tuple[Prediction, ...] = ()
+    done: bool = False

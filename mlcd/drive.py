@@ -83,8 +83,8 @@ def search(
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
     history = book.account.history
-    if finish.unproven:  # nothing was measured, so there is nothing to certify; limits hold all the same
-        decision = Decision(finish.configuration, finish.because, curve=finish.curve)
+    if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
+        decision = Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
     else:
         left = remaining(job, history)
         decision = decide(left, space, history, finish.because, finish.configuration, finish.curve)

@@ -31,10 +31,15 @@ def remaining(job: Job, history: History) -> Job:
     return replace(job, work_samples=max(1.0, job.work_samples - history.saved_samples))
 
 
-def forecast(job: Job, space: Space, measurement: Measurement) -> Forecast:
-    """What the whole job takes on a measured configuration: expected, and at the worst."""
+def forecast(job: Job, space: Space, measurement: Measurement, target: Prediction | None = None) -> Forecast:
+    """What the whole job takes on a measured configuration: expected, and at the worst.
+
+    Where a model knows when its target is reached, that is expected, and all of the work is still the worst.
+    """
     seconds = measurement.startup_s + job.work_samples / measurement.rate
     worst_s = max(space.startup_limit_s, measurement.startup_s) + job.work_samples / measurement.slow_samples_per_s
+    if target is not None and not target.relative:
+        seconds = min(target.seconds, worst_s)
     configuration = measurement.configuration
     return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
 
@@ -127,19 +132,11 @@ def decide(
     certified = safe(job, space, history)
     if not certified:
         return replace(_infeasible(job, space, history, because), curve=curve)
-    expected = {each.configuration: each for each in curve if not each.relative}
-    ahead = {m.configuration: _expected(forecast(job, space, m), expected.get(m.configuration)) for m in certified}
+    expected = {each.configuration: each for each in curve}
+    ahead = {m.configuration: forecast(job, space, m, expected.get(m.configuration)) for m in certified}
     named = configuration if configuration in ahead else None
     best = named or min(ahead, key=lambda each: objective(job.goal, ahead[each]))
     return Decision(best, because, certified=True, forecast=ahead[best], curve=curve)
-
-
-def _expected(ahead: Forecast, prediction: Prediction | None) -> Forecast:
-    """The forecast with what is expected to the target, which comes before the end of the work, in place of all work."""
-    if prediction is None:
-        return ahead
-    seconds, usd = min(prediction.seconds, ahead.worst_seconds), min(prediction.usd, ahead.worst_usd)
-    return replace(ahead, seconds=seconds, usd=usd)
 
 
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:

@@ -60,13 +60,14 @@ class Finish:
     """Nothing more to do. A search that names no configuration takes the best that can be certified.
 
     `curve`: what a model expects of each configuration, for a search that has one. `unproven`: it names a
-    configuration that was not measured, which no certificate can be about.
+    configuration that was not measured, which no certificate can be about. `done`: the job itself has ended well.
     """
 
     because: str
     configuration: Configuration | None = None
     curve: tuple[Prediction, ...] = ()
     unproven: bool = False
+    done: bool = False
 
 
 Step = Probe | Round | Apply | Finish

@@ -52,7 +52,7 @@ def model() -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--learning-rate", type=float, default=1e-3, help="at a batch of 128")
+    parser.add_argument("--learning-rate", type=float, default=3e-4, help="at a batch of 128")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 

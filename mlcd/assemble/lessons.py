@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mlcd.assemble.home import home
 from mlcd.backend import Provenance
@@ -13,6 +15,7 @@ from mlcd.configuration import Space
 from mlcd.errors import UserError
 from mlcd.job import Job, Mode
 from mlcd.ledger import Account
+from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.performance import NodePrice, PerformanceModel, read_performance_model
 from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
 from mlcd.models import Identity, Kinship, Machine, Nearest, StoredModel, all_models, nearest, save
@@ -77,6 +80,29 @@ def remember(run: str, account: Account) -> Path | None:
             account.provenance,
             job.target,
             took,
+        ),
+    )
+
+
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """What is known to a search for machines, and what a model that an elastic run of the same job has left adds to it.
+
+    It tells where to look, and certifies nothing.
+    """
+    batch, here = job.hints.global_batch, {configuration.offer.name for configuration in space.configurations}
+    stored, _ = all_models(models_folder())
+    found = nearest([model for model in stored.values() if _of_the_same_world(model, job)], Identity.of(job), here)
+    if batch is None or found is None or found.kinship is not Kinship.SAME:
+        return tuple(known)
+    steps = found.models[0].learned(read_performance_model).steps
+    told, types = {m.configuration for m in known}, {machine.instance_type for machine in found.models[0].machines}
+    new = [c for c in space.configurations if c.offer.name in types and c not in told and batch % c.workers == 0]
+    expected = (steps.predict(np.array([float(c.nodes)]), np.array([batch / c.workers])) for c in new)
+    return (
+        *known,
+        *(
+            Measurement(c, Outcome.OK, 0.0, 0.0, batch / float(step_s[0]), float(error[0]))
+            for c, (step_s, error) in zip(new, expected, strict=True)
         ),
     )
 

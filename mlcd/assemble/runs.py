@@ -10,7 +10,7 @@ from pathlib import Path
 from mlcd import drive
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
-from mlcd.assemble.lessons import lesson, remember
+from mlcd.assemble.lessons import known_by_model, lesson, remember
 from mlcd.assemble.methods import exploring, steering
 from mlcd.backend import Provenance
 from mlcd.decision import Decision
@@ -82,7 +82,9 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Pr
     if job.on.partition(":")[0] in ("local", "ray"):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
     place = _shown(cloud(job.on, job), progress)
-    known = known_from(ledger, job, place.space) if job.search.earlier and job.elastic is None else ()
+    known: tuple[Measurement, ...] = ()
+    if job.search.earlier and job.elastic is None:
+        known = known_by_model(job, place.space, known_from(ledger, job, place.space))
     learned, whose = lesson(job, place.space)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
     return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)

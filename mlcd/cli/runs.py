@@ -29,7 +29,7 @@ def runs(output: str) -> None:
         return
     results, _ = consoles()
     if not names:
-        results.print("No run yet. Start one with: mlcd train JOB", highlight=False)
+        results.print("No run yet. Start one with: mlcd train JOB, or mlcd scale JOB", highlight=False)
         return
     table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
     total = 0.0

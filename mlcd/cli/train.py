@@ -122,7 +122,7 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: Progr
     go = decision.configuration is not None and not decide_only
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
-    if go := go and (yes or _agreed()):
+    if go := go and (yes or decision.done or _agreed()):
         with stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints) as pressed:
             run.launch(pressed)
         _take_away(line)

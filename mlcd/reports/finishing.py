@@ -16,14 +16,9 @@ def finish(job: Job, space: Space, decision: Decision | None, measurement: Measu
 
     A batch of another size needs other work to reach the target, so a rate alone would not tell.
     """
-    if decision is not None and decision.curve:
-        place = measurement.configuration
-        if place == decision.configuration and decision.forecast is not None:
-            return decision.forecast
-        for p in decision.curve:
-            if p.configuration == place and not p.relative:
-                return Forecast(p.seconds, p.usd, p.high_s, p.usd * p.high_s / p.seconds)
-    return forecast(job, space, measurement)
+    curve = decision.curve if decision is not None else ()
+    expected = next((each for each in curve if each.configuration == measurement.configuration), None)
+    return forecast(job, space, measurement, expected)
 
 
 def last_metric(launches: Iterable[Measurement]) -> float | None:

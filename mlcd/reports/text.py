@@ -151,9 +151,11 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
 def show_outcome(console: Console, account: Account) -> None:
     """The real outcome of the final run against its forecast, if there was one, and against its target."""
     decision, runs = account.decision, account.history.runs
+    if decision is not None and decision.done:
+        _show_total(console, account)
     if decision is None or not runs or (decision.forecast is None and not decision.curve):
         return
-    foreseen, history, job = decision.forecast, account.history, account.job
+    foreseen, job = decision.forecast, account.job
     seconds, usd = sum(m.seconds for m in runs), sum(m.usd for m in runs)
     ended = account.ended.because if account.ended is not None else "still running"
     said = "no time was claimed"
@@ -164,6 +166,11 @@ def show_outcome(console: Console, account: Account) -> None:
     console.print(f"Final run: {ended}. {took}; {said}", highlight=False)
     if job.target is not None:
         console.print(f"Target: {reached_words(job.target, last_metric(runs))}", highlight=False, markup=False)
+    _show_total(console, account)
+
+
+def _show_total(console: Console, account: Account) -> None:
+    history, job = account.history, account.job
     total = f"Total with probes: {format_usd(history.spent_usd)} and {format_duration(history.elapsed_s)}"
     console.print(f"{total}  ({goal_words(job.goal, job.target)})", highlight=False, markup=False)
 

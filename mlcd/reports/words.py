@@ -33,6 +33,8 @@ def relaxation_words(way: Relaxation) -> str:
 
 def decision_words(decision: Decision, goal: Goal) -> str:
     """The decision in a sentence."""
+    if decision.done:
+        return f"{decision.configuration}: {decision.because}; nothing is left to run"
     if decision.curve and decision.configuration is not None and decision.forecast is None:
         return f"{decision.configuration}: ranked best and not measured; no time is claimed, and nothing is certified"
     if decision.configuration is None or decision.forecast is None:
@@ -42,7 +44,8 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     ahead = decision.forecast
     expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
     if decision.curve and decision.curve[0].relative:
-        expected = f"the target is not known to take so long, but no more than {expected.removesuffix(' expected')}"
+        whole = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
+        expected = f"all of the work would take {whole}; how soon the target comes is not known yet"
     certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
     if decision.configuration.offer.spot:
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"

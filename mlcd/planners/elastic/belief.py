@@ -28,6 +28,8 @@ from mlcd.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.elastic.memory import fits_memory
 from mlcd.planners.elastic.share import USUAL_BATCH, Machine, batch_of, local_batch, machine_of
 
+ENOUGH = 4
+"""Measurements of a type that speak for themselves."""
 NEARLY_DONE = 0.02
 """However much is done, this share of the way is left: the target has not been reached, or nobody would ask."""
 
@@ -116,19 +118,41 @@ def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) 
 
 
 def _measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:
-    """For each type that was measured, the law of its step times."""
+    """For each type that was measured, the law of its step times.
+
+    A type that was hardly measured is taken to scale like the one that was measured most, at its own speed.
+    """
     of: dict[Machine, list[Measurement]] = {}
-    runs = [m for m in history.runs if m.ok]
-    for m in (*history.good, *runs):
+    for m in (*history.good, *(run for run in history.runs if run.ok)):
         of.setdefault(machine_of(m.configuration), []).append(m)
-    return {machine: _fit(job, told) for machine, told in of.items()}
+    steps = {machine: _points(job, told) for machine, told in of.items()}
+    if not steps:
+        return {}
+    most = max(steps, key=lambda machine: steps[machine].shape[1])
+    model = fit_iteration_time(*steps[most])
+    return {
+        machine: model if machine == most else fit_iteration_time(*_with_the_shape_of(model, points))
+        for machine, points in steps.items()
+    }
 
 
-def _fit(job: Job, told: Sequence[Measurement]) -> IterationTime:
-    nodes = np.array([float(m.configuration.nodes) for m in told])
-    local = np.array([local_batch(job, m.configuration) for m in told])
-    seconds = np.array([batch_of(job, m.configuration) / m.rate for m in told])
-    return fit_iteration_time(nodes, local, seconds)
+def _points(job: Job, told: Sequence[Measurement]) -> Floats:
+    """Nodes, local batch and seconds of a step, a column for each measurement."""
+    return np.array(
+        [
+            (float(m.configuration.nodes), local_batch(job, m.configuration), batch_of(job, m.configuration) / m.rate)
+            for m in told
+        ]
+    ).T
+
+
+def _with_the_shape_of(model: IterationTime, points: Floats) -> Floats:
+    """The points and, while they are few, those of another type at the speed of these."""
+    if points.shape[1] >= ENOUGH:
+        return points
+    slower = np.exp(np.mean(np.log(points[2] / model.predict(points[0], points[1])[0])))
+    others = np.array([model.nodes, model.local_batch, np.array(model.seconds) * slower])
+    return np.concatenate([points, others], axis=1)
 
 
 def _epochs(job: Job, history: History, dataset: float) -> StatisticalEfficiency:

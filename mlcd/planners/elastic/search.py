@@ -28,7 +28,8 @@ from mlcd.planners.elastic.share import local_batch, machine_of
 from mlcd.strategy import Finish, Probe, Step
 
 MOST_PROBES = 6
-"""Of a partial search, for each type: its ends, and then choices that are measured and made again."""
+"""Of a partial search: the ends of a type, and then choices that are measured and made again."""
+MORE_FOR_A_TYPE = 2
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,13 @@ class ElasticSearch:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next probe; or the choice, with what is expected everywhere."""
         if (done := reached(job, history)) is not None:
-            return Finish(f"{job.target} was reached while probing: {done.metric:.4g}", done.configuration)
+            because = f"{job.target} was reached while probing: {done.metric:.4g}"
+            return Finish(because, done.configuration, done=True)
         if self.mode is Mode.NONE:
             return _ranked(job, space, history)
         fitting = [c for c in space.configurations if fits_memory(job, c, history)]
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
-        may_probe = self.mode is Mode.FULL or len(history.good) < MOST_PROBES * len(space.choices)
+        may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
         left = [c for c in planned if c not in history.tried]
         if left and may_probe:
             return _probe(job, space, history, left[0], self._why(left[0], planned))
@@ -66,16 +68,26 @@ class ElasticSearch:
 
 
 def _ends(job: Job, fitting: Sequence[Configuration], history: History) -> list[Configuration]:
-    """Of each type the few configurations that tell most about the others, the smallest first."""
-    chosen: list[Configuration] = []
-    for machine in dict.fromkeys(machine_of(c) for c in fitting):
-        mine = [c for c in fitting if machine_of(c) == machine]
-        largest = largest_worth_trying(job, mine, history)
-        mine = [c for c in mine if local_batch(job, c) <= largest] or mine
-        nodes = np.array([float(c.nodes) for c in mine])
-        local = np.array([local_batch(job, c) for c in mine])
-        chosen += [mine[i] for i in first_probes(nodes, local)]
-    return chosen
+    """Of the cheapest type the few configurations that tell most about the others, the smallest first; of every other
+    type one, like the largest of these: types differ in speed more than in how it scales."""
+    by_price = sorted(fitting, key=lambda c: c.usd_per_hour / c.workers)
+    machines = list(dict.fromkeys(machine_of(c) for c in by_price))
+    mine = [c for c in fitting if machine_of(c) == machines[0]]
+    largest = largest_worth_trying(job, mine, history)
+    mine = [c for c in mine if local_batch(job, c) <= largest] or mine
+    nodes, local = np.array([float(c.nodes) for c in mine]), np.array([local_batch(job, c) for c in mine])
+    ends = [mine[i] for i in first_probes(nodes, local)]
+    others = [_alike([c for c in fitting if machine_of(c) == machine], ends[-1]) for machine in machines[1:]]
+    return [*ends, *others]
+
+
+def _most_probes(space: Space) -> int:
+    return MOST_PROBES + MORE_FOR_A_TYPE * (len({machine_of(c) for c in space.configurations}) - 1)
+
+
+def _alike(mine: Sequence[Configuration], other: Configuration) -> Configuration:
+    """Of one type, what is most like a configuration of another."""
+    return min(mine, key=lambda c: (abs(c.workers - other.workers), abs((c.batch or 0) - (other.batch or 0)), c.nodes))
 
 
 def _probe(job: Job, space: Space, history: History, configuration: Configuration, because: str) -> Probe:
