@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mlcd.decision import Decision
     from mlcd.errors import MlcdError
     from mlcd.history import History
-    from mlcd.job import Goal, Hints, Job, Objective, Search
+    from mlcd.job import Elastic, Goal, Hints, Job, Mode, Objective, Search, Target
     from mlcd.jobfile import load_job
     from mlcd.ledger import Ledger
     from mlcd.measurement import Measurement, Outcome
@@ -38,6 +38,7 @@ _HOMES = {
     "Backend": "mlcd.backend",
     "Configuration": "mlcd.configuration",
     "Decision": "mlcd.decision",
+    "Elastic": "mlcd.job",
     "Goal": "mlcd.job",
     "Hints": "mlcd.job",
     "History": "mlcd.history",
@@ -45,6 +46,7 @@ _HOMES = {
     "Ledger": "mlcd.ledger",
     "Measurement": "mlcd.measurement",
     "MlcdError": "mlcd.errors",
+    "Mode": "mlcd.job",
     "Objective": "mlcd.job",
     "Offer": "mlcd.configuration",
     "Outcome": "mlcd.measurement",
@@ -52,6 +54,7 @@ _HOMES = {
     "Search": "mlcd.job",
     "Space": "mlcd.configuration",
     "Strategy": "mlcd.strategy",
+    "Target": "mlcd.job",
     "load_job": "mlcd.jobfile",
     "load_offers": "mlcd.catalog",
     "load_recording": "mlcd.backends",
@@ -67,6 +70,7 @@ __all__ = [
     "Backend",
     "Configuration",
     "Decision",
+    "Elastic",
     "Goal",
     "Hints",
     "History",
@@ -74,6 +78,7 @@ __all__ = [
     "Ledger",
     "Measurement",
     "MlcdError",
+    "Mode",
     "Objective",
     "Offer",
     "Outcome",
@@ -81,6 +86,7 @@ __all__ = [
     "Search",
     "Space",
     "Strategy",
+    "Target",
     "__version__",
     "load_job",
     "load_offers",

@@ -32,6 +32,8 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
     if offer.spot:
         resources["use_spot"] = True
     task.pop("num_nodes", None)
+    if configuration.batch is not None:  # the tracker hands it to the script
+        task["envs"] = {**(task.get("envs") or {}), "MLCD_BATCH": str(configuration.batch)}
     return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **_rest(task)}
 
 

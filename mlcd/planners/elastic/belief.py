@@ -30,6 +30,8 @@ from mlcd.planners.elastic.share import USUAL_BATCH, Machine, batch_of, local_ba
 
 ENOUGH = 4
 """Measurements of a type that speak for themselves."""
+HAIR = 1.001
+"""Room for rounding."""
 NEARLY_DONE = 0.02
 """However much is done, this share of the way is left: the target has not been reached, or nobody would ask."""
 
@@ -60,8 +62,13 @@ def believe(job: Job, space: Space, history: History) -> Belief | None:
 
 
 def curve(job: Job, space: Space, history: History, belief: Belief) -> tuple[Prediction, ...]:
-    """What is expected of every configuration that fits memory, the boundary and the knee marked."""
+    """What is expected of every configuration that fits memory, the boundary and the knee marked.
+
+    A batch that needs more epochs than the job may take would end without its target; it is left out, unless all do.
+    """
     fitting = [c for c in space.configurations if machine_of(c) in belief.steps and fits_memory(job, c, history)]
+    if belief.claims_a_time:
+        fitting = [c for c in fitting if _samples_left(job, belief, c) <= HAIR * job.work_samples] or fitting
     if not fitting:
         return ()
     seconds, factor = np.array([_expected(job, belief, history, c) for c in fitting]).T
@@ -184,12 +191,16 @@ def _expected(job: Job, belief: Belief, history: History, configuration: Configu
     step_s, step_error = belief.steps[machine_of(configuration)].predict(
         nodes, np.array([local_batch(job, configuration)])
     )
-    epochs, epochs_error = belief.epochs.predict(np.array([float(batch)]))
-    left = (1 - belief.progress) * float(epochs[0]) * belief.dataset_samples
-    if belief.claims_a_time:  # the job ends there, target or not
-        left = min(left, job.work_samples)
+    epochs_error = belief.epochs.predict(np.array([float(batch)]))[1]
     factor = exp(NINETY_PERCENT * float(np.hypot(step_error[0], epochs_error[0])))
-    return _startup_s(configuration, history) + left / batch * float(step_s[0]), factor
+    steps = _samples_left(job, belief, configuration) / batch
+    return _startup_s(configuration, history) + steps * float(step_s[0]), factor
+
+
+def _samples_left(job: Job, belief: Belief, configuration: Configuration) -> float:
+    """To the target, with this batch; where only ratios are known, relative to the reference batch."""
+    epochs = _ratio(belief.epochs, batch_of(job, configuration))
+    return (1 - belief.progress) * epochs * belief.dataset_samples
 
 
 def _startup_s(configuration: Configuration, history: History) -> float:

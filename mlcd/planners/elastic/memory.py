@@ -38,7 +38,7 @@ def largest_worth_trying(job: Job, mine: Sequence[Configuration], history: Histo
 def _wall(job: Job, configuration: Configuration, history: History) -> float:
     failed = [
         local_batch(job, m.configuration)
-        for m in history.measurements
+        for m in (*history.measurements, *history.runs)
         if m.outcome is Outcome.OUT_OF_MEMORY and machine_of(m.configuration) == machine_of(configuration)
     ]
     return min(failed, default=inf)

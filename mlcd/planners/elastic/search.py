@@ -46,13 +46,15 @@ class ElasticSearch:
         if self.mode is Mode.NONE:
             return _ranked(job, space, history)
         fitting = [c for c in space.configurations if fits_memory(job, c, history)]
+        if not fitting:
+            return Finish("nothing that was probed could run the job")
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
         may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
         left = [c for c in planned if c not in history.tried]
         if left and may_probe:
             return _probe(job, space, history, left[0], self._why(left[0], planned))
         belief = believe(job, space, history)
-        if belief is None:
+        if belief is None or not history.good:
             return Finish("nothing that was probed could run the job")
         expected = curve(job, space, history, belief)
         best = _choice(job, history, expected)

@@ -43,6 +43,7 @@ class RunElastic:
         if last.outcome is Outcome.OK:
             return _ended(job, history, last)
         again = last.outcome in (Outcome.SLOWED, Outcome.SWITCHED) or last.outcome.is_bad_luck
+        again |= last.outcome is Outcome.OUT_OF_MEMORY and _best(job, space, history) is not None
         if not again or len(history.runs) >= MOST_LAUNCHES:
             return Finish(f"the job ended: {_words(last)}; {format_count(history.saved_samples)} samples are saved")
         best = _best(job, space, history) or last.configuration
@@ -57,11 +58,10 @@ def _apply(job: Job, space: Space, history: History, where: Configuration, becau
 def _ended(job: Job, history: History, last: Measurement) -> Finish:
     if job.target is None:
         return Finish("the job ran to its end", last.configuration)
-    told = (
-        "no metric was reported: call mlcd_tracker.metric" if last.metric is None else f"the last was {last.metric:.4g}"
-    )
-    done = history.saved_samples or last.samples_done
-    epochs = f" in {done / job.dataset_samples:.3g} epochs" if job.dataset_samples and done else ""
+    metrics = [m.metric for m in (*history.measurements, *history.runs) if m.metric is not None]
+    told = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
+    whole = job.work_samples + history.saved_samples
+    epochs = f" in {whole / job.dataset_samples:.3g} epochs" if job.dataset_samples else ""
     return Finish(f"{job.target} was not reached{epochs}; {told}")
 
 
@@ -108,10 +108,9 @@ def _best(job: Job, space: Space, history: History, instead_of: Configuration | 
     belief = believe(job, space, now)
     if belief is None:
         return None
-    certain = {m.configuration for m in safe(job, space, now)}
-    if not certain:
-        return None
     expected = {p.configuration: p for p in curve(job, space, now, belief)}
+    # What was ranked and never measured cannot be certified; then all that may fit is as good.
+    certain = [m.configuration for m in safe(job, space, now)] if now.good else list(expected)
     candidates = [expected[c] for c in certain if c in expected]
     best = min(candidates, key=lambda p: _made_small(job, p), default=None)
     if best is None or instead_of is None:
