@@ -21,6 +21,8 @@ KEPT_OUTPUT = 20_000
 FIRST_PORT = 29_500
 LEAVES_WITHIN_S = 20.0
 """A job that is asked to save and leave, and has not by then, never will."""
+LEAVING_SHARE = 0.2
+"""Of a machine's time, kept for leaving where that is short."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,19 @@ class LiveJob:
         members = self._start()
         reader = Reader(self.job)
         last_report_s: float | None = None
+        last = Sample(0.0, 0.0)
         while True:
             statuses = [member.running.status() for member in members]  # before reading: then nothing is missed
             for sample in self._read(members, reader):
-                last_report_s = self._now_s()
+                last_report_s, last = self._now_s(), sample
                 if (yield sample) and self.asked_s is None:
                     self._ask_to_leave()
             if (end := self._end(members, statuses, last_report_s)) is not None:
-                yield end
+                if end.outcome is not Outcome.OK or not self._left_for_want_of_time(last):
+                    yield end
                 return
+            if self.asked_s is None and self._now_s() >= self._leaves_s:
+                self._ask_to_leave()
             if self._now_s() >= self._lasts_s:
                 return
             if self.asked_s is not None and self._now_s() > self.asked_s + LEAVES_WITHIN_S:
@@ -117,6 +123,20 @@ class LiveJob:
     def _lasts_s(self) -> float:
         """When to stop, so that the machines are gone when their time is over."""
         return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.patience.teardown_s
+
+    @property
+    def _leaves_s(self) -> float:
+        """When to ask the job to save and leave, so that what it has done until its time is over is not lost."""
+        if self.job.elastic is None or self._lasts_s == inf:
+            return inf
+        return self._lasts_s - min(LEAVES_WITHIN_S / 2, LEAVING_SHARE * self._lasts_s)
+
+    def _left_for_want_of_time(self, last: Sample) -> bool:
+        """Whether a job that ended well did so because it was asked to, with work left."""
+        if self.asked_s is None or self.asked_s < self._leaves_s or last.samples >= self.launch.samples:
+            return False
+        target = self.job.target
+        return target is None or last.metric is None or not target.reached(last.metric)
 
     def _end(self, members: list[_Member], statuses: list[int | None], last_report_s: float | None) -> Ended | None:
         """How the job ended, if it did."""

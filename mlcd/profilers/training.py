@@ -33,10 +33,6 @@ MOST_INTERVALS = 64
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
 
-LEAVING_S = 10.0
-"""Before the end of a machine's lifetime an elastic job is asked to save and leave, or this share of it if shorter."""
-LEAVING_SHARE = 0.2
-
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
 NOT_A_NUMBER = "its metric is not a number: the training has diverged; try a lower learning rate or a smaller batch"
 
@@ -87,8 +83,6 @@ class TrainingProfiler:
                         look = None
                 else:
                     why = Outcome.OK if self._known(launch, seen) else None
-                if why is None and job.elastic is not None and _is_late(launch, event):
-                    why = Outcome.AT_THE_LIMIT if launch.purpose is Purpose.RUN else Outcome.OK
                 if why is not None:
                     ended = Ended(event.elapsed_s, why)
                     if job.elastic is not None:
@@ -208,13 +202,6 @@ def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
     if job.target is None or not job.target.reached(event.metric):
         return None
     return Ended(event.elapsed_s, Outcome.OK) if event.saved >= event.samples or not job.checkpoints else None
-
-
-def _is_late(launch: Launch, event: Sample) -> bool:
-    """Whether it is time to save and leave, before the machines stop by themselves."""
-    return launch.lifetime_s is not None and event.elapsed_s >= launch.lifetime_s - min(
-        LEAVING_S, launch.lifetime_s * LEAVING_SHARE
-    )
 
 
 def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:

@@ -4,7 +4,7 @@ Whatever the number of workers, the gradients of a batch are added in the order 
 step is the same to the last bit, and a step that was lost, or done twice, shows. Its checkpoint holds the whole past:
 where each step began, its batch, its loss.
 
-Run as a program it is the job; imported, `replayed` computes what the job must have seen.
+Run as a program it is the job; imported, `check_one_training` tells from its checkpoint what it has been through.
 """
 
 from __future__ import annotations
@@ -59,6 +59,16 @@ def replayed(batches: Sequence[int]) -> list[float]:
         w, at = [a - RATE * b for a, b in zip(w, g, strict=True)], at + batch
         losses.append(loss)
     return losses
+
+
+def check_one_training(state: Path) -> list[int]:
+    """No step is missing, none was done twice, and each has the loss that it must have; the batches of all steps."""
+    steps = [(at, batch, loss) for at, batch, loss in json.loads(state.read_text(encoding="utf-8"))["past"]]
+    batches = [batch for _, batch, _ in steps]
+    begins = [sum(batches[:i]) for i in range(len(batches))]
+    assert [at for at, _, _ in steps] == begins, "a step is missing, or was done twice"
+    assert [loss for _, _, loss in steps] == replayed(batches), "another training than that of one worker"
+    return batches
 
 
 class Peers:

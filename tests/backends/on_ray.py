@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,14 +18,17 @@ from pathlib import Path
 
 import pytest
 
+from mlcd import assemble
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.local.teardown import processes_of
 from mlcd.backends.ray import Ray, available, cluster
 from mlcd.clock import WallClock
 from mlcd.configuration import Configuration
 from mlcd.job import Job
+from mlcd.jobfile import load_job
 from mlcd.ledger import Ledger, Reserved, Settled
 from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.testing import elastic_job
 from mlcd.testing.live_backends import LiveBackendContract
 
 PATIENT_S = 90
@@ -234,3 +238,37 @@ def test_a_killed_mlcd_leaves_nothing_and_goes_on(ray, folder, tmp_path):
     paid = {entry.launch.label: entry.measurement.usd for entry in entries if isinstance(entry, Settled)}
     assert len(paid) == len(ordered) == len(set(ordered)), "each launch is paid for, and once"
     assert sum(paid.values()) == pytest.approx(document["spent_usd"])
+
+
+ELASTIC = """
+name: elastic
+run: python elastic_job.py 43200
+mlcd:
+  work: {dataset: 96, epochs: 450}
+  checkpoints: true
+  batch: 12
+  elastic: {workers: 1..2, batch: 12..24, target: loss <= 0.0001}
+  search: {instances: [small]}
+  on: ray:types.yaml
+"""
+
+
+def test_an_elastic_job_goes_from_nodes_to_nodes_and_is_one_training(tmp_path):
+    shutil.copy(elastic_job.__file__, tmp_path / "elastic_job.py")
+    types = TYPES.replace("probe: 20s", f"probe: 8s\ncheckpoints: {tmp_path}/kept")
+    (tmp_path / "types.yaml").write_text(types)
+    (tmp_path / "job.yaml").write_text(ELASTIC)
+    run = assemble.start(load_job(tmp_path / "job.yaml"), Ledger(None))
+    decision = run.search()
+    run.launch()
+    account = run.book.account
+    assert decision.configuration is not None
+    assert {m.configuration.nodes for m in account.history.measurements} == {1, 2}
+    assert account.ended is not None
+    assert "loss <= 0.0001 was not reached in 450 epochs" in account.ended.because
+    (state,) = tmp_path.glob("kept/*/state.json")
+    batches = elastic_job.check_one_training(state)
+    assert set(batches) == {12, 24}
+    # what was saved is what was done: every launch left at a step's end, and lost nothing
+    assert account.history.saved_samples == sum(batches)
+    assert not cluster.labels()

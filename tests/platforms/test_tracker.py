@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -10,12 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mlcd_tracker
 from mlcd.job import Communication, Job
 from mlcd.measurement import Sample
 from mlcd.platforms import Reader, processes
 from mlcd_tracker import EVERY_S, Tracker
+from mlcd_tracker.noise import Noise
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 INSIDE = {"MLCD_LAUNCH": "run-1"}
@@ -182,3 +186,139 @@ def test_it_needs_nothing_but_python():
     heavy = "{name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names) - {'mlcd_tracker'}"
     done = script(f"import mlcd_tracker; print({heavy})")
     assert done.stdout == "{'__main__'}\n"
+
+
+# What a job that MLCD may resize asks and tells
+
+
+def test_the_batch_is_mlcds_choice_or_the_scripts_own():
+    assert Terminal().tracker().batch(128) == 128
+    assert Terminal().tracker(MLCD_BATCH="256").batch(128) == 256
+
+
+@pytest.mark.parametrize("batch", ["", "0", "-3", "many", "1.5"])
+def test_a_batch_that_is_none_is_refused_by_name(batch: str):
+    with pytest.raises(ValueError, match=r"^MLCD_BATCH=.*expected a number of samples"):
+        Terminal().tracker(MLCD_BATCH=batch).batch(128)
+
+
+def test_a_metric_is_told_at_once_and_kept_on_later_lines():
+    terminal = Terminal()
+    tracker = terminal.tracker()
+    tracker.step(64)
+    terminal.now_s += 0.01
+    tracker.metric(0.5)
+    terminal.now_s += 0.01
+    tracker.saved()
+    terminal.now_s += 0.01
+    tracker.metric(0.75)
+    tails = [line.partition("saved=")[2] for line in terminal.lines]
+    assert tails == ["0\n", "0 metric=0.5\n", "64 metric=0.5\n", "64 metric=0.75\n"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_metric_that_is_no_number_is_told_as_such(value: float):
+    terminal = Terminal()
+    terminal.tracker(MLCD_TARGET=">=0.9").metric(value)
+    assert terminal.lines[-1].endswith(" metric=nan\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "values", "reached"),
+    [
+        (">=0.97", [0.5, 0.97, 0.6], [False, True, True]),
+        ("<=0.2", [0.5, 0.2, 0.9], [False, True, True]),
+        (">=0.97", [math.nan, 0.96], [False, False]),
+        ("<=0.2", [math.nan], [False]),
+        ("", [1e9, -1e9], [False, False]),
+    ],
+)
+def test_a_target_once_reached_stays_so(target: str, values: list[float], reached: list[bool]):
+    environ = {"MLCD_TARGET": target} if target else {}
+    tracker = Terminal().tracker(**environ)
+    assert [tracker.metric(value) for value in values] == reached
+
+
+def test_every_process_knows_that_the_target_is_reached_and_one_tells():
+    terminal = Terminal()
+    assert terminal.tracker(MLCD_TARGET=">=0.9", MLCD_RANK="3").metric(0.95)
+    assert terminal.lines == []
+
+
+@pytest.mark.parametrize("target", ["0.9", ">0.9", "==1", ">=", ">=nan", ">=good"])
+def test_a_target_that_is_none_is_refused_by_name(target: str):
+    with pytest.raises(ValueError, match=r"^MLCD_TARGET=.*expected a bound"):
+        Terminal().tracker(MLCD_TARGET=target).metric(1.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "noise", "scale"),
+    [
+        ({}, None, 1.0),
+        ({"MLCD_LR_RULE": "none"}, 100.0, 1.0),
+        ({"MLCD_LR_RULE": "linear"}, None, 4.0),
+        ({"MLCD_LR_RULE": "sqrt"}, None, 2.0),
+        ({"MLCD_LR_RULE": "adascale"}, None, 1.0),
+        ({"MLCD_LR_RULE": "adascale"}, 64.0, 2 / 1.25),
+    ],
+)
+def test_the_learning_rate_follows_the_batch_by_the_owners_rule(rule: dict[str, str], noise: float, scale: float):
+    assert Terminal().tracker(MLCD_BATCH="256", **rule).lr_scale(64, noise) == scale
+    assert Terminal().tracker(**rule).lr_scale(64, noise) == 1.0  # without a choice of MLCD's nothing changes
+
+
+@given(noise=st.floats(1e-6, 1e9), reference=st.integers(1, 10_000), factor=st.integers(1, 1_000))
+def test_adascales_gain_is_between_one_and_the_batchs_growth(noise: float, reference: int, factor: int):
+    tracker = Terminal().tracker(MLCD_BATCH=str(reference * factor), MLCD_LR_RULE="adascale")
+    assert 1 - 1e-9 <= tracker.lr_scale(reference, noise) <= factor * (1 + 1e-9)
+
+
+def test_a_rule_that_is_none_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"^MLCD_LR_RULE='cubic': expected none, linear, sqrt, adascale"):
+        Terminal().tracker(MLCD_LR_RULE="cubic").lr_scale(64)
+
+
+def test_a_job_is_asked_to_leave_by_a_file_that_is_looked_for_a_few_times_a_second(tmp_path: Path):
+    terminal, flag = Terminal(), tmp_path / "leave"
+    tracker = terminal.tracker(MLCD_LEAVE=str(flag))
+    assert not tracker.leaving()
+    flag.touch()
+    terminal.now_s += EVERY_S / 2
+    assert not tracker.leaving()
+    terminal.now_s += EVERY_S
+    assert tracker.leaving()
+    flag.unlink()
+    terminal.now_s += EVERY_S
+    assert tracker.leaving()
+
+
+def test_only_the_process_that_reports_sees_that_it_shall_leave(tmp_path: Path):
+    flag = tmp_path / "leave"
+    flag.touch()
+    assert Terminal().tracker(MLCD_LEAVE=str(flag)).leaving()
+    assert not Terminal().tracker(MLCD_LEAVE=str(flag), MLCD_RANK="1").leaving()
+    assert not Tracker({"MLCD_LEAVE": str(flag)}).leaving()
+
+
+def test_the_noise_is_on_every_line_once_it_is_known():
+    terminal = Terminal()
+    tracker = terminal.tracker()
+    known: list[Noise] = []
+    tracker.noise = lambda: known[-1] if known else None
+    tracker.step(64)
+    known.append(Noise(scale=812.34567, error=0.123456, stable=True, gamma=0.3141592))
+    terminal.now_s += 1.0
+    tracker.step(64)
+    tracker.metric(0.5)
+    noise = "noise=812.346 noise_error=0.1235 noise_stable=1 gamma=0.314159"
+    assert [line.partition("saved=")[2] for line in terminal.lines] == [
+        "0\n",
+        f"0 {noise}\n",
+        f"0 metric=0.5 {noise}\n",
+    ]
+
+
+def test_a_script_outside_mlcd_keeps_its_own_batch_rate_and_place():
+    asked = "m.batch(64), m.lr_scale(64), m.lr_rule(), m.metric(1.0), m.leaving(), m.inside()"
+    asks = f"import mlcd_tracker as m; print({asked})"
+    assert script(asks).stdout == "64 1.0 none False False False\n"

@@ -1,0 +1,169 @@
+"""What the noise meter costs a training step: python benchmarks/noise_meter.py [PAIRS].
+
+A CNN on 128 digits and a wide network of 6 million parameters, with PyTorch on CPU: one process (in parts, and without
+them) and two processes over gloo on this machine, a thread each. Two copies of the same network train, one with the
+meter and one without. Blocks of steps take turns; each pair of neighbours gives a ratio of their times. What is told is
+the median of the ratios, its standard error and the quartiles, of wall-clock time and of CPU time (which others on this
+machine disturb less). The first measurements, which take turns with plain steps whatever they cost, come before
+the first pair; what they add is told apart.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from mlcd_tracker.pytorch import NoiseMeter
+from mlcd_tracker.rhythm import FIRST
+
+LIMIT = 0.02
+BATCH = 128
+BLOCK_S = 0.3
+Seconds = tuple[float, float]
+"""By the wall clock, and of CPU time."""
+
+
+def cnn() -> nn.Module:
+    convolutions = (nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU())
+    return nn.Sequential(
+        *convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, 10)
+    )
+
+
+def wide() -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 1024),
+        nn.ReLU(), nn.Linear(1024, 10),
+    )  # fmt: skip
+
+
+MODELS = {"CNN, 84 thousand parameters": cnn, "wide, 6 million parameters": wide}
+MODES = {"one process, parts": 1, "one process, no parts": 1, "two processes": 2}
+
+
+class Training:
+    """A network in training, with the meter or without."""
+
+    def __init__(self, model: Callable[[], nn.Module], mode: str, *, metered: bool) -> None:
+        torch.manual_seed(0)
+        workers = MODES[mode]
+        net = model()
+        self._net: nn.Module = DistributedDataParallel(net) if workers > 1 else net
+        self._optimizer = torch.optim.SGD(net.parameters(), 1e-3)
+        self._x, self._y = torch.rand(BATCH // workers, 1, 8, 8), torch.randint(10, (BATCH // workers,))
+        self._parts = "no parts" not in mode
+        self.meter = NoiseMeter(self._net, always=True) if metered else None
+
+    def steps(self, count: int) -> Seconds:
+        """What a step takes, of so many."""
+        if self.meter is not None:
+            self.meter._began_s = time.perf_counter()  # the other network's block is no step of this one
+        wall_s, cpu_s = time.perf_counter(), time.process_time()
+        for _ in range(count):
+            self._step()
+        return (time.perf_counter() - wall_s) / count, (time.process_time() - cpu_s) / count
+
+    def _step(self) -> None:
+        self._optimizer.zero_grad()
+        if self.meter is not None and self._parts:
+            for (x, y), share in self.meter.parts((self._x, self._y)):
+                (share * cross_entropy(self._net(x), y)).backward()
+        else:
+            cross_entropy(self._net(self._x), self._y).backward()
+        self._optimizer.step()
+        if self.meter is not None:
+            self.meter.step(BATCH)
+
+
+def compare(model: Callable[[], nn.Module], mode: str, pairs: int) -> dict[str, Any]:
+    """The seconds of a plain step, and how much longer a step is with the meter: at first, and for each pair."""
+    plain, metered = (Training(model, mode, metered=on) for on in (False, True))
+    plain.steps(10)
+    start_s, _ = metered.steps(3 * FIRST)
+    step_s, _ = plain.steps(20)
+    count = agreed(max(5, round(BLOCK_S / step_s)))
+    without, more = [], []
+    for pair in range(pairs):
+        order = (plain, metered) if pair % 2 else (metered, plain)  # whoever goes first takes turns too
+        took = {id(one): one.steps(count) for one in order}
+        (plain_wall, plain_cpu), (wall, cpu) = took[id(plain)], took[id(metered)]
+        without.append(plain_wall)
+        more.append((wall / plain_wall - 1, cpu / plain_cpu - 1))
+    assert metered.meter is not None
+    return {
+        "step_s": statistics.median(without),
+        "start": start_s / step_s - 1,
+        "wall": [wall for wall, _ in more],
+        "cpu": [cpu for _, cpu in more],
+        "measured": metered.meter._estimate.count,
+        "steps": 3 * FIRST + pairs * count,
+        "cost": metered.meter._rhythm.cost(),
+    }
+
+
+def agreed(count: int) -> int:
+    """The same number of steps in both processes."""
+    if not dist.is_initialized():
+        return count
+    told = torch.tensor([count])
+    dist.broadcast(told, 0)
+    return int(told)
+
+
+def worker(rank: int, mode: str, model: Callable[[], nn.Module], pairs: int, meeting: str, results: Any) -> None:
+    torch.set_num_threads(1)
+    if MODES[mode] > 1:
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=MODES[mode])
+    found = compare(model, mode, pairs)
+    if rank == 0:
+        results.put(found)
+    if MODES[mode] > 1:
+        dist.destroy_process_group()
+
+
+def spread(more: list[float]) -> str:
+    low, middle, high = statistics.quantiles(more, n=4)
+    error = 1.253 * (high - low) / 1.349 / len(more) ** 0.5
+    return f"{middle:+.2%} +- {error:.2%} (quartiles {low:+.2%} to {high:+.2%})"
+
+
+def main() -> int:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    versions = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
+    print(f"{versions}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {pairs} pairs")
+    worst = 0.0
+    for name, model in MODELS.items():
+        for mode, workers in MODES.items():
+            results = torch.multiprocessing.get_context("spawn").SimpleQueue()
+            with tempfile.TemporaryDirectory() as folder:
+                torch.multiprocessing.spawn(
+                    worker, (mode, model, pairs, f"{folder}/meeting", results), nprocs=workers, join=True
+                )
+            found = results.get()
+            print(f"{name}; {mode}: step {found['step_s'] * 1e3:.2f} ms")
+            print(f"  with the meter, wall clock {spread(found['wall'])}; CPU {spread(found['cpu'])}")
+            print(
+                f"  {found['measured']} of {found['steps']} steps measured; a measurement costs at most "
+                f"{found['cost']:.0%} of a step; the first {3 * FIRST} steps {found['start']:+.0%}",
+                flush=True,
+            )
+            worst = max(worst, statistics.median(found["wall"]))
+    print(f"{'under' if worst < LIMIT else 'OVER'} {LIMIT:.0%}: at most {worst:+.2%}")
+    return 0 if worst < LIMIT else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
