@@ -23,6 +23,7 @@ from mlcd.job import Job, Mode
 from mlcd.modeling.probe_design import first_probes, verified_choice
 from mlcd.modeling.tradeoff import choose
 from mlcd.planners.elastic.belief import Belief, believe, curve, reached
+from mlcd.planners.elastic.bounds import within_reach
 from mlcd.planners.elastic.memory import fits_memory, largest_worth_trying
 from mlcd.planners.elastic.share import local_batch, machine_of
 from mlcd.strategy import Finish, Probe, Step
@@ -50,7 +51,7 @@ class ElasticSearch:
             return Finish("nothing that was probed could run the job")
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
         may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
-        left = [c for c in planned if c not in history.tried]
+        left = [c for c in planned if c not in history.tried and within_reach(job, c, history)]
         if left and may_probe:
             return _probe(job, space, history, left[0], self._why(left[0], planned))
         belief = believe(job, space, history)
@@ -58,7 +59,7 @@ class ElasticSearch:
             return Finish("nothing that was probed could run the job")
         expected = curve(job, space, history, belief)
         best = _choice(job, history, expected)
-        if best not in history.tried and may_probe:
+        if best is not None and best not in history.tried and may_probe:
             return _probe(job, space, history, best, "the best that is expected: measured before it is trusted")
         return _finish(job, expected, belief, best)
 
@@ -100,7 +101,7 @@ def _probe(job: Job, space: Space, history: History, configuration: Configuratio
     return Probe(configuration, because, noise=wanted)
 
 
-def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Configuration:
+def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Configuration | None:
     """The best of what is expected to fit the limits; if nothing is, the best of all, for others to refuse."""
     seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
     goal = job.goal
@@ -111,20 +112,25 @@ def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Confi
     best = choose(seconds, usd, goal.objective, left_s, left_usd)
     if best is None:
         best = choose(seconds, usd, goal.objective)
-    measured = [i for i, p in enumerate(expected) if p.measured]
     if best is None or (expected[best].configuration in history.tried and not expected[best].measured):
-        best = verified_choice(seconds, usd, goal.objective, measured)  # refused, or out of luck twice
+        return _nearest_measured(job, expected)  # refused, or out of luck twice
     return expected[best].configuration
 
 
-def _finish(job: Job, expected: tuple[Prediction, ...], belief: Belief, best: Configuration) -> Finish:
+def _nearest_measured(job: Job, expected: Sequence[Prediction]) -> Configuration | None:
+    """Of what was measured, what comes nearest to the best; None if nothing of it is expected to reach the target."""
     measured = [i for i, p in enumerate(expected) if p.measured]
-    at = next(i for i, p in enumerate(expected) if p.configuration == best)
-    if at not in measured:
-        seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
-        at = verified_choice(seconds, usd, job.goal.objective, measured)
+    if not measured:
+        return None
+    seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
+    return expected[verified_choice(seconds, usd, job.goal.objective, measured)].configuration
+
+
+def _finish(job: Job, expected: tuple[Prediction, ...], belief: Belief, best: Configuration | None) -> Finish:
+    measured = {p.configuration for p in expected if p.measured}
     because = f"{len(measured)} of {len(expected)} configurations measured; {belief.epochs.evidence}"
-    return Finish(because, expected[at].configuration, expected)
+    chosen = best if best in measured else _nearest_measured(job, expected)
+    return Finish(because, chosen, expected)
 
 
 def _ranked(job: Job, space: Space, history: History) -> Finish:
@@ -133,5 +139,7 @@ def _ranked(job: Job, space: Space, history: History) -> Finish:
     if belief is None:
         return Finish("no stored model to rank configurations with; probe a few: --search partial")
     expected = tuple(replace(p, relative=True) for p in curve(job, space, history, belief))
+    if not expected:
+        return Finish("nothing that was tried fits memory")
     best = _choice(job, history, expected)
     return Finish("ranked by a stored model; nothing was measured", best, expected, unproven=True)
