@@ -76,7 +76,7 @@ def main() -> None:
         job = elastic_job(options, Path(folder))
         truth = [Trained(**row) for row in json.loads(options.truth.read_text())["truth"]] if options.truth else []
         truth = truth or measure(options, job, folder)
-        searches = [searched(job, mode, seed, truth) for mode in ("full", "partial") for seed in range(options.seeds)]
+        searches = [searched(job, mode, seed, truth) for mode in ("partial", "full") for seed in range(options.seeds)]
     result = {"truth": [vars(each) for each in truth], "searches": searches}
     if options.out:
         options.out.write_text(json.dumps(result, indent=1))

@@ -13,6 +13,7 @@ from mlcd.assemble.home import home
 from mlcd.backend import Provenance
 from mlcd.configuration import Space
 from mlcd.errors import UserError
+from mlcd.guarantee import remaining
 from mlcd.job import Job, Mode
 from mlcd.ledger import Account
 from mlcd.measurement import Measurement, Outcome
@@ -37,6 +38,10 @@ def models_folder() -> Path:
 
 def lesson(job: Job, space: Space) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
+    if job.elastic is not None and job.elastic.mode is Mode.NONE and not job.search.earlier:
+        raise UserError(
+            "search: `earlier: false` leaves nothing to rank configurations by; probe a few: --search partial"
+        )
     if job.elastic is None or not job.search.earlier:
         return None, ""
     stored, broken = all_models(models_folder())
@@ -56,7 +61,8 @@ def remember(run: str, account: Account) -> Path | None:
     job, space, history = account.job, account.space, account.history
     if not history.good and not history.runs:
         return None
-    belief = believe(job, space, replace(history, learned=None) if history.good else history)
+    left = remaining(job, history)
+    belief = believe(left, space, replace(history, learned=None) if history.good else history)
     if belief is None or account.decision is None or account.decision.configuration is None:
         return None
     offer, done = account.decision.configuration.offer, reached(job, history)

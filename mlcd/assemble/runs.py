@@ -20,6 +20,7 @@ from mlcd.guarantee import decide, remaining
 from mlcd.job import Goal, Job
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
+from mlcd.planners.elastic import ElasticSearch
 from mlcd.profilers import Progress
 from mlcd.version import VERSION
 
@@ -113,8 +114,15 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None, progress: Pr
 def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
     account = ledger.account(run)
-    job = remaining(replace(account.job, goal=goal), account.searched)
-    return decide(job, account.space, account.searched, "decided again from the stored probes")
+    space, history = account.space, account.searched
+    job = remaining(replace(account.job, goal=goal), history)
+    check_elastic(job)
+    if job.elastic is None:
+        return decide(job, space, history, "decided again from the stored probes")
+    found = ElasticSearch(job.elastic.mode).answer(job, space, history)
+    if found.unproven or found.done:  # as in a search: there is nothing to certify
+        return Decision(found.configuration, found.because, found.done, curve=found.curve, done=found.done)
+    return decide(job, space, history, found.because, found.configuration, found.curve)
 
 
 def _shown(place: Cloud, progress: Progress | None) -> Cloud:

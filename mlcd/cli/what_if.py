@@ -8,10 +8,14 @@ import click
 
 from mlcd.cli.options import consoles, goal_options, new_goal, open_ledger, output, print_json, run_name, with_options
 
+knee_too = click.option(
+    "--goal", type=click.Choice(["fastest", "cheapest", "knee"]), help="What to make small; of `mlcd scale`, the knee."
+)
+
 
 @click.command("what-if")
 @run_name
-@with_options(goal_options)
+@with_options((knee_too, *goal_options[1:]))
 @output
 def what_if(run: str, output: str, **chosen: Any) -> None:
     """Decide again from the stored probes under another goal, at no cost."""

@@ -150,7 +150,7 @@ class TrainingProfiler:
             detail=ended.detail if ended is not None else "",
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
-            metric=_metric(job, seen),
+            metric=_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else _kept(job, seen)),
             noise=next((sample.noise for sample in reversed(seen) if sample.noise is not None), None),
         )
         if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
@@ -217,6 +217,12 @@ def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:
                 return event
             ended = replace(ended, elapsed_s=event.elapsed_s)
     return ended
+
+
+def _kept(job: Job, seen: list[Sample]) -> list[Sample]:
+    """Of a launch that was cut short, reports of work that a checkpoint holds; a target may be lost with the rest."""
+    saved = max((sample.saved for sample in seen), default=0.0)
+    return [sample for sample in seen if sample.samples <= saved] if job.checkpoints else seen
 
 
 def _metric(job: Job, seen: list[Sample]) -> float | None:

@@ -116,7 +116,7 @@ def saved_by_batch(job: Job, history: History) -> Iterator[tuple[int, float]]:
 
 
 def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) -> Belief:
-    dataset = job.dataset_samples or job.work_samples
+    dataset = job.dataset_samples or job.work_samples + history.saved_samples  # the job is what is left of it
     belief = Belief(steps, _epochs(job, history, dataset), dataset, 0.0)
     if not belief.claims_a_time or belief.epochs.reference_epochs is None:
         return belief

@@ -11,13 +11,14 @@ None      nothing is measured: a stored model ranks the configurations, and no t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Prediction
+from mlcd.guarantee import safe
 from mlcd.history import History
 from mlcd.job import Job, Mode
 from mlcd.modeling.probe_design import first_probes, verified_choice
@@ -31,6 +32,7 @@ from mlcd.strategy import Finish, Probe, Step
 MOST_PROBES = 6
 """Of a partial search: the ends of a type, and then choices that are measured and made again."""
 MORE_FOR_A_TYPE = 2
+NOTHING_RAN = "nothing that was probed could run the job"
 
 
 @dataclass(frozen=True)
@@ -41,27 +43,34 @@ class ElasticSearch:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next probe; or the choice, with what is expected everywhere."""
-        if (done := reached(job, history)) is not None:
-            because = f"{job.target} was reached while probing: {done.metric:.4g}"
-            return Finish(because, done.configuration, done=True)
-        if self.mode is Mode.NONE:
-            return _ranked(job, space, history)
+        if self.mode is Mode.NONE or reached(job, history) is not None:
+            return self.answer(job, space, history)
         fitting = [c for c in space.configurations if fits_memory(job, c, history)]
         if not fitting:
-            return Finish("nothing that was probed could run the job")
+            return Finish(NOTHING_RAN)
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
         may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
         left = [c for c in planned if c not in history.tried and within_reach(job, c, history)]
         if left and may_probe:
             return _probe(job, space, history, left[0], self._why(left[0], planned))
-        belief = believe(job, space, history)
-        if belief is None or not history.good:
-            return Finish("nothing that was probed could run the job")
-        expected = curve(job, space, history, belief)
-        best = _choice(job, history, expected)
+        answer = self.answer(job, space, history)
+        best = _choice(job, history, answer.curve) if answer.curve else None
         if best is not None and best not in history.tried and may_probe:
             return _probe(job, space, history, best, "the best that is expected: measured before it is trusted")
-        return _finish(job, expected, belief, best)
+        return answer
+
+    def answer(self, job: Job, space: Space, history: History) -> Finish:
+        """What is chosen by what is known now, without another probe."""
+        if (done := reached(job, history)) is not None:
+            because = f"{job.target} was reached while probing: {done.metric:.4g}"
+            return Finish(because, done.configuration, done=True)
+        if self.mode is Mode.NONE:
+            return _ranked(job, space, history)
+        belief = believe(job, space, history)
+        expected = curve(job, space, history, belief) if belief is not None and history.good else ()
+        if belief is None or not expected:
+            return Finish(NOTHING_RAN)
+        return _finish(job, space, history, expected, belief)
 
     def _why(self, configuration: Configuration, planned: Sequence[Configuration]) -> str:
         number = planned.index(configuration) + 1
@@ -117,19 +126,24 @@ def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Confi
     return expected[best].configuration
 
 
-def _nearest_measured(job: Job, expected: Sequence[Prediction]) -> Configuration | None:
+def _nearest_measured(
+    job: Job, expected: Sequence[Prediction], among: Collection[Configuration] | None = None
+) -> Configuration | None:
     """Of what was measured, what comes nearest to the best; None if nothing of it is expected to reach the target."""
-    measured = [i for i, p in enumerate(expected) if p.measured]
+    measured = [i for i, p in enumerate(expected) if p.measured and (among is None or p.configuration in among)]
     if not measured:
         return None
     seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
     return expected[verified_choice(seconds, usd, job.goal.objective, measured)].configuration
 
 
-def _finish(job: Job, expected: tuple[Prediction, ...], belief: Belief, best: Configuration | None) -> Finish:
-    measured = {p.configuration for p in expected if p.measured}
-    because = f"{len(measured)} of {len(expected)} configurations measured; {belief.epochs.evidence}"
-    chosen = best if best in measured else _nearest_measured(job, expected)
+def _finish(job: Job, space: Space, history: History, expected: tuple[Prediction, ...], belief: Belief) -> Finish:
+    """The best, if it can be certified; else what can be and comes nearest: by the curve, which knows the batches."""
+    measured = sum(p.measured for p in expected)
+    because = f"{measured} of {len(expected)} configurations measured; {belief.epochs.evidence}"
+    best = _choice(job, history, expected)
+    certain = {m.configuration for m in safe(job, space, history)}
+    chosen = best if best in certain else _nearest_measured(job, expected, certain)
     return Finish(because, chosen, expected)
 
 

@@ -131,10 +131,19 @@ def _made_small(job: Job, prediction: Prediction) -> float:
 
 
 def _as_it_is(history: History) -> History:
-    """With the rates that runs have come to in place of what their probes showed."""
+    """With the rates that runs have come to in place of what their probes showed; all work stays whose it was."""
     latest = {m.configuration: m for m in history.runs if m.ok}
-    probes = tuple(m for m in history.measurements if m.configuration not in latest)
-    return replace(history, measurements=(*probes, *latest.values()))
+    probed = {m.configuration for m in history.measurements if m.ok}
+    now = [_at_the_rate_of(latest.get(m.configuration), m) for m in history.measurements]
+    # What a run has saved and told of its noise is in `runs`: here it would count twice.
+    new = [replace(m, saved_samples=0.0, noise=None) for c, m in latest.items() if c not in probed]
+    return replace(history, measurements=(*now, *new))
+
+
+def _at_the_rate_of(run: Measurement | None, probe: Measurement) -> Measurement:
+    if run is None or not probe.ok:
+        return probe
+    return replace(probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error)
 
 
 def _words(last: Measurement) -> str:

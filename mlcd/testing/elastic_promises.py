@@ -1,0 +1,129 @@
+"""What MLCD promises of every elastic search and run, checked on one of them from its ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlcd.assemble import Cloud
+from mlcd.assemble.methods import exploring, steering
+from mlcd.backend import Purpose
+from mlcd.configuration import Configuration
+from mlcd.decision import Decision, Prediction
+from mlcd.drive import launch, search
+from mlcd.job import Job, Mode
+from mlcd.ledger import Account, Ledger, Line, Reserved, Settled, Started
+from mlcd.measurement import Outcome
+from mlcd.planners.elastic import local_batch, machine_of, reached
+from mlcd.planners.elastic.search import MORE_FOR_A_TYPE, MOST_PROBES
+from mlcd.planners.elastic.steer import MOST_LAUNCHES
+from mlcd.testing.promises import check_books, check_decision, check_repeatable
+
+
+def scale(job: Job, cloud: Cloud, learned: Mapping[str, Any] | None = None) -> tuple[list[Line], Decision]:
+    """The whole path of `mlcd scale` on a ledger in memory: search, decide and, if anything was chosen, run."""
+    ledger = Ledger(None)
+    started = Started(job, cloud.space, "test", cloud.provenance, "test", (), learned)
+    book = ledger.begin(job.name, cloud.clock, started)
+    decision = search(exploring(job), job, cloud.space, cloud.profiler, book)
+    if decision.configuration is not None:
+        launch(steering(job, decision.configuration), job, cloud.space, cloud.profiler, book)
+    assert ledger.account(book.run) == book.account, "replay differs from what was live"
+    return ledger.lines(book.run), decision
+
+
+def account_of(lines: Sequence[Line]) -> Account:
+    """Where a run stands after these lines."""
+    return Account.replay((line.entry, line.elapsed_s) for line in lines)
+
+
+def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = True) -> None:
+    """All promises at once. `steady`: noise stays at its stated level, and no launch fails by chance."""
+    assert job.elastic is not None
+    account = account_of(lines)
+    decision = account.decision
+    check_books(job.goal, lines)
+    check_repeatable(exploring(job), job, lines)
+    check_probes(job, lines)
+    check_saved_work(lines)
+    assert len(account.history.runs) <= MOST_LAUNCHES, "launched too often"
+    if decision is None:
+        return
+    check_curve(decision.curve)
+    if job.elastic.mode is Mode.NONE:
+        assert not decision.certified, "certified what was not measured"
+        assert all(each.relative for each in decision.curve), "claimed a time that nobody knows"
+        return
+    if reached(job, account.searched) is None:
+        check_decision(job, lines, decision, best=False)
+        measured = {m.configuration for m in account.searched.good}
+        assert decision.configuration is None or decision.configuration in measured, "chosen, but not measured"
+    if steady and decision.certified:
+        check_certified_run(job, account)
+
+
+def check_probes(job: Job, lines: Sequence[Line]) -> None:
+    """Nothing is probed twice but for bad luck, nor beyond a memory wall that was met; and few are probed."""
+    assert job.elastic is not None
+    answered: set[Configuration] = set()
+    walls: dict[object, float] = {}
+    good: Counter[object] = Counter()
+    for entry in (line.entry for line in lines):
+        if isinstance(entry, Reserved) and entry.launch.purpose is Purpose.PROBE:
+            where = entry.launch.configuration
+            assert job.elastic.mode is not Mode.NONE, "probed, where nothing was to be"
+            assert where not in answered, f"{where} was probed twice"
+            assert local_batch(job, where) < walls.get(machine_of(where), float("inf")), f"{where} cannot fit"
+        if isinstance(entry, Settled) and entry.launch.purpose is Purpose.PROBE:
+            seen, where = entry.measurement, entry.launch.configuration
+            if not seen.outcome.is_bad_luck:
+                answered.add(where)
+            if seen.outcome is Outcome.OUT_OF_MEMORY:
+                walls[machine_of(where)] = min(walls.get(machine_of(where), float("inf")), local_batch(job, where))
+            good[machine_of(where)] += seen.ok
+    if job.elastic.mode is Mode.PARTIAL:
+        types = len({machine_of(c) for c in account_of(lines).space.configurations})
+        assert good.total() <= MOST_PROBES + MORE_FOR_A_TYPE * (types - 1), f"too many probes: {good}"
+
+
+def check_saved_work(lines: Sequence[Line]) -> None:
+    """Every launch goes on from all that was saved before it, and leaves no less."""
+    saved = 0.0
+    for entry in (line.entry for line in lines):
+        if isinstance(entry, Reserved):
+            assert entry.launch.saved_samples == saved, "work was lost between launches"
+        if isinstance(entry, Settled):
+            assert entry.measurement.saved_samples >= saved, "work was lost in a launch"
+            saved = entry.measurement.saved_samples
+
+
+def check_curve(curve: Sequence[Prediction]) -> None:
+    """Intervals hold their middle, the boundary is that of a brute force, and exactly one of it is the knee."""
+    for each in curve:
+        assert 0 < each.low_s <= each.seconds <= each.high_s, f"{each.configuration}: an interval without its middle"
+        beaten = any(_beats(other, each) for other in curve)
+        assert each.on_boundary is not beaten, f"{each.configuration}: wrongly on or off the boundary"
+    knees = [each for each in curve if each.knee]
+    assert len(knees) == (1 if curve else 0), "not one knee"
+    assert all(each.on_boundary for each in knees), "a knee off the boundary"
+
+
+def check_certified_run(job: Job, account: Account) -> None:
+    """What was certified came to its end: the target, or the end of the work."""
+    history = account.history
+    assert account.ended is not None, "certified, but not run"
+    if reached(job, account.searched) is not None:
+        assert not history.runs, "launched again, with nothing left to do"
+        assert account.ended.finished
+        return
+    assert history.runs, "certified, but not run"
+    assert history.runs[-1].outcome is Outcome.OK, f"certified, but ended {history.runs[-1].outcome}"
+    assert account.ended.finished is (job.target is None or reached(job, history) is not None)
+
+
+def _beats(one: Prediction, other: Prediction) -> bool:
+    """As fast and as cheap, and better in one of them."""
+    return (
+        one.seconds <= other.seconds and one.usd <= other.usd and (one.seconds < other.seconds or one.usd < other.usd)
+    )

@@ -1,0 +1,128 @@
+"""An elastic job is asked to save and leave, is heard out, and ends where its target is reached and saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from mlcd.backend import Events, Launch, Provenance, Purpose
+from mlcd.configuration import Configuration, Offer
+from mlcd.job import Elastic, Job, Target
+from mlcd.measurement import Ended, Event, Measurement, Noise, Outcome, Sample
+from mlcd.profilers import TrainingProfiler
+
+PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1, 64)  # a dollar a second
+JOB = Job("job", 1e6, checkpoints=True, target=Target("accuracy", 0.9), elastic=Elastic((1, 4), (64, 128)))
+STEADY = [Sample(10.0 * i, 1_000.0 * i) for i in range(1, 61)]
+
+
+class Leaving:
+    """A backend whose job saves and says `farewell` when it is asked to leave."""
+
+    provenance = Provenance.LIVE
+
+    def __init__(self, events: Sequence[Event], farewell: Sequence[Event]) -> None:
+        self.events, self.farewell = events, farewell
+        self.asked_at: float | None = None
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        for event in self.events:
+            if (yield event):
+                self.asked_at = event.elapsed_s
+                yield from self.farewell
+                return
+
+    def reclaim(self, label: str) -> None:
+        """Nothing is left."""
+
+
+def measure(
+    events: Sequence[Event], farewell: Sequence[Event] = (), *, purpose: Purpose = Purpose.PROBE, job: Job = JOB,
+    saved: float = 0.0, noise: bool = False, leave: Outcome | None = None,
+) -> tuple[Measurement, Leaving]:  # fmt: skip
+    backend = Leaving(events, farewell)
+    launch = Launch("run-1", PLACE, purpose, job.work_samples, 600.0, 0, 0, saved, noise)
+    watch = (lambda so_far: leave if so_far.seconds >= 300 else None) if leave is not None else None
+    return TrainingProfiler(backend).measure(job, launch, None, watch), backend
+
+
+def test_what_a_job_saves_on_leaving_counts_and_its_time_is_paid() -> None:
+    seen, backend = measure(STEADY, [Sample(130.0, 9_500.0, saved=9_500.0), Ended(140.0, Outcome.OK)], saved=500.0)
+    assert backend.asked_at is not None
+    assert backend.asked_at < 130
+    assert seen.saved_samples == 10_000.0
+    assert (seen.seconds, seen.usd) == (140.0, 140.0)
+    assert seen.samples_per_s == pytest.approx(100.0)
+
+
+def test_a_job_that_breaks_on_leaving_has_failed() -> None:
+    seen, _ = measure(STEADY, [Ended(130.0, Outcome.FAILED, "disk full", "disk full")])
+    assert seen.outcome is Outcome.FAILED
+    assert seen.detail == "disk full"
+
+
+def test_a_job_that_just_goes_is_billed_until_it_was_asked() -> None:
+    seen, backend = measure(STEADY)
+    assert seen.outcome is Outcome.OK
+    assert seen.seconds == backend.asked_at
+
+
+def test_a_job_that_is_not_elastic_is_not_asked() -> None:
+    _, backend = measure(STEADY, job=replace(JOB, elastic=None))
+    assert backend.asked_at is None
+
+
+@pytest.mark.parametrize("leave", [Outcome.SLOWED, Outcome.SWITCHED])
+def test_a_run_that_is_to_switch_is_asked_and_says_why_it_ended(leave: Outcome) -> None:
+    farewell = [Sample(305.0, 30_500.0, saved=30_500.0), Ended(306.0, Outcome.OK)]
+    seen, backend = measure(STEADY, farewell, purpose=Purpose.RUN, leave=leave)
+    assert backend.asked_at == 300.0
+    assert seen.outcome is leave
+    assert seen.saved_samples == 30_500.0
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+def test_a_target_that_is_reached_and_saved_ends_the_launch(purpose: Purpose) -> None:
+    events = [*STEADY[:3], Sample(40.0, 4e3, 3e3, 0.91), Sample(50.0, 5e3, 5e3, 0.91), *STEADY[5:]]
+    seen, _ = measure(events, purpose=purpose)
+    assert seen.seconds == 50.0  # not before what reached it is in a checkpoint
+    assert seen.metric == 0.91
+    assert seen.outcome is Outcome.OK
+
+
+def test_a_metric_that_is_not_a_number_ends_the_launch_with_the_reason() -> None:
+    seen, _ = measure([*STEADY[:3], Sample(40.0, 4e3, 4e3, math.nan), *STEADY[4:]])
+    assert seen.outcome is Outcome.FAILED
+    assert seen.seconds == 40.0
+    assert "the training has diverged; try a lower learning rate" in seen.detail
+
+
+def test_a_probe_that_needs_noise_waits_until_it_is_stable() -> None:
+    noisy: list[Event] = [replace(s, noise=Noise(300.0, 0.1, stable=s.elapsed_s >= 200)) for s in STEADY]
+    _, backend = measure(noisy, noise=True)
+    assert backend.asked_at == 200.0
+    _, hasty = measure(noisy)
+    assert hasty.asked_at is not None
+    assert hasty.asked_at < 200
+
+
+def test_a_probe_that_needs_noise_and_hears_none_has_failed_with_a_line_about_the_meter() -> None:
+    seen, _ = measure(STEADY, noise=True)
+    assert seen.outcome is Outcome.FAILED
+    assert "it reports no gradient noise: use a NoiseMeter of mlcd_tracker" in seen.detail
+
+
+@pytest.mark.parametrize("end", [[Ended(45.0, Outcome.PREEMPTED)], []], ids=["lost", "at the end of its lifetime"])
+def test_a_target_that_was_reached_but_not_saved_before_the_machines_were_gone_is_not_reached(end: list[Event]) -> None:
+    events = [*STEADY[:2], Sample(30.0, 3e3, 3e3, 0.8), Sample(40.0, 4e3, 3e3, 0.91), *end]
+    seen, _ = measure(events, purpose=Purpose.RUN)
+    assert seen.saved_samples == 3e3
+    assert seen.metric == 0.8
+
+
+def test_a_job_that_ends_by_itself_has_reached_what_it_says() -> None:
+    seen, _ = measure([*STEADY[:3], Sample(40.0, 4e3, 3e3, 0.91), Ended(45.0, Outcome.OK)], purpose=Purpose.RUN)
+    assert seen.metric == 0.91

@@ -1,0 +1,89 @@
+"""Killed after any entry and resumed, an elastic run ends as if nothing had happened, and pays for nothing twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from mlcd.assemble import go_on, open_ledger, start
+from mlcd.job import Elastic, Goal, Hints, Job, Objective, Search, Target
+from mlcd.ledger import Line, Settled, Status
+
+JOB = Job(
+    "elastic",
+    6e6,
+    Goal(Objective.KNEE, budget_usd=50.0),
+    hints=Hints(25e6, 12e9, 128),
+    search=Search(instances=("g4dn.xlarge",)),
+    checkpoints=True,
+    dataset_samples=1e5,
+    target=Target("accuracy", 0.9),
+    elastic=Elastic((1, 4), (64, 128, 256)),
+)
+# A process that has imported everything and forks children: a kill then hits the run, not the imports.
+CHILDREN = multiprocessing.get_context("forkserver")
+CHILDREN.set_forkserver_preload(["mlcd.assemble"])
+Story = tuple[object, list[object], list[object], float, float]
+
+
+def see_through(home: Path) -> None:
+    """What `mlcd scale -y` and then `mlcd resume -y` do, until the run has ended."""
+    os.environ["MLCD_HOME"] = str(home)  # learned models go there, too
+    ledger = open_ledger(home)
+    run = go_on(ledger.runs()[-1], ledger) if ledger.runs() else start(JOB, ledger)
+    with run.hold():
+        if run.search().configuration is not None:
+            run.launch()
+
+
+def die_after(home: Path, entries: int) -> None:
+    """Start, and be gone the moment so many entries are written."""
+    written = 0
+    os.environ["MLCD_HOME"] = str(home)
+
+    def count(line: Line) -> None:
+        nonlocal written
+        written += 1
+        if written == entries:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run = start(JOB, open_ledger(home), count)
+    if run.search().configuration is not None:
+        run.launch()
+
+
+def story(home: Path) -> Story:
+    """What must not depend on crashes: the decision with its curve, what was measured, what was paid, what is saved."""
+    account = open_ledger(home).account("elastic-1")
+    history = account.history
+    return account.decision, list(history.measurements), list(history.runs), history.spent_usd, history.saved_samples
+
+
+@pytest.fixture
+def undisturbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of a run that nothing happened to."""
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path))  # put back in the end, whatever the test sets
+    see_through(tmp_path / "whole")
+    return tmp_path / "whole"
+
+
+def test_killed_after_any_entry_an_elastic_run_ends_as_if_it_had_not_been(tmp_path: Path, undisturbed: Path) -> None:
+    whole = open_ledger(undisturbed).lines("elastic-1")
+    assert story(undisturbed)[2], "the run itself is part of the story"
+    for entries in range(1, len(whole)):
+        home = tmp_path / str(entries)
+        child = CHILDREN.Process(target=die_after, args=(home, entries))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        see_through(home)
+        assert story(home) == story(undisturbed)
+        account = open_ledger(home).account("elastic-1")
+        assert account.status is Status.FINISHED
+        lines = open_ledger(home).lines("elastic-1")
+        ordinals = [line.entry.launch.ordinal for line in lines if isinstance(line.entry, Settled)]
+        assert ordinals == list(range(len(ordinals))), "a launch was paid for twice"
