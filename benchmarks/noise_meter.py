@@ -1,4 +1,4 @@
-"""What the noise meter costs a training step: python benchmarks/noise_meter.py [PAIRS [PROCESSES]].
+"""What the noise meter costs a training step: python benchmarks/noise_meter.py [PAIRS [PROCESSES [ONLY]]].
 
 A CNN on 128 digits and a wide network of 6 million parameters, with PyTorch on CPU: one process (in parts, and without
 them) and two processes over gloo on this machine, a thread each. Two copies of the same network train, one with the
@@ -159,9 +159,11 @@ def main() -> int:
     versions = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
     load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     print(f"{versions}; {load}; {pairs} pairs of blocks in each of {processes} processes")
-    worst = 0.0
+    worst, only = 0.0, sys.argv[3] if len(sys.argv) > 3 else ""
     for name, model in MODELS.items():
         for mode in MODES:
+            if only not in f"{name}; {mode}":
+                continue
             found = [measure(model, mode, pairs, first=bool(i % 2)) for i in range(processes)]
             wall, cpu = ([statistics.median(each[clock]) for each in found] for clock in ("wall", "cpu"))
             print(f"{name}; {mode}: step {statistics.median(each['step_s'] for each in found) * 1e3:.2f} ms")

@@ -83,13 +83,16 @@ def search(
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
     history = book.account.history
-    if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
-        decision = Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
-    else:
-        left = remaining(job, history)
-        decision = decide(left, space, history, finish.because, finish.configuration, finish.curve)
+    decision = conclude(finish, remaining(job, history), space, history)
     book.write(Decided(decision))
     return decision
+
+
+def conclude(finish: Finish, left: Job, space: Space, history: History) -> Decision:
+    """The decision that a search has come to, for what is left of the job."""
+    if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
+        return Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
+    return decide(left, space, history, finish.because, finish.configuration, finish.curve)
 
 
 def launch(

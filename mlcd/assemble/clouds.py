@@ -34,6 +34,9 @@ LIVE_SETTLES_S = 60.0
 LOCAL_TIGHT = 0.15
 """With so wide an interval a probe may end on this machine, where it is to take seconds: after 12 s of measuring."""
 
+ELASTIC_LOOSER = 2.0
+"""A curve is fitted through all probes of an elastic job: each may be known half as well, and takes a quarter."""
+
 LOCAL_WINDOW_S = 15.0
 """Over which a run on this machine is watched: its jobs take minutes, not hours."""
 
@@ -68,7 +71,8 @@ def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None
     if job.elastic is not None:
         rigid = replace(job, elastic=None, search=replace(job.search, nodes=(1, job.elastic.workers[1])))
         place = cloud(on, rigid, elapsed_s, started_at)
-        return replace(place, space=elastic_space(place.space, job))
+        tight = place.profiler.tight * ELASTIC_LOOSER if place.profiler.tight is not None else None
+        return replace(place, space=elastic_space(place.space, job), profiler=replace(place.profiler, tight=tight))
     kind, _, rest = on.partition(":")
     if kind == "simulated" and not rest:
         return _simulated(job, elapsed_s)

@@ -119,10 +119,7 @@ def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
     check_elastic(job)
     if job.elastic is None:
         return decide(job, space, history, "decided again from the stored probes")
-    found = ElasticSearch(job.elastic.mode).answer(job, space, history)
-    if found.unproven or found.done:  # as in a search: there is nothing to certify
-        return Decision(found.configuration, found.because, found.done, curve=found.curve, done=found.done)
-    return decide(job, space, history, found.because, found.configuration, found.curve)
+    return drive.conclude(ElasticSearch(job.elastic.mode).answer(job, space, history), job, space, history)
 
 
 def _shown(place: Cloud, progress: Progress | None) -> Cloud:

@@ -109,10 +109,16 @@ class TrainingProfiler:
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
             return False
-        if launch.noise and not (seen[-1].noise is not None and seen[-1].noise.stable):
+        if launch.noise and self._waits_for_noise(launch, seen[-1]):
             return False
         steady = self._steady(seen)
         return len(steady) > FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
+
+    def _waits_for_noise(self, launch: Launch, last: Sample) -> bool:
+        """Until it is stable, or half of the probe's time is over: noise may rise for as long as a job trains."""
+        if last.noise is not None and last.noise.stable:
+            return False
+        return launch.lifetime_s is None or last.elapsed_s < launch.lifetime_s / 2
 
     def _lately(self, job: Job, launch: Launch, seen: list[Sample]) -> Measurement:
         """A run so far, with the rate of its last `window_s`; without one until that much has passed."""

@@ -100,7 +100,7 @@ def test_nothing_is_saved_on_what_takes_forever():
 
 
 @pytest.mark.parametrize("strategy", ALL)
-@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("objective", [Objective.FASTEST, Objective.CHEAPEST])
 def test_it_stops_before_its_cap_on_a_smooth_cloud_and_is_near_the_best(strategy, objective):
     recording = amdahl()
     histories, step = raw(strategy, recording, Goal(objective))

@@ -69,7 +69,7 @@ def test_the_most_telling_size_is_that_of_the_largest_determinant():
     assert most_telling(measured, candidates) == best
 
 
-@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("objective", [Objective.FASTEST, Objective.CHEAPEST])
 def test_on_curves_of_its_own_form_it_picks_the_optimum_from_small_probes(objective):
     recording = recorded()
     history, step = raw(Ernest(), recording, Goal(objective))
