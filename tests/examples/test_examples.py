@@ -98,33 +98,69 @@ def test_digits_are_learned_on_two_nodes(file: str, small: str, samples: float, 
 NODES = """
 probe: 60s
 startup: 90s
-nodes: 2
+nodes: 1..2
 types: {test: {cpus: 0.9, memory: 4GB, link: 1Gbit, usd_per_hour: $1}}
 """
 
 
 def test_mlcd_train_probes_chooses_trains_to_the_end_and_the_result_is_good(tmp_path: Path):
     needs("torch")
-    shutil.copy(EXAMPLES / "pytorch-digits" / "train.py", tmp_path)
-    (tmp_path / "nodes.yaml").write_text(NODES, encoding="utf-8")
-    name = f"digits{os.getpid()}"
+    done, name = digits(tmp_path, 20, "train")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the job ran to its end" in done.stdout
+    last = max((tmp_path / "home" / "launches").iterdir(), key=lambda folder: folder.name)
+    accuracy = re.findall(r"(?m)^accuracy ([\d.]+) after 20 epochs$", (last / "0.log").read_text(encoding="utf-8"))
+    assert float(accuracy[-1]) > 0.9
+    assert not {mark for mark in marks() if mark.startswith(f"{name}-")}
+
+
+def test_mlcd_scale_finds_workers_and_batch_on_the_way_to_the_target(tmp_path: Path):
+    needs("torch")
+    grid = ("--workers", "1..2", "--batch", "64..128", "--target", "accuracy >= 0.95")
+    done, name = digits(tmp_path, 150, "scale", *grid)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reached accuracy >= 0.95" in done.stdout + done.stderr
+    assert re.search(r"noise [\d,.]+ ±", done.stdout + done.stderr)
+    (stored,) = (tmp_path / "home" / "models").iterdir()
+    assert "digits-cnn" in stored.read_text(encoding="utf-8")
+    assert not {mark for mark in marks() if mark.startswith(f"{name}-")}
+
+
+def digits(folder: Path, epochs: int, *command: str) -> tuple[subprocess.CompletedProcess[str], str]:
+    """An `mlcd` command on the digits, with at most so many epochs; and the name of its job."""
+    shutil.copy(EXAMPLES / "pytorch-digits" / "train.py", folder)
+    (folder / "nodes.yaml").write_text(NODES, encoding="utf-8")
+    name = f"digits{os.getpid()}{command[0]}"
     job = (EXAMPLES / "pytorch-digits" / "job.yaml").read_text(encoding="utf-8")
-    job = job.replace("name: pytorch-digits", f"name: {name}").replace("epochs 100", "epochs 12")
-    (tmp_path / "job.yaml").write_text(job.replace("epochs: 100", "epochs: 12"), encoding="utf-8")
+    for old, new in (
+        ("pytorch-digits\n", f"{name}\n"),
+        ("epochs 150", f"epochs {epochs}"),
+        ("epochs: 150", f"epochs: {epochs}"),
+    ):
+        assert old in job
+        job = job.replace(old, new)
+    (folder / "job.yaml").write_text(job, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "mlcd", "train", "job.yaml", "--on", "local:nodes.yaml", "--budget", "1", "-y"],
-        cwd=tmp_path,
-        env={**os.environ, "MLCD_HOME": str(tmp_path / "home")},
+        [
+            sys.executable,
+            "-m",
+            "mlcd",
+            command[0],
+            "job.yaml",
+            "--on",
+            "local:nodes.yaml",
+            "--budget",
+            "1",
+            "-y",
+            *command[1:],
+        ],
+        cwd=folder,
+        env={**os.environ, "MLCD_HOME": str(folder / "home")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "the job ran to its end" in done.stdout
-    last = max((tmp_path / "home" / "launches").iterdir(), key=lambda folder: folder.name)
-    accuracy = re.findall(r"(?m)^accuracy ([\d.]+)$", (last / "0.log").read_text(encoding="utf-8"))
-    assert float(accuracy[-1]) > 0.9
-    assert not {mark for mark in marks() if mark.startswith(f"{name}-")}
+    return done, name
 
 
 def test_a_text_is_learned_and_another_number_of_nodes_goes_on_from_the_checkpoint(machine: Machine):
