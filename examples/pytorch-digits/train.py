@@ -77,7 +77,8 @@ def main() -> None:
             progress.samples += len(batch)
             if meter.step(len(batch)):
                 save(net, optimizer, progress)
-                return end()
+                end()
+                return
         progress = Progress(progress.epochs + 1)
         reached = mlcd_tracker.metric(accuracy(net, images[TRAIN:], labels[TRAIN:]))
         save(net, optimizer, progress)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mlcd_tracker.noise import BLOCKS, LEAST, LONGEST, Noise, NoiseScale
@@ -72,6 +72,8 @@ def test_the_error_shrinks_as_steps_come_in():
     local=NUMBERS, share=st.floats(0, 1), batch=st.floats(2, 1e6), workers=st.integers(2, 64), factor=st.floats(-6, 6)
 )
 def test_the_scale_of_the_gradients_does_not_matter(local, share, batch, workers, factor):
+    # Where norms are equal but for rounding, or the signal is nothing but rounding, so is what is estimated from them.
+    assume(share < 1 - 1e-6 and abs(share * workers - 1) > 1e-6)
     one, other = NoiseScale(), NoiseScale()
     for i in range(5):
         mean = local * share * (1 + i / 10)
