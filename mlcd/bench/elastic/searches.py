@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.bench.elastic import evidence
+import mlcd.bench.elastic.evidence as evidence
 from mlcd.bench.elastic.problem import Problem
 from mlcd.bench.elastic.target import Reached
 from mlcd.configuration import Floats
