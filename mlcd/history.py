@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlcd.configuration import Configuration
@@ -53,6 +53,15 @@ class History:
     def saved_samples(self) -> float:
         """The work that is safe in a checkpoint. Launches of one round start from the same one: the best is kept."""
         return max((m.saved_samples for m in (*self.measurements, *self.runs)), default=0.0)
+
+    def with_run(self, launch: Measurement) -> History:
+        """As it will stand once this launch of the job itself is settled."""
+        return replace(
+            self,
+            runs=(*self.runs, launch),
+            spent_usd=self.spent_usd + launch.usd,
+            elapsed_s=self.elapsed_s + launch.seconds,
+        )
 
     @property
     def tried(self) -> frozenset[Configuration]:

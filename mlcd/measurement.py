@@ -118,6 +118,11 @@ class Measurement:
         """What the job's own output says is wrong with it, whichever node said it first."""
         return re.sub(r"^node \d+: ", "", self.detail) if self.outcome is Outcome.FAILED and self.log else None
 
+    @property
+    def ending(self) -> str:
+        """How it ended, in words: 'preempted, the spot machines were taken back'."""
+        return str(self.outcome).replace("_", " ") + (f", {self.detail}" if self.detail else "")
+
     def pooled(self, other: Measurement) -> Measurement:
         """Both measurements of one configuration as one: log rates averaged, the surer one counting more."""
         weight, weight_other = 1 / max(self.rel_error, 1e-9) ** 2, 1 / max(other.rel_error, 1e-9) ** 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
 import signal
 from dataclasses import replace
@@ -14,7 +12,8 @@ import pytest
 from mlcd.assemble import go_on, open_ledger, start
 from mlcd.errors import WrongState
 from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.ledger import Ledger, Line, Settled, Status
+from mlcd.ledger import Ledger, Settled, Status
+from mlcd.testing.crashes import CHILDREN, die_after, see_through
 
 JOB = Job(
     "crashing",
@@ -23,18 +22,6 @@ JOB = Job(
     hints=Hints(parameters=25e6, flops_per_sample=12e9, global_batch=256),
     search=Search(nodes=(1, 8), instances=("c5.4xlarge", "g4dn.xlarge", "g4dn.12xlarge", "g5.xlarge")),
 )
-# A process that has imported everything and forks children: a kill then hits the search, not the imports.
-CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["mlcd.assemble"])
-
-
-def see_through(home: Path) -> None:
-    """What `mlcd train -y` and then `mlcd resume -y` do, until the run has ended."""
-    ledger = open_ledger(home)
-    run = go_on(ledger.runs()[-1], ledger) if ledger.runs() else start(JOB, ledger)
-    with run.hold():
-        if run.search().configuration is not None:
-            run.launch()
 
 
 def story(home: Path) -> tuple[object, list[object], float]:
@@ -51,13 +38,13 @@ def finished(home: Path) -> bool:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> tuple[object, list[object], float]:
     home = tmp_path_factory.mktemp("undisturbed")
-    see_through(home)
+    see_through(JOB, home)
     return story(home)
 
 
 def spawn_and_kill(home: Path, after_s: float) -> bool:
     """Start or resume in a child; whether it had to be killed."""
-    child = CHILDREN.Process(target=see_through, args=(home,))
+    child = CHILDREN.Process(target=see_through, args=(JOB, home))
     child.start()
     child.join(timeout=after_s)
     child.kill()  # SIGKILL, unless it has ended by itself
@@ -87,31 +74,16 @@ def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(seed, tmp_pat
         assert ordinals == list(range(len(ordinals))), "a launch was paid for twice"
 
 
-def die_after(home: Path, entries: int) -> None:
-    """Start, and be gone the moment so many entries are written."""
-    written = 0
-
-    def count(line: Line) -> None:
-        nonlocal written
-        written += 1
-        if written == entries:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    run = start(JOB, open_ledger(home), count)
-    if run.search().configuration is not None:
-        run.launch()
-
-
 def test_killed_after_any_entry_a_run_ends_as_if_it_had_not_been(tmp_path, undisturbed):
-    see_through(tmp_path / "whole")
+    see_through(JOB, tmp_path / "whole")
     for entries in range(1, len(open_ledger(tmp_path / "whole").lines("crashing-1"))):
         home = tmp_path / str(entries)
-        child = CHILDREN.Process(target=die_after, args=(home, entries))
+        child = CHILDREN.Process(target=die_after, args=(JOB, home, entries))
         child.start()
         child.join()
         assert child.exitcode == -signal.SIGKILL
         assert len(open_ledger(home).lines("crashing-1")) >= entries  # a round is written whole
-        see_through(home)
+        see_through(JOB, home)
         assert story(home) == undisturbed
 
 

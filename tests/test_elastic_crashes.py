@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from mlcd.assemble import go_on, open_ledger, start
+from mlcd.assemble import open_ledger
 from mlcd.job import Elastic, Goal, Hints, Job, Objective, Search, Target
-from mlcd.ledger import Line, Settled, Status
+from mlcd.ledger import Settled, Status
+from mlcd.testing.crashes import CHILDREN, die_after, see_through
 
 JOB = Job(
     "elastic",
@@ -24,36 +23,7 @@ JOB = Job(
     target=Target("accuracy", 0.9),
     elastic=Elastic((1, 4), (64, 128, 256)),
 )
-# A process that has imported everything and forks children: a kill then hits the run, not the imports.
-CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["mlcd.assemble"])
 Story = tuple[object, list[object], list[object], float, float]
-
-
-def see_through(home: Path) -> None:
-    """What `mlcd scale -y` and then `mlcd resume -y` do, until the run has ended."""
-    os.environ["MLCD_HOME"] = str(home)  # learned models go there, too
-    ledger = open_ledger(home)
-    run = go_on(ledger.runs()[-1], ledger) if ledger.runs() else start(JOB, ledger)
-    with run.hold():
-        if run.search().configuration is not None:
-            run.launch()
-
-
-def die_after(home: Path, entries: int) -> None:
-    """Start, and be gone the moment so many entries are written."""
-    written = 0
-    os.environ["MLCD_HOME"] = str(home)
-
-    def count(line: Line) -> None:
-        nonlocal written
-        written += 1
-        if written == entries:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    run = start(JOB, open_ledger(home), count)
-    if run.search().configuration is not None:
-        run.launch()
 
 
 def story(home: Path) -> Story:
@@ -67,7 +37,7 @@ def story(home: Path) -> Story:
 def undisturbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of a run that nothing happened to."""
     monkeypatch.setenv("MLCD_HOME", str(tmp_path))  # put back in the end, whatever the test sets
-    see_through(tmp_path / "whole")
+    see_through(JOB, tmp_path / "whole")
     return tmp_path / "whole"
 
 
@@ -76,11 +46,11 @@ def test_killed_after_any_entry_an_elastic_run_ends_as_if_it_had_not_been(tmp_pa
     assert story(undisturbed)[2], "the run itself is part of the story"
     for entries in range(1, len(whole)):
         home = tmp_path / str(entries)
-        child = CHILDREN.Process(target=die_after, args=(home, entries))
+        child = CHILDREN.Process(target=die_after, args=(JOB, home, entries))
         child.start()
         child.join()
         assert child.exitcode == -signal.SIGKILL
-        see_through(home)
+        see_through(JOB, home)
         assert story(home) == story(undisturbed)
         account = open_ledger(home).account("elastic-1")
         assert account.status is Status.FINISHED

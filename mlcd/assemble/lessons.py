@@ -19,7 +19,7 @@ from mlcd.ledger import Account
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.performance import NodePrice, PerformanceModel, read_performance_model
 from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
-from mlcd.models import Identity, Kinship, Machine, Nearest, StoredModel, all_models, nearest, save
+from mlcd.models import Identity, Kinship, Machine, Nearest, StoredModel, Unreadable, all_models, nearest, save
 from mlcd.planners.elastic import (
     average_model,
     batch_of,
@@ -44,10 +44,7 @@ def lesson(job: Job, space: Space) -> tuple[Mapping[str, Any] | None, str]:
         )
     if job.elastic is None or not job.search.earlier:
         return None, ""
-    stored, broken = all_models(models_folder())
-    usable = [model for model in stored.values() if _of_the_same_world(model, job)]
-    types = {configuration.offer.name for configuration in space.configurations}
-    found = nearest(usable, Identity.of(job), types)
+    found, broken = _nearest(job, space)
     if found is None and job.elastic.mode is Mode.NONE:
         told = broken[0].because if broken else "no model is stored that could rank configurations"
         raise UserError(f"{told}; or probe a few, and the next run need not: --search partial")
@@ -69,7 +66,7 @@ def remember(run: str, account: Account) -> Path | None:
     machine = machine_of(account.decision.configuration)
     if machine not in belief.steps:
         return None
-    took = epochs_at_reference(belief, job, history) if done is not None and job.target is not None else None
+    took = epochs_at_reference(belief.epochs, belief.dataset_samples, job, history) if done is not None else None
     epochs = replace(belief.epochs, reference_epochs=took or belief.epochs.reference_epochs)
     model = PerformanceModel(
         belief.steps[machine], epochs, belief.dataset_samples, offer.workers, NodePrice(offer.usd_per_hour)
@@ -95,9 +92,7 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement]) -> tupl
 
     It tells where to look, and certifies nothing.
     """
-    batch, here = job.hints.global_batch, {configuration.offer.name for configuration in space.configurations}
-    stored, _ = all_models(models_folder())
-    found = nearest([model for model in stored.values() if _of_the_same_world(model, job)], Identity.of(job), here)
+    batch, (found, _) = job.hints.global_batch, _nearest(job, space)
     if batch is None or found is None or found.kinship is not Kinship.SAME:
         return tuple(known)
     steps = found.models[0].learned(read_performance_model).steps
@@ -111,6 +106,13 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement]) -> tupl
             for c, (step_s, error) in zip(new, expected, strict=True)
         ),
     )
+
+
+def _nearest(job: Job, space: Space) -> tuple[Nearest | None, list[Unreadable]]:
+    """The stored models to ask about a job, and those that cannot be read."""
+    stored, broken = all_models(models_folder())
+    usable = [model for model in stored.values() if _of_the_same_world(model, job)]
+    return nearest(usable, Identity.of(job), {c.offer.name for c in space.configurations}), broken
 
 
 def _of_the_same_world(model: StoredModel, job: Job) -> bool:
@@ -127,9 +129,8 @@ def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:
     first = models[0]
     if found.kinship is Kinship.SAME or not isinstance(first.epochs, StatisticalEfficiency):
         return first
-    return replace(
-        first, epochs=replace(first.epochs, reference_epochs=None)
-    )  # another job's epochs are not this one's
+    # How batches compare is told; how many epochs another job took is not.
+    return replace(first, epochs=replace(first.epochs, reference_epochs=None))
 
 
 def _words(found: Nearest) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import click
 from mlcd.cli.bench_elastic import elastic
 from mlcd.cli.options import consoles, output, written
 from mlcd.cli.paper import paper
+from mlcd.cli.tables import several
 from mlcd.units import parse_share
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def train(
 
     names = parse_methods(method)
     check_installed(names)
-    scenarios = [Scenario(name) for name in _several("scenario", scenario, SCENARIOS)]
+    scenarios = [Scenario(name) for name in several("scenario", scenario, SCENARIOS)]
     factors = _numbers(
         "--limit-factor", limit_factor, "1.5,3", 1, "since the limit is so many times the smallest possible"
     )
@@ -149,16 +150,6 @@ def _load(recordings: Sequence[str]) -> list[Recording]:
         else:
             loaded.append(load_recording(name.removeprefix("recorded:")))
     return loaded
-
-
-def _several(what: str, written: str, known: Collection[str]) -> list[str]:
-    from mlcd.errors import UnknownName
-
-    names = list(known) if written == "all" else [name.strip() for name in written.split(",")]
-    for name in names:
-        if name not in known:
-            raise UnknownName(what, name, known)
-    return names
 
 
 def _numbers(option: str, written: str, example: str, least: float, why: str) -> list[float]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.tables import plain_table, several
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from mlcd.bench.elastic import Choice, Folder, Pooled, Problem
 
@@ -53,9 +53,9 @@ def elastic(
     from mlcd.errors import UserError
 
     read = read_folder(folder)
-    models = _several("model", model, read.models)
-    clusters = _several("cluster", cluster, read.clusters)
-    searches = _several("search", search, list(SEARCHES))
+    models = several("model", model, read.models)
+    clusters = several("cluster", cluster, read.clusters)
+    searches = several("search", search, list(SEARCHES))
     everything = _problems(read, clusters, usd_per_node_hour)
     asked = [one for one in everything if one.model in models]
     rows, choices = [], []
@@ -106,18 +106,10 @@ def _problems(folder: Folder, clusters: Sequence[str], usd_per_node_hour: float 
     return [one for one in found if one is not None]
 
 
-def _several(what: str, written: str, known: Collection[str]) -> list[str]:
-    from mlcd.errors import UnknownName
-
-    names = list(known) if written == "all" else [name.strip() for name in written.split(",")]
-    for name in names:
-        if name not in known:
-            raise UnknownName(what, name, known)
-    return names
-
-
 def _show(console: Console, choices: Sequence[Choice], pooled: Sequence[Pooled], reference: str) -> None:
-    table = _table(("MODEL", "CLUSTER", "SEARCH", "OBJECTIVE"), ("NODES", "BATCH", "ORACLE", "", "RATIO", "PROBES"))
+    table = plain_table(
+        ("MODEL", "CLUSTER", "SEARCH", "OBJECTIVE"), ("NODES", "BATCH", "ORACLE", "", "RATIO", "PROBES")
+    )
     for i, choice in enumerate(choices):
         table.add_row(
             choice.model,
@@ -135,7 +127,7 @@ def _show(console: Console, choices: Sequence[Choice], pooled: Sequence[Pooled],
     console.print(table)
     console.print()
     errors = ("MEDIAN", "P90", "COVERED")
-    table = _table(("SEARCH",), ("ALL", *errors, "UNSEEN", *errors, "CHOICES", "RATIO P95", "MEAN"))
+    table = plain_table(("SEARCH",), ("ALL", *errors, "UNSEEN", *errors, "CHOICES", "RATIO P95", "MEAN"))
     for line in pooled:
         unseen = (line.unseen_median_error, line.unseen_p90_error, line.unseen_coverage)
         table.add_row(
@@ -155,17 +147,6 @@ def _show(console: Console, choices: Sequence[Choice], pooled: Sequence[Pooled],
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
-
-
-def _table(left: Sequence[str], right: Sequence[str]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold dim")
-    for column in left:
-        table.add_column(column, no_wrap=True)
-    for column in right:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
 
 
 def _versions() -> dict[str, str]:

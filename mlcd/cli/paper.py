@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +74,7 @@ def _list(console: Console, studies: Sequence[Study], output: str) -> None:
         rows = [{"study": s.name, "figures": list(s.figures), "title": s.title, "seeds": s.seeds} for s in studies]
         print_json({"studies": rows})
         return
-    table = _table(("STUDY", "FIGURES", "WHAT"), ("SEEDS",))
+    table = plain_table(("STUDY", "FIGURES", "WHAT"), ("SEEDS",))
     for study in studies:
         table.add_row(study.name, study.where, study.title, str(study.seeds))
     console.print(table)
@@ -96,7 +97,7 @@ def _show(console: Console, outcome: Outcome) -> None:
 def _claims(outcome: Outcome) -> Table:
     from rich.markup import escape
 
-    table = _table(("FIGURE",), ())
+    table = plain_table(("FIGURE",), ())
     table.add_column("THE PAPER SAYS", max_width=58)
     for column in ("PAPER", "OF WHOM"):
         table.add_column(column, no_wrap=True)
@@ -122,7 +123,7 @@ def _claims(outcome: Outcome) -> Table:
 
 
 def _standings(standings: Sequence[Standing]) -> Table:
-    table = _table(("CASE", "METHOD"), ("RUNS", "CHOSE", "OVER", "PROBES", "PROBING", "", "TOTAL", "", "OPT"))
+    table = plain_table(("CASE", "METHOD"), ("RUNS", "CHOSE", "OVER", "PROBES", "PROBING", "", "TOTAL", "", "OPT"))
     for i, row in enumerate(standings):
         more = i + 1 < len(standings)
         table.add_row(
@@ -144,7 +145,7 @@ def _standings(standings: Sequence[Standing]) -> Table:
 
 def _walk(console: Console, trace: Trace) -> None:
     """A search step by step."""
-    table = _table((), ("#",))
+    table = plain_table((), ("#",))
     table.add_column("PROBE", no_wrap=True)
     for column in ("SAMPLES/S", "HOURS", "COST", "SPENT"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -158,17 +159,6 @@ def _walk(console: Console, trace: Trace) -> None:
     console.print(f"\n{trace.case}: {trace.entrant}, seed 0", style="bold", highlight=False)
     console.print(table)
     console.print(f"chose {chosen}; the optimum is {trace.optimum[1]} x {trace.optimum[0]}", highlight=False)
-
-
-def _table(left: Sequence[str], right: Sequence[str]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold dim")
-    for column in left:
-        table.add_column(column, no_wrap=True)
-    for column in right:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
 
 
 def _number(value: float | None, unit: Unit) -> str:

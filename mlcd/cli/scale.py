@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import consoles, duration, job_file, new_goal, open_ledger, output, usd, with_options, written
-from mlcd.cli.train import live_progress, see_through, tell_what_it_lacks
+from mlcd.cli.options import duration, job_file, new_goal, usd, with_options, written
+from mlcd.cli.train import begin, run_options
 from mlcd.job import parse_target
 from mlcd.units import parse_batches, parse_range
 
@@ -46,22 +46,10 @@ scale_options = (
 
 @click.command()
 @job_file
-@with_options(scale_options)
-@click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs the rest later.")
-@click.option("-y", "--yes", is_flag=True, help="Run the decision without asking.")
-@output
+@with_options((*scale_options, *run_options))
 def scale(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Find workers and batch while the job runs, then run the rest of it there."""
-    from mlcd.assemble import start
-    from mlcd.reports.text import Narrator
-
-    job = elastic_job(job_path, chosen)
-    _, progress = consoles()
-    with live_progress(progress) as line:
-        run = start(job, open_ledger(), Narrator(progress), line)
-        tell_what_it_lacks(run, progress)
-        with run.hold():
-            return see_through(run, decide_only, yes, output, line)
+    return begin(elastic_job(job_path, chosen), decide_only, yes, output)
 
 
 def elastic_job(path: Path, chosen: dict[str, Any]) -> Job:

@@ -26,29 +26,25 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mlcd.assemble import Run
+    from mlcd.job import Job
     from mlcd.reports.progress import ProgressLine
 
 INFEASIBLE, UNFINISHED = 3, 1
 
 
+run_options = (
+    click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
+    click.option("-y", "--yes", is_flag=True, help="Run the decision without asking."),
+    output,
+)
+
+
 @click.command()
 @job_file
-@with_options(job_options)
-@click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later.")
-@click.option("-y", "--yes", is_flag=True, help="Run the decision without asking.")
-@output
+@with_options((*job_options, *run_options))
 def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Probe, decide, show the decision, ask, and run the job to its end."""
-    from mlcd.assemble import start
-    from mlcd.reports.text import Narrator
-
-    job = read_job(job_path, chosen)
-    _, progress = consoles()
-    with live_progress(progress) as line:
-        run = start(job, open_ledger(), Narrator(progress), line)
-        tell_what_it_lacks(run, progress)
-        with run.hold():
-            return see_through(run, decide_only, yes, output, line)
+    return begin(read_job(job_path, chosen), decide_only, yes, output)
 
 
 @click.command()
@@ -73,9 +69,7 @@ def launch(run: str, output: str) -> int:
 
 @click.command()
 @run_name
-@click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later.")
-@click.option("-y", "--yes", is_flag=True, help="Run the decision without asking.")
-@output
+@with_options(run_options)
 def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     """Go on with a run that was interrupted or killed; no finished probe is paid for twice."""
     from mlcd.assemble import go_on
@@ -87,6 +81,19 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
         resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)), line)
         return see_through(resumed, decide_only, yes, output, line)
+
+
+def begin(job: Job, decide_only: bool, yes: bool, output: str) -> int:
+    """A new run of a job, from its start to the end."""
+    from mlcd.assemble import start
+    from mlcd.reports.text import Narrator
+
+    _, progress = consoles()
+    with live_progress(progress) as line:
+        run = start(job, open_ledger(), Narrator(progress), line)
+        tell_what_it_lacks(run, progress)
+        with run.hold():
+            return see_through(run, decide_only, yes, output, line)
 
 
 def tell_what_it_lacks(run: Run, console: Console) -> None:

@@ -26,6 +26,8 @@ FALLING_ERROR = 0.5
 """Of the falling share, where two short starts are all that is known of it."""
 CLEARLY = 1.1
 """Samples to an early level must differ by so much before epochs are taken to fall."""
+NO_NOISE = 1e9
+"""Batches of so small a share of the noise scale all need the same epochs. Not infinite: models are kept as JSON."""
 MOST_SHARE = 0.95
 ROUNDING = np.sqrt(1 / 12)
 """Standard deviation of what is only known to have happened within one interval, in intervals."""
@@ -105,6 +107,14 @@ def from_noise(
         Direction.RISING, reference_batch, reference_epochs, noise_scale, 0.0, NOISE_SCALE_ERROR, error,
         f"epochs rise with the batch: noise scale {noise_scale:,.0f}; {told}",
     )  # fmt: skip
+
+
+def alike(reference_batch: float, epochs: float | None) -> StatisticalEfficiency:
+    """The same epochs with every batch: where there is one batch only, or nothing is known of the noise."""
+    told = "epochs are taken to be the same with every batch"
+    return StatisticalEfficiency(
+        Direction.RISING, reference_batch, epochs, NO_NOISE * reference_batch, 0.0, 0.0, run_error(np.inf), told
+    )
 
 
 def from_two_runs(

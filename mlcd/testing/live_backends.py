@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from mlcd.assemble import open_ledger
 from mlcd.backend import Launch, LiveBackend, Purpose
 from mlcd.configuration import Configuration
 from mlcd.job import Job
+from mlcd.ledger import Account
 from mlcd.measurement import Ended, Event, Outcome, Sample
 
 STEPS = """
@@ -55,6 +58,15 @@ types:
   b: {cpus: 0.3, memory: 2GB, link: 100Mbit, usd_per_hour: $3}
 """
 """Two node types of this machine, for jobs that take seconds."""
+
+
+def last_account(home: Path) -> Account:
+    """Where the newest run of a ledger stands."""
+    ledger = open_ledger(home)
+    try:
+        return ledger.account("last")
+    finally:
+        ledger.close()
 
 
 def python_job(program: str, name: str = "contract") -> Job:

@@ -15,10 +15,9 @@ from time import monotonic
 
 import pytest
 
-from mlcd.assemble import open_ledger
 from mlcd.backends.local import teardown, why_not_isolated
 from mlcd.ledger import Account
-from mlcd.testing.live_backends import SAVING, TWO_TYPES
+from mlcd.testing.live_backends import SAVING, TWO_TYPES, last_account
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
 
@@ -47,14 +46,6 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 def finish(process: subprocess.Popen[str], within_s: float = 90.0) -> tuple[int, str, str]:
     out, err = process.communicate(timeout=within_s)
     return process.returncode, out, err
-
-
-def account(folder: Path) -> Account:
-    ledger = open_ledger(folder / "home")
-    try:
-        return ledger.account("last")
-    finally:
-        ledger.close()
 
 
 def wait_for(happened: Callable[[], object], within_s: float = 60.0) -> None:
@@ -90,7 +81,7 @@ def test_a_job_is_probed_chosen_run_to_its_end_and_paid_for(folder):
     assert document["decision"]["certified"]
     assert int((folder / "result").read_text().splitlines()[-1]) >= 4_000
     assert document["saved_samples"] <= 4_000
-    adds_up(account(folder))
+    adds_up(last_account(folder / "home"))
     assert left_behind(folder) == set()
     logs = finish(start(folder, "logs", "last"))[1]
     assert "@mlcd" in logs
@@ -110,7 +101,7 @@ def test_a_mistake_inside_the_job_is_told_with_its_last_lines_and_stops_the_sear
     assert code == 3
     assert told in err + out
     assert "the mistake is in the job, not in the machines" in err
-    found = account(folder)
+    found = last_account(folder / "home")
     assert len(found.history.measurements) == 2
     adds_up(found)
     assert left_behind(folder) == set()
@@ -134,8 +125,8 @@ def test_where_nodes_cannot_be_isolated_one_line_says_what_is_lost(folder, monke
 def test_a_node_that_is_killed_in_the_final_run_costs_a_launch_and_not_the_job(folder):
     job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true, search: {nodes: 2..2}", 12_000)
     train = start(folder, "train", str(job), "-y", "-o", "json")
-    wait_for(lambda: account(folder).decision and account(folder).open)
-    label = account(folder).open[0].launch.label
+    wait_for(lambda: last_account(folder / "home").decision and last_account(folder / "home").open)
+    label = last_account(folder / "home").open[0].launch.label
     log = folder / "home" / "launches" / label / "0.log"
     wait_for(lambda: "saved=2" in log.read_text())
     for process in (int(pid) for pid in node_processes(teardown.mark_of(log.parent), 1)):
@@ -143,7 +134,7 @@ def test_a_node_that_is_killed_in_the_final_run_costs_a_launch_and_not_the_job(f
             os.kill(process, signal.SIGKILL)
     code, _, err = finish(train)
     assert code == 0, err
-    found = account(folder)
+    found = last_account(folder / "home")
     assert [str(m.outcome) for m in found.history.runs] == ["preempted", "ok"]
     assert found.history.runs[1].samples_done < 12_000
     adds_up(found)
@@ -193,8 +184,8 @@ def test_a_link_that_slows_down_in_the_final_run_moves_the_job_to_other_nodes(fo
     search = "search: {nodes: 2..2, method: exhaustive}"
     job = write_job(folder, f"goal: cheapest, budget: $1, checkpoints: true, {search}", 200_000_000, SENDING)
     train = start(folder, "train", str(job), "-y", "-o", "json")
-    wait_for(lambda: account(folder).decision and account(folder).open)
-    label = account(folder).open[0].launch.label
+    wait_for(lambda: last_account(folder / "home").decision and last_account(folder / "home").open)
+    label = last_account(folder / "home").open[0].launch.label
     log = folder / "home" / "launches" / label / "0.log"
     wait_for(lambda: log.read_text().count("@mlcd") > 20)
     namespace = f"mlcd.{teardown.mark_of(log.parent)}.1"
@@ -202,7 +193,7 @@ def test_a_link_that_slows_down_in_the_final_run_moves_the_job_to_other_nodes(fo
     subprocess.run(["tc", "-n", namespace, "qdisc", "change", "dev", "eth0", *slow], check=True)
     code, _, err = finish(train, within_s=150)
     assert code == 0, err
-    found = account(folder)
+    found = last_account(folder / "home")
     slowed, rest = found.history.runs
     assert str(slowed.outcome) == "slowed_down"
     assert slowed.configuration.offer.instance_type == "a"
@@ -218,14 +209,14 @@ def test_a_killed_mlcd_leaves_nothing_and_goes_on_where_it_was(folder, when):
     job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true", 6_000)
     train = start(folder, "train", str(job), "-y")
     probing = when == "probing"
-    wait_for(lambda: account(folder).open and (probing or account(folder).decision))
+    wait_for(lambda: last_account(folder / "home").open and (probing or last_account(folder / "home").decision))
     train.kill()
     train.communicate()
     wait_for(lambda: left_behind(folder) == set())
-    before = account(folder)
+    before = last_account(folder / "home")
     code, _, err = finish(start(folder, "resume", "last", "-y"))
     assert code == 0, err
-    after = account(folder)
+    after = last_account(folder / "home")
     assert after.status == "finished"
     assert after.history.measurements[: len(before.history.measurements)] == before.history.measurements
     adds_up(after)
@@ -235,29 +226,29 @@ def test_a_killed_mlcd_leaves_nothing_and_goes_on_where_it_was(folder, when):
 def test_stop_ends_a_job_that_checkpoints_and_resume_goes_on(folder):
     job = write_job(folder, "goal: cheapest, budget: $1, checkpoints: true", 12_000)
     train = start(folder, "train", str(job), "-y")
-    wait_for(lambda: account(folder).decision and account(folder).open)
-    label = account(folder).open[0].launch.label
+    wait_for(lambda: last_account(folder / "home").decision and last_account(folder / "home").open)
+    label = last_account(folder / "home").open[0].launch.label
     wait_for(lambda: "saved=2" in (folder / "home" / "launches" / label / "0.log").read_text())
     assert finish(start(folder, "stop", "last"))[0] == 0
     code, _, err = finish(train)
     assert code == 2
     assert "Go on with: mlcd resume" in err
-    assert account(folder).history.saved_samples > 0
+    assert last_account(folder / "home").history.saved_samples > 0
     code, _, err = finish(start(folder, "resume", "last", "-y"))
     assert code == 0, err
-    assert account(folder).status == "finished"
-    adds_up(account(folder))
+    assert last_account(folder / "home").status == "finished"
+    adds_up(last_account(folder / "home"))
 
 
 def test_down_and_clean_tear_down_and_settle(folder):
     job = write_job(folder, "goal: cheapest, budget: $1", 1_000_000)
     train = start(folder, "train", str(job), "-y")
-    wait_for(lambda: account(folder).open and left_behind(folder))
+    wait_for(lambda: last_account(folder / "home").open and left_behind(folder))
     code, out, err = finish(start(folder, "down", "last"))
     assert code == 0, err
     assert "what it cost is settled" in out
     train.communicate()
-    found = account(folder)
+    found = last_account(folder / "home")
     assert found.status == "stopped"
     assert left_behind(folder) == set()
     adds_up(found)

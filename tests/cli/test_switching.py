@@ -23,10 +23,11 @@ from mlcd.drive import launch
 from mlcd.history import History
 from mlcd.job import Elastic, Job
 from mlcd.jobfile import load_job
-from mlcd.ledger import Account, Ledger, Reserved, Started
+from mlcd.ledger import Ledger, Reserved, Started
 from mlcd.measurement import Measurement, Outcome
 from mlcd.strategy import Apply, Finish, Step
 from mlcd.testing import elastic_job
+from mlcd.testing.live_backends import last_account
 
 NODES = """
 probe: 8s
@@ -120,14 +121,6 @@ def starts(runs: tuple[Measurement, ...]) -> list[float]:
     return [0.0, *(m.saved_samples for m in runs[:-1])]
 
 
-def account(folder: Path) -> Account:
-    ledger = open_ledger(folder / "home")
-    try:
-        return ledger.account("last")
-    finally:
-        ledger.close()
-
-
 def test_killed_again_and_again_it_is_still_one_training_and_ends(folder: Path) -> None:
     job_in(folder, epochs=400, batches="12..48", target=", target: loss <= 0.0001")
     chance = random.Random(folder.name)
@@ -145,7 +138,7 @@ def test_killed_again_and_again_it_is_still_one_training_and_ends(folder: Path) 
         out, _ = process.communicate(timeout=180)
         break
     assert process.returncode == 1, out  # to its last epoch: so small a loss is never reached
-    found = account(folder)
+    found = last_account(folder / "home")
     assert killed == 3
     assert found.ended is not None
     assert "was not reached in 400 epochs" in found.ended.because

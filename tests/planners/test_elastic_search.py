@@ -20,7 +20,7 @@ from mlcd.modeling.iteration_time import fit_iteration_time
 from mlcd.modeling.performance import NodePrice, PerformanceModel
 from mlcd.modeling.statistical_efficiency import from_noise
 from mlcd.planners.elastic import ElasticSearch, believe, elastic_space, epochs_at_reference, machine_of
-from mlcd.planners.elastic.belief import saved_by_batch
+from mlcd.planners.elastic.epochs import saved_by_batch
 from mlcd.planners.elastic.search import MOST_PROBES
 from mlcd.planners.elastic.steer import _as_it_is
 from mlcd.strategy import Finish, Probe
@@ -132,7 +132,7 @@ def test_work_of_mixed_batches_counts_for_what_each_brings(parts: list[tuple[int
     job, history = LONG.job(), History(tuple(told))
     belief = believe(remaining(job, history), LONG.space, history)
     assert belief is not None
-    assert epochs_at_reference(belief, job, history) == pytest.approx(expected)
+    assert epochs_at_reference(belief.epochs, belief.dataset_samples, job, history) == pytest.approx(expected)
     assert sum(samples for _, samples in saved_by_batch(job, history)) == pytest.approx(saved)
 
 

@@ -10,26 +10,26 @@ Symbols   K    workers                       B     global batch            b = B
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp
 
 import numpy as np
 
-from mlcd.configuration import Configuration, Floats, Space
+from mlcd.configuration import Configuration, Space
 from mlcd.decision import Prediction
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement
-from mlcd.modeling.iteration_time import IterationTime, fit_iteration_time
+from mlcd.modeling.iteration_time import IterationTime
 from mlcd.modeling.performance import NINETY_PERCENT, read_performance_model
-from mlcd.modeling.statistical_efficiency import StatisticalEfficiency, from_noise
+from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
 from mlcd.modeling.tradeoff import knee, pareto_mask
+from mlcd.planners.elastic.epochs import epochs_at, epochs_at_reference, epochs_by_batch
 from mlcd.planners.elastic.memory import fits_memory
-from mlcd.planners.elastic.share import USUAL_BATCH, Machine, batch_of, local_batch, machine_of
+from mlcd.planners.elastic.share import Machine, batch_of, local_batch, machine_of
+from mlcd.planners.elastic.steps import measured_steps
 
-ENOUGH = 4
-"""Measurements of a type that speak for themselves."""
 HAIR = 1.001
 """Room for rounding."""
 NEARLY_DONE = 0.02
@@ -53,7 +53,7 @@ class Belief:
 
 def believe(job: Job, space: Space, history: History) -> Belief | None:
     """What measurements, noise and earlier runs say together; None if nothing says how long a step takes."""
-    steps = _measured_steps(job, history)
+    steps = measured_steps(job, history)
     if not steps and history.learned is not None:
         learned = read_performance_model(history.learned).steps
         if isinstance(learned, IterationTime):
@@ -100,89 +100,13 @@ def reached(job: Job, history: History) -> Measurement | None:
     return next((m for m in launches if m.metric is not None and job.target.reached(m.metric)), None)
 
 
-def epochs_at_reference(belief: Belief, job: Job, history: History) -> float:
-    """What was done so far, in epochs at the reference batch: another batch's count for as much as they bring."""
-    one = replace(belief.epochs, reference_epochs=None)
-    return sum(samples / belief.dataset_samples / _ratio(one, batch) for batch, samples in saved_by_batch(job, history))
-
-
-def saved_by_batch(job: Job, history: History) -> Iterator[tuple[int, float]]:
-    """The saved work, launch by launch: the batch that it was done with, and how much it was."""
-    before = 0.0
-    for m in (*history.measurements, *history.runs):
-        if m.saved_samples > before:
-            yield batch_of(job, m.configuration), m.saved_samples - before
-            before = m.saved_samples
-
-
 def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) -> Belief:
     dataset = job.dataset_samples or job.work_samples + history.saved_samples  # the job is what is left of it
-    belief = Belief(steps, _epochs(job, history, dataset), dataset, 0.0)
+    belief = Belief(steps, epochs_by_batch(job, history, dataset), dataset, 0.0)
     if not belief.claims_a_time or belief.epochs.reference_epochs is None:
         return belief
-    done = epochs_at_reference(belief, job, history) / belief.epochs.reference_epochs
+    done = epochs_at_reference(belief.epochs, dataset, job, history) / belief.epochs.reference_epochs
     return replace(belief, progress=min(done, 1 - NEARLY_DONE))
-
-
-def _measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:
-    """For each type that was measured, the law of its step times.
-
-    A type that was hardly measured is taken to scale like the one that was measured most, at its own speed.
-    """
-    of: dict[Machine, list[Measurement]] = {}
-    for m in (*history.good, *(run for run in history.runs if run.ok)):
-        of.setdefault(machine_of(m.configuration), []).append(m)
-    steps = {machine: _points(job, told) for machine, told in of.items()}
-    if not steps:
-        return {}
-    most = max(steps, key=lambda machine: steps[machine].shape[1])
-    model = fit_iteration_time(*steps[most])
-    return {
-        machine: model if machine == most else fit_iteration_time(*_with_the_shape_of(model, points))
-        for machine, points in steps.items()
-    }
-
-
-def _points(job: Job, told: Sequence[Measurement]) -> Floats:
-    """Nodes, local batch and seconds of a step, a column for each measurement."""
-    return np.array(
-        [
-            (float(m.configuration.nodes), local_batch(job, m.configuration), batch_of(job, m.configuration) / m.rate)
-            for m in told
-        ]
-    ).T
-
-
-def _with_the_shape_of(model: IterationTime, points: Floats) -> Floats:
-    """The points and, while they are few, those of another type at the speed of these."""
-    if points.shape[1] >= ENOUGH:
-        return points
-    slower = np.exp(np.mean(np.log(points[2] / model.predict(points[0], points[1])[0])))
-    others = np.array([model.nodes, model.local_batch, np.array(model.seconds) * slower])
-    return np.concatenate([points, others], axis=1)
-
-
-def _epochs(job: Job, history: History, dataset: float) -> StatisticalEfficiency:
-    """Epochs by batch: an earlier run of the same job knows best, then this run's own noise."""
-    usual = float(job.hints.global_batch or USUAL_BATCH)
-    whole = job.work_samples + history.saved_samples  # the job is what is left of it
-    if job.target is None:
-        return from_noise(usual, whole / dataset, noise_scale=1e12)
-    known = job.elastic.epochs if job.elastic is not None else None
-    if history.learned is not None:
-        learned = read_performance_model(history.learned).epochs
-        if isinstance(learned, StatisticalEfficiency) and (learned.reference_epochs or _noise_scale(history) is None):
-            return learned if known is None else replace(learned, reference_epochs=known, reference_batch=usual)
-    scale = _noise_scale(history)
-    return from_noise(usual, known, noise_scale=scale if scale is not None else 1e12)
-
-
-def _noise_scale(history: History) -> float | None:
-    """The noise along the way: averaged in the log, each launch for the work that it did."""
-    told = [(m.noise.scale, max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs) if m.noise]
-    if not told:
-        return None
-    return exp(sum(weight * log(scale) for scale, weight in told) / sum(weight for _, weight in told))
 
 
 def _expected(job: Job, belief: Belief, history: History, configuration: Configuration) -> tuple[float, float]:
@@ -199,7 +123,7 @@ def _expected(job: Job, belief: Belief, history: History, configuration: Configu
 
 def _samples_left(job: Job, belief: Belief, configuration: Configuration) -> float:
     """To the target, with this batch; where only ratios are known, relative to the reference batch."""
-    epochs = _ratio(belief.epochs, batch_of(job, configuration))
+    epochs = epochs_at(belief.epochs, batch_of(job, configuration))
     return (1 - belief.progress) * epochs * belief.dataset_samples
 
 
@@ -208,8 +132,3 @@ def _startup_s(configuration: Configuration, history: History) -> float:
     seen = [m for m in history.good if machine_of(m.configuration) == machine_of(configuration)]
     larger = [m.startup_s for m in seen if m.configuration.nodes >= configuration.nodes]
     return min(larger, default=max((m.startup_s for m in seen), default=0.0))
-
-
-def _ratio(epochs: StatisticalEfficiency, batch: float) -> float:
-    at: Floats = epochs.predict(np.array([float(batch)]))[0]
-    return float(at[0])

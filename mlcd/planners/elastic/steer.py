@@ -45,10 +45,10 @@ class RunElastic:
         again = last.outcome in (Outcome.SLOWED, Outcome.SWITCHED) or last.outcome.is_bad_luck
         again |= last.outcome is Outcome.OUT_OF_MEMORY and _best(job, space, history) is not None
         if not again or len(history.runs) >= MOST_LAUNCHES:
-            return Finish(f"the job ended: {_words(last)}; {format_count(history.saved_samples)} samples are saved")
+            return Finish(f"the job ended: {last.ending}; {format_count(history.saved_samples)} samples are saved")
         best = _best(job, space, history) or last.configuration
         where = "again" if best == last.configuration else f"on instead of {last.configuration}"
-        return _apply(job, space, history, best, f"{where}, after: {_words(last)}")
+        return _apply(job, space, history, best, f"{where}, after: {last.ending}")
 
 
 def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
@@ -75,12 +75,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
         slow = _has_slowed(so_far, counted_on)
         if not slow and not _has_moved(so_far, noise):
             return None
-        then = replace(
-            history,
-            runs=(*history.runs, replace(so_far, outcome=Outcome.SWITCHED)),
-            spent_usd=history.spent_usd + so_far.usd,
-            elapsed_s=history.elapsed_s + so_far.seconds,
-        )
+        then = history.with_run(replace(so_far, outcome=Outcome.SWITCHED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
         better = _best(left, space, then, instead_of=where)
         if better is None:
@@ -144,7 +139,3 @@ def _at_the_rate_of(run: Measurement | None, probe: Measurement) -> Measurement:
     if run is None or not probe.ok:
         return probe
     return replace(probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error)
-
-
-def _words(last: Measurement) -> str:
-    return str(last.outcome).replace("_", " ") + (f", {last.detail}" if last.detail else "")

@@ -38,7 +38,7 @@ class RunToCompletion:
         if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
             return Finish(_ending(job, history, last))
         if len(history.runs) >= MOST_LAUNCHES:
-            return Finish(f"{MOST_LAUNCHES} launches did not end the job, the last one: {_words(last)}")
+            return Finish(f"{MOST_LAUNCHES} launches did not end the job, the last one: {last.ending}")
         return _again(job, space, history, last)
 
 
@@ -50,11 +50,11 @@ def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
     if hoped:
         best = min(hoped, key=lambda m: objective(job.goal, forecast(job, space, m))).configuration
         where = "again" if best == last.configuration else f"on instead of {last.configuration}"
-        return _apply(job, space, history, best, f"{where}, after: {_words(last)}")
+        return _apply(job, space, history, best, f"{where}, after: {last.ending}")
     left_s = lifetime_s(job.goal, history, last.configuration)
     if last.outcome is Outcome.SLOWED or (left_s is not None and left_s <= space.startup_limit_s):
-        return Finish(f"nothing measured can end the job within what is left, after: {_words(last)}{_saved(history)}")
-    return _apply(job, space, history, last.configuration, f"again, after: {_words(last)}")
+        return Finish(f"nothing measured can end the job within what is left, after: {last.ending}{_saved(history)}")
+    return _apply(job, space, history, last.configuration, f"again, after: {last.ending}")
 
 
 def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
@@ -71,12 +71,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     def watch(so_far: Measurement) -> Outcome | None:
         if not so_far.ok or so_far.fast_samples_per_s >= expected.slow_samples_per_s:
             return None
-        then = replace(
-            history,
-            runs=(*history.runs, replace(so_far, outcome=Outcome.SLOWED)),
-            spent_usd=history.spent_usd + so_far.usd,
-            elapsed_s=history.elapsed_s + so_far.seconds,
-        )
+        then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
         others = [m for m in safe(left, space, _as_it_is(then)) if m.configuration != where]
         elsewhere = min((_at_worst(left, space, m) for m in others), default=inf)
@@ -112,11 +107,7 @@ def _expected_to_fit(job: Job, space: Space, history: History, measurement: Meas
 
 
 def _ending(job: Job, history: History, last: Measurement) -> str:
-    return f"the job ended: {_words(last)}{_saved(history)}"
-
-
-def _words(last: Measurement) -> str:
-    return str(last.outcome).replace("_", " ") + (f", {last.detail}" if last.detail else "")
+    return f"the job ended: {last.ending}{_saved(history)}"
 
 
 def _saved(history: History) -> str:
