@@ -160,7 +160,8 @@ def _tell(run: Run, output: str, *, launched: bool = True) -> int:
         show_outcome(results, account)
         if account.decision is not None and account.decision.configuration is not None and not launched:
             results.print(f"Not run. Run it with: mlcd launch {run.name}", highlight=False)
-        results.print(f"More: mlcd show {run.name}, mlcd report {run.name}", style="dim", highlight=False)
+        curve = f", mlcd curves {run.name}" if account.decision is not None and account.decision.curve else ""
+        results.print(f"More: mlcd show {run.name}, mlcd report {run.name}{curve}", style="dim", highlight=False)
     if account.decision is not None and account.decision.configuration is None:
         return INFEASIBLE
     return UNFINISHED if account.ended is not None and not account.ended.finished else 0

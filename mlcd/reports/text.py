@@ -112,7 +112,7 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     style = "bold green" if decision.configuration is not None else "bold yellow"
     console.print(f"Decision{label}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False)
     if decision.curve:
-        console.print(f"Curve: {curve_words(decision)}; see it with: mlcd curves RUN", highlight=False, markup=False)
+        console.print(f"Curve: {curve_words(decision)}", highlight=False, markup=False)
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
@@ -159,7 +159,10 @@ def show_outcome(console: Console, account: Account) -> None:
     seconds, usd = sum(m.seconds for m in runs), sum(m.usd for m in runs)
     ended = account.ended.because if account.ended is not None else "still running"
     said = "no time was claimed"
-    if foreseen is not None:
+    if foreseen is not None and decision.curve and decision.curve[0].relative:
+        whole = f"{format_duration(foreseen.seconds)} and {format_usd(foreseen.usd)}"
+        said = f"all of the work would have taken {whole}; no time to the target was claimed"
+    elif foreseen is not None:
         said = f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
         said += f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})"
     took = f"{format_duration(seconds)} and {format_usd(usd)}"

@@ -87,6 +87,8 @@ def result_words(measurement: Measurement) -> str:
 
 def noise_words(noise: Noise) -> str:
     """'noise 812 ± 12 %': the interval is as wide as that of a rate."""
+    if noise.rel_error >= 1:  # it could be anything
+        return "noise not known yet"
     said = f"noise {format_rate(noise.scale)} ± {100 * Z * noise.rel_error:.0f} %"
     return said if noise.stable else f"{said}, not stable yet"
 

@@ -166,3 +166,15 @@ def test_a_target_that_is_reached_needs_no_certificate_for_the_work_that_nobody_
     ended = account_of(lines).ended
     assert ended is not None
     assert ended.finished
+
+
+def test_a_noise_that_is_hardly_known_hardly_counts() -> None:
+    job, space = LONG.job(), LONG.space
+    first, second = space.configurations[:2]
+    told = [(first, Noise(100.0, 0.1)), (second, Noise(3e6, 2.0))]
+    history = History(
+        tuple(Measurement(c, Outcome.OK, 1.0, 1.0, 10.0, 0.01, samples_done=1e3, noise=n) for c, n in told)
+    )
+    belief = believe(job, space, history)
+    assert belief is not None
+    assert belief.epochs.noise_scale < 200.0

@@ -15,7 +15,7 @@ from mlcd.configuration import Floats
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.modeling.performance import read_performance_model
-from mlcd.modeling.statistical_efficiency import StatisticalEfficiency, alike, from_noise
+from mlcd.modeling.statistical_efficiency import NOISE_SCALE_ERROR, StatisticalEfficiency, alike, from_noise
 from mlcd.planners.elastic.share import USUAL_BATCH, batch_of
 
 
@@ -57,8 +57,12 @@ def epochs_at(epochs: StatisticalEfficiency, batch: float) -> float:
 
 
 def _noise_scale(history: History) -> float | None:
-    """The noise along the way: averaged in the log, each launch for the work that it did."""
-    told = [(m.noise.scale, max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs) if m.noise]
+    """The noise along the way: averaged in the log, each launch for the work that it did and for how well it knows.
+
+    Noise differs along a run by about a third: what is known better counts fully, what is hardly known hardly.
+    """
+    told = [(m.noise, max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs) if m.noise]
     if not told:
         return None
-    return exp(sum(weight * log(scale) for scale, weight in told) / sum(weight for _, weight in told))
+    weights = [work / (1 + (noise.rel_error / NOISE_SCALE_ERROR) ** 2) for noise, work in told]
+    return exp(sum(w * log(noise.scale) for (noise, _), w in zip(told, weights, strict=True)) / sum(weights))

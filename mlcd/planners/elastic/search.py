@@ -33,6 +33,7 @@ MOST_PROBES = 6
 """Of a partial search: the ends of a type, and then choices that are measured and made again."""
 MORE_FOR_A_TYPE = 2
 NOTHING_RAN = "nothing that was probed could run the job"
+NOTHING_PROBED = "the limits do not allow a single probe"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ElasticSearch:
             return self.answer(job, space, history)
         fitting = [c for c in space.configurations if fits_memory(job, c, history)]
         if not fitting:
-            return Finish(NOTHING_RAN)
+            return Finish(NOTHING_RAN if history.measurements else NOTHING_PROBED)
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
         may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
         left = [c for c in planned if c not in history.tried and within_reach(job, c, history)]
@@ -69,7 +70,7 @@ class ElasticSearch:
         belief = believe(job, space, history)
         expected = curve(job, space, history, belief) if belief is not None and history.good else ()
         if belief is None or not expected:
-            return Finish(NOTHING_RAN)
+            return Finish(NOTHING_RAN if history.measurements else NOTHING_PROBED)
         return _finish(job, space, history, expected, belief)
 
     def _why(self, configuration: Configuration, planned: Sequence[Configuration]) -> str:
