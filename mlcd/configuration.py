@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Knob = str | int | float
+"""The value of something that may be set."""
+Knobs = tuple[tuple[str, Knob], ...]
+"""Every knob of a server with its value, in a fixed order."""
 
 CPU_TFLOPS_PER_VCPU = 0.05
 """A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
@@ -50,13 +54,19 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """So many nodes of an offer and, where it may vary, the global batch that they train with."""
+    """So many nodes of an offer and, where it may vary, the global batch that they train with.
+
+    `knobs`: of a server, how each is set; those that the offer was cut to (cores, memory) are among them.
+    """
 
     offer: Offer
     nodes: int
     batch: int | None = None
+    knobs: Knobs = ()
 
     def __str__(self) -> str:
+        if self.knobs:
+            return ", ".join(f"{name} {value}" for name, value in self.knobs)
         machines = f"{self.nodes} x {self.offer.name}"
         return machines if self.batch is None else f"{machines}, batch {self.batch}"
 
@@ -93,16 +103,19 @@ class ProbeTime:
 class Choice:
     """An offer, the node counts that it can be rented in, and the batches to train with there, where these may vary.
 
-    A batch that does not divide by the workers is left out.
+    A batch that does not divide by the workers is left out. `settings`: of a server, each way to set its knobs there.
     """
 
     offer: Offer
-    nodes: tuple[int, ...]
+    nodes: tuple[int, ...] = (1,)
     batches: tuple[int, ...] = ()
+    settings: tuple[Knobs, ...] = ()
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
-        """Node counts rising, and batches within each."""
+        """Node counts rising, and batches within each; of a server, its settings in order."""
+        if self.settings:
+            return tuple(Configuration(self.offer, 1, knobs=knobs) for knobs in self.settings)
         if not self.batches:
             return tuple(Configuration(self.offer, n) for n in sorted(self.nodes))
         pairs = [(n, batch) for n in sorted(self.nodes) for batch in sorted(self.batches)]

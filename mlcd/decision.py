@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlcd.configuration import Configuration
+from mlcd.service import Cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,16 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A limit that would have made the job possible: the new total, in dollars or in seconds."""
+    """A limit that would have made the job possible: the new total, in dollars or in seconds.
+
+    Of a service: the cap, or the rate, that the configuration would have kept.
+    """
 
     budget_usd: float | None = None
     deadline_s: float | None = None
     configuration: Configuration | None = None
+    caps: tuple[Cap, ...] = ()
+    min_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mlcd import service_level
 from mlcd.backend import Launch, Purpose
 from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
@@ -92,6 +93,8 @@ def conclude(finish: Finish, left: Job, space: Space, history: History) -> Decis
     """The decision that a search has come to, for what is left of the job."""
     if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
         return Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
+    if left.service is not None:
+        return service_level.decide(left, history, finish.because, finish.configuration)
     return decide(left, space, history, finish.because, finish.configuration, finish.curve)
 
 

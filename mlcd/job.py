@@ -8,13 +8,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from mlcd.service import Service
+
 
 class Objective(StrEnum):
-    """What is made small: the total time, the total cost, or, for an elastic job, what more would hardly improve."""
+    """What is made small: the total time, the total cost, or, for an elastic job, what more would hardly improve.
+
+    Of a service: the most answers a second, the fewest dollars an hour, or, made large, answers for a dollar.
+    """
 
     FASTEST = "fastest"
     CHEAPEST = "cheapest"
     KNEE = "knee"
+    PER_DOLLAR = "per-dollar"
 
 
 class Communication(StrEnum):
@@ -54,7 +60,8 @@ class Search:
 
     `parallel`: how many probes may run at once. `early_look`: the share of a probe after which a method may
     ask whether the rest is worth it; None for whole probes. `earlier`: whether what earlier runs of the same job
-    have measured says where to look. Methods that know nothing of these ignore them.
+    have measured says where to look. Methods that know nothing of these ignore them. `trials`: of a service, how many
+    load tests at the most.
     """
 
     method: str = "net-value"
@@ -64,6 +71,7 @@ class Search:
     parallel: int = 4
     early_look: float | None = 0.3
     earlier: bool = True
+    trials: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Job:
-    """A training job: so many samples of work, a goal, and the task to run.
+    """A job: so many samples of work, a goal, and the task to run; or, with a `service`, a model to be served.
 
     `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
@@ -173,3 +181,4 @@ class Job:
     target: Target | None = None
     elastic: Elastic | None = None
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    service: Service | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlcd.configuration import Configuration
+from mlcd.service import Served, Window
 
 Z = 3.0
 """Standard errors between a measured rate and the rate that certificates count on."""
@@ -54,7 +55,8 @@ class Sample:
     """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for.
 
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
-    it is judged by; NaN is a value too.
+    it is judged by; NaN is a value too. Of a service, the samples are answers, and `window` is what came since the last
+    report.
     """
 
     elapsed_s: float
@@ -62,6 +64,7 @@ class Sample:
     saved: float = 0.0
     metric: float | None = None
     noise: Noise | None = None
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Measurement:
     is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a rate the job
     keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
+    `served`: what a load test showed besides its rate.
     """
 
     configuration: Configuration
@@ -100,6 +104,7 @@ class Measurement:
     log: str = ""
     metric: float | None = None
     noise: Noise | None = None
+    served: Served | None = None
 
     @property
     def ok(self) -> bool:
@@ -138,6 +143,7 @@ class Measurement:
             startup_s=max(self.startup_s, other.startup_s),
             samples_done=self.samples_done + other.samples_done,
             saved_samples=max(self.saved_samples, other.saved_samples),
+            served=other.served or self.served,
         )
 
     @property

@@ -11,19 +11,21 @@ import mlcd
 
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
-PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee"}
+NOUNS |= {"knobs", "service", "seen", "tensors"}
+PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee", "service_level"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
-SIDE_BY_SIDE |= {"reports", "jobfile", "models"}
-ABOVE = {"assemble", "control", "record", "support", "bench", "testing", "cli", "__main__", ""}
+SIDE_BY_SIDE |= {"reports", "jobfile", "models", "load", "servers", "operators", "knowledge"}
+ABOVE = {"assemble", "control", "record", "support", "learn", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),
     **dict.fromkeys(PROTOCOLS, 1),
     **dict.fromkeys(SIDE_BY_SIDE, 2),
     **dict.fromkeys(("assemble",), 3),
-    **dict.fromkeys(("control", "record", "support", "bench", "testing"), 4),
+    **dict.fromkeys(("control", "record", "support", "learn", "bench", "testing"), 4),
     **dict.fromkeys(("cli", "__main__", ""), 5),
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}
+MAY_SEE |= {("backends", "load"), ("backends", "servers"), ("backends", "operators"), ("servers", "operators")}
 """The few sights between rooms that stand side by side."""
 
 

@@ -121,7 +121,7 @@ def _made_small(job: Job, prediction: Prediction) -> float:
             return prediction.seconds
         case Objective.CHEAPEST:
             return prediction.usd
-        case Objective.KNEE:
+        case _:
             return sqrt(prediction.seconds * prediction.usd)
 
 

@@ -1,0 +1,104 @@
+"""What is competed on: a recorded model that nobody has seen, under caps, and what an oracle finds there.
+
+value     answers a second over dollars an hour (or what the goal makes large); 0 where it fails or breaks a cap
+optimum   the largest value of any configuration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from mlcd.bench.serve.folder import ServingFolder
+from mlcd.configuration import Configuration, Space
+from mlcd.job import Goal, Job, Objective, Search
+from mlcd.seen import Knowledge, SeenModel
+from mlcd.service import Cap, Figure, Service
+from mlcd.service_level import worth
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What trials have to keep: caps in ms, or a multiple of what each model does at best."""
+
+    latency_ms: float | None = None
+    latency_factor: float | None = None
+    itl_ms: float | None = None
+    ttft_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class ServeProblem:
+    """A model to be served, as if it had never been seen. `knowledge` holds the seen ones alone."""
+
+    recorded: Knowledge
+    knowledge: Knowledge
+    model: SeenModel
+    space: Space
+    job: Job
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The cap on its latency, if there is one."""
+        caps = self.job.service.caps if self.job.service is not None else ()
+        return next((1_000 * cap.at_most_s for cap in caps if cap.figure is Figure.P95), None)
+
+    @cached_property
+    def truth(self) -> Mapping[Configuration, float]:
+        """The value of every configuration."""
+        return {configuration: self._value(configuration) for configuration in self.space.configurations}
+
+    @cached_property
+    def optimum(self) -> float:
+        """The largest value; 0 where nothing keeps the caps."""
+        return max(self.truth.values())
+
+    def _value(self, configuration: Configuration) -> float:
+        done = self.recorded.composed(self.model, configuration)
+        caps = self.job.service.caps if self.job.service is not None else ()
+        if done is None or any(done.figures.get(cap.figure, float("inf")) > cap.at_most_s for cap in caps):
+            return 0.0
+        return worth(self.job, configuration, done.rate)
+
+
+def serve_problems(
+    folder: ServingFolder,
+    unseen: Sequence[str],
+    caps: Caps,
+    trials: int,
+    *,
+    one_by_one: bool,
+    objective: Objective = Objective.PER_DOLLAR,
+) -> list[ServeProblem]:
+    """A problem for each unseen model; all of them unknown to each other, or each left out alone."""
+    found = []
+    for name in unseen:
+        model, space = folder.model(name), folder.space(name)
+        hidden = (name,) if one_by_one else unseen
+        service = Service(model.facts, _caps(folder, model, space, caps), counted=folder.counted)
+        job = Job(name, 0.0, Goal(objective), service=service, search=Search("grey-box", trials=trials))
+        found.append(ServeProblem(folder.knowledge, folder.knowledge.without(*hidden), model, space, job))
+    return found
+
+
+def unprofiled(problem: ServeProblem) -> ServeProblem:
+    """The same, of a model whose operators nobody has looked at."""
+    service = problem.job.service
+    assert service is not None
+    blind = replace(service, model=replace(service.model, profiles=()))
+    return replace(problem, job=replace(problem.job, service=blind))
+
+
+def _caps(folder: ServingFolder, model: SeenModel, space: Space, asked: Caps) -> tuple[Cap, ...]:
+    caps = []
+    if asked.latency_ms is not None:
+        caps.append(Cap(Figure.P95, asked.latency_ms / 1_000))
+    if asked.latency_factor is not None:
+        runs = [folder.knowledge.composed(model, configuration) for configuration in space.configurations]
+        caps.append(Cap(Figure.P95, asked.latency_factor * min(run.figures[Figure.P95] for run in runs if run)))
+    if asked.itl_ms is not None:
+        caps.append(Cap(Figure.ITL_P95, asked.itl_ms / 1_000))
+    if asked.ttft_ms is not None:
+        caps.append(Cap(Figure.TTFT_P95, asked.ttft_ms / 1_000))
+    return tuple(caps)

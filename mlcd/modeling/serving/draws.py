@@ -1,0 +1,20 @@
+"""What each configuration may do, as samples of a belief.
+
+Symbols   S    samples          N    configurations of the space, in its order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mlcd.configuration import Floats
+from mlcd.service import Figure
+
+
+@dataclass(frozen=True)
+class Draws:
+    """One row for each sample: answers a second (0 where it does not run), and each figure in seconds; S x N."""
+
+    rate: Floats
+    figures: Mapping[Figure, Floats]
