@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from mlcd.knobs import KnobTable
+
 
 class Figure(StrEnum):
     """What a load test tells besides its rate: quantiles, in seconds.
@@ -104,13 +106,23 @@ class ModelFacts:
     profiles: tuple[Profile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that speaks the Open Inference Protocol: where it answers, and the command that starts it, if any."""
+
+    url: str
+    model: str
+    command: str = ""
+
+
 @dataclass(frozen=True)
 class Service:
     """What is to be served, and what its owner asks of it.
 
     `min_rate`: requests (or tokens) a second that it has to answer. `arrivals`: how trials send their requests; open
-    ones at `min_rate`. `path`: the model's file. `example`: what to send, where the model does not tell; `knobs`:
-    the file that says what may vary.
+    ones at `min_rate` and a little more. `path`: the model's file. `shapes`: the size of each axis that the model leaves
+    open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial may take. `endpoint`:
+    another server than our own. `knowledge`: which models seen before a search may learn from, by name or folder.
     """
 
     model: ModelFacts
@@ -119,9 +131,11 @@ class Service:
     counted: Counted = Counted.REQUESTS
     arrivals: Arrivals = Arrivals.CLOSED
     path: str = ""
-    example: str = ""
-    knobs: str = ""
     shapes: Mapping[str, int] = field(default_factory=dict)
+    table: KnobTable | None = None
+    trial_s: float = 60.0
+    endpoint: Endpoint | None = None
+    knowledge: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,3 +178,20 @@ def _finite(value: float, text: str | float) -> float:
     if not math.isfinite(value):
         raise ValueError(f"'{text}': too large to be meant")
     return value
+
+
+def parse_latency(text: str | float) -> float:
+    """'30ms', '1.5 s', '0.2' seconds -> seconds, more than zero."""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(ms|us|s|)\s*", str(text), re.IGNORECASE)
+    value = _number(match[1]) * {"ms": 1e-3, "us": 1e-6}.get(match[2].lower(), 1.0) if match is not None else 0.0
+    if not 0 < value < math.inf:
+        raise ValueError(f"'{text}': expected a latency, such as 30ms")
+    return value
+
+
+def parse_size(text: str) -> tuple[str, int]:
+    """'sequence=128' -> the axis and its size."""
+    match = re.fullmatch(r"\s*([^=\s]+)\s*=\s*(\d{1,9})\s*", text)
+    if match is None or int(match[2]) < 1:
+        raise ValueError(f"'{text}': expected an axis and its size, such as sequence=128")
+    return match[1], int(match[2])

@@ -21,7 +21,7 @@ from mlcd.errors import UnknownName, UserError
 from mlcd.job import Job
 from mlcd.planners.elastic import elastic_space
 from mlcd.planners.train import grid, narrow
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers import ServingProfiler, TrainingProfiler
 
 BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "skypilot", "skypilot:CLOUD")
 
@@ -53,7 +53,7 @@ class Cloud:
 
     space: Space
     backend: Backend
-    profiler: TrainingProfiler
+    profiler: TrainingProfiler | ServingProfiler
     clock: Clock
     lacks: str = ""
 

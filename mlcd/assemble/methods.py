@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
+from mlcd import guarantee, service_level
+from mlcd.assemble.serving import knowledge_for
 from mlcd.configuration import Configuration
+from mlcd.drive import Guard
 from mlcd.errors import UnknownName
 from mlcd.job import Job, Search
 from mlcd.planners.elastic import ElasticSearch, RunElastic
@@ -22,6 +26,7 @@ from mlcd.planners.train import (
     RandomSearch,
     RunToCompletion,
 )
+from mlcd.seen import Knowledge
 from mlcd.strategy import Strategy
 
 METHODS: dict[str, Callable[[Search], Strategy]] = {
@@ -51,9 +56,40 @@ def method(search: Search) -> Strategy:
 
 def exploring(job: Job) -> Strategy:
     """What searches for the job."""
+    if job.service is not None:
+        return serve_method(job.search, knowledge_for(job))
     return ElasticSearch(job.elastic.mode) if job.elastic is not None else method(job.search)
+
+
+def guarding(job: Job) -> Guard:
+    """What every step is asked before it is paid for."""
+    return service_level.refusal if job.service is not None else guarantee.refusal
 
 
 def steering(job: Job, configuration: Configuration) -> Strategy:
     """What runs the job, once it is decided where."""
     return RunElastic(configuration) if job.elastic is not None else RunToCompletion(configuration)
+
+
+SERVE_METHODS: dict[str, str] = {
+    "grey-box": "grey_box:GreyBox",
+    "falcon": "falcon:Falcon",
+    "morphling": "morphling:Morphling",
+    "vesta": "vesta:Vesta",
+    "heterbo": "heterbo:HeterBOTrials",
+    "ernest": "ernest:ErnestTrials",
+    "gp-ei": "gp_ei:GpEi",
+    "popular": "popular:Popular",
+    "portfolio": "portfolio:Portfolio",
+    "random": "random_trials:RandomTrials",
+    "exhaustive": "exhaustive:ExhaustiveTrials",
+}
+
+
+def serve_method(search: Search, knowledge: Knowledge) -> Strategy:
+    """The strategy that looks for a serving configuration, with what it may learn from."""
+    if search.method not in SERVE_METHODS:
+        raise UnknownName("method", search.method, SERVE_METHODS)
+    module, _, name = SERVE_METHODS[search.method].partition(":")
+    made: Strategy = getattr(import_module(f"mlcd.planners.serve.{module}"), name)(knowledge, search.seed)
+    return made

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
-from mlcd import drive
+from mlcd import drive, service_level
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
 from mlcd.assemble.lessons import known_by_model, lesson, remember
-from mlcd.assemble.methods import exploring, steering
+from mlcd.assemble.methods import exploring, guarding, steering
+from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
 from mlcd.decision import Decision
 from mlcd.earlier import known_from
@@ -22,6 +24,7 @@ from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
 from mlcd.planners.elastic import ElasticSearch
 from mlcd.profilers import Progress
+from mlcd.service import Service
 from mlcd.version import VERSION
 
 Listener = Callable[[Line], None]
@@ -55,13 +58,18 @@ class Run:
         if self.decision is not None:
             return self.decision
         strategy = exploring(self.job)
-        return drive.search(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+        guard = guarding(self.job)
+        return drive.search(
+            strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, guard=guard, stop=stop
+        )
 
     def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
         """Run the job on the decided configuration to its end."""
         decision = self.decision
         if decision is None:
             raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
+        if self.job.service is not None:
+            raise WrongState(f"run '{self.name}' is a service: deploy it with mlcd export {self.name} --to triton")
         if decision.configuration is None:
             raise WrongState(
                 f"run '{self.name}' cannot be certified, so there is nothing to launch. See: mlcd show {self.name}"
@@ -77,14 +85,16 @@ class Run:
 
 def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
-    exploring(job)  # a wrong name is told before anything is written
     job = _absolute(job)
+    exploring(job)  # a wrong name is told before anything is written
     check_elastic(job)
+    if job.service is not None:
+        check_service(job)
     if job.on.partition(":")[0] in ("local", "ray"):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
-    place = _shown(cloud(job.on, job), progress)
+    place = _shown(_place(job), progress)
     known: tuple[Measurement, ...] = ()
-    if job.search.earlier and job.elastic is None:
+    if job.search.earlier and job.elastic is None and job.service is None:
         known = known_by_model(job, place.space, known_from(ledger, job, place.space))
     learned, whose = lesson(job, place.space)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
@@ -95,7 +105,7 @@ def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: P
     """A run that was begun, as the ledger knows it: its own job, space and prices."""
     name = ledger.find(run)
     account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
-    place = cloud(account.job.on, account.job, account.history.elapsed_s, started_at)
+    place = _place(account.job, account.history.elapsed_s, started_at)
     place = _shown(replace(place, space=account.space), progress)
     return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
 
@@ -111,15 +121,27 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None, progress: Pr
     return resumed
 
 
-def what_if(run: str, ledger: Ledger, goal: Goal) -> Decision:
-    """Decide again from the stored probes under another goal, at no cost; the ledger is not touched."""
+def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None) -> Decision:
+    """Decide again from the stored probes under another goal, at no cost; the ledger is not touched.
+
+    `service`: of a run that serves, what is asked of it now.
+    """
     account = ledger.account(run)
     space, history = account.space, account.searched
-    job = remaining(replace(account.job, goal=goal), history)
+    job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
+    if job.service is not None:
+        return service_level.decide(job, history, "decided again from the stored trials")
     check_elastic(job)
     if job.elastic is None:
         return decide(job, space, history, "decided again from the stored probes")
     return drive.conclude(ElasticSearch(job.elastic.mode).answer(job, space, history), job, space, history)
+
+
+def _place(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+    """Where the job is tried."""
+    if job.service is not None:
+        return service_cloud(job, elapsed_s, started_at)
+    return cloud(job.on, job, elapsed_s, started_at)
 
 
 def _shown(place: Cloud, progress: Progress | None) -> Cloud:

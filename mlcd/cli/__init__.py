@@ -23,6 +23,9 @@ from mlcd.version import VERSION
 COMMANDS = {
     "train": "mlcd.cli.train:train",
     "scale": "mlcd.cli.scale:scale",
+    "serve": "mlcd.cli.serve:serve",
+    "operators": "mlcd.cli.operators:operators",
+    "learn": "mlcd.cli.learn:learn",
     "launch": "mlcd.cli.train:launch",
     "resume": "mlcd.cli.train:resume",
     "logs": "mlcd.cli.control:logs",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.bench_elastic import elastic
+from mlcd.cli.bench_serve import serve
 from mlcd.cli.options import consoles, output, written
 from mlcd.cli.paper import paper
 from mlcd.cli.tables import several
@@ -34,6 +35,7 @@ def bench() -> None:
 
 bench.add_command(paper)
 bench.add_command(elastic)
+bench.add_command(serve)
 
 
 @bench.command()

@@ -126,7 +126,7 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: Progr
     _take_away(line)
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)
-    go = decision.configuration is not None and not decide_only
+    go = decision.configuration is not None and not decide_only and run.job.service is None
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
     if go := go and (yes or decision.done or _agreed()):
@@ -158,7 +158,12 @@ def _tell(run: Run, output: str, *, launched: bool = True) -> int:
     else:
         results, _ = consoles()
         show_outcome(results, account)
-        if account.decision is not None and account.decision.configuration is not None and not launched:
+        decided = account.decision is not None and account.decision.configuration is not None
+        if decided and account.job.service is not None:
+            results.print(
+                f"Deploy it: mlcd export {run.name} --to kserve|triton|compose", highlight=False, markup=False
+            )
+        elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {run.name}", highlight=False)
         curve = f", mlcd curves {run.name}" if account.decision is not None and account.decision.curve else ""
         results.print(f"More: mlcd show {run.name}, mlcd report {run.name}{curve}", style="dim", highlight=False)

@@ -7,27 +7,34 @@ from typing import Any
 import click
 
 from mlcd.cli.options import consoles, goal_options, new_goal, open_ledger, output, print_json, run_name, with_options
+from mlcd.cli.serve import SERVICE_NAMES, asked_again, service_options
 
-knee_too = click.option(
-    "--goal", type=click.Choice(["fastest", "cheapest", "knee"]), help="What to make small; of `mlcd scale`, the knee."
+any_goal = click.option(
+    "--goal",
+    type=click.Choice(["fastest", "cheapest", "knee", "per-dollar"]),
+    help="What to make small; of `mlcd scale`, the knee; of `mlcd serve`, answers per dollar, made large.",
 )
 
 
 @click.command("what-if")
 @run_name
-@with_options((knee_too, *goal_options[1:]))
+@with_options((any_goal, *goal_options[1:], *service_options))
 @output
 def what_if(run: str, output: str, **chosen: Any) -> None:
     """Decide again from the stored probes under another goal, at no cost."""
     from mlcd import assemble
+    from mlcd.errors import UserError
     from mlcd.reports.document import decision_document, goal_document
     from mlcd.reports.text import show_decision
 
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
-    goal = new_goal(account.job.goal, chosen)
-    decision = assemble.what_if(name, ledger, goal)
+    goal, asked = new_goal(account.job.goal, chosen), [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+    if asked and account.job.service is None:
+        raise UserError(f"--{asked[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
+    service = asked_again(account.job.service, chosen) if account.job.service is not None else None
+    decision = assemble.what_if(name, ledger, goal, service)
     if output == "json":
         print_json({"run": name, "goal": goal_document(goal), "decision": decision_document(decision)})
         return

@@ -12,6 +12,7 @@ from mlcd.errors import JobFileError
 from mlcd.jobfile.keys import nearest
 from mlcd.jobfile.marks import Marks, at, read_yaml
 from mlcd.knobs import KnobTable
+from mlcd.service import Endpoint
 from mlcd.units import parse_duration, parse_usd
 
 KEYS = ("knobs", "price", "trial", "machine", "server")
@@ -22,21 +23,12 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class ServerCommand:
-    """A server that speaks the Open Inference Protocol: where it answers, and the command that starts it, if any."""
-
-    url: str
-    model: str
-    command: str = ""
-
-
-@dataclass(frozen=True)
 class KnobsFile:
     """What a file of knobs says. `server`: another than our own."""
 
     table: KnobTable
     trial_s: float = TRIAL_S
-    server: ServerCommand | None = None
+    server: Endpoint | None = None
     path: Path = field(default_factory=Path)
 
 
@@ -142,7 +134,7 @@ def _trial_s(told: Any, path: Path, marks: Marks) -> float:
         raise JobFileError(at(path, marks, ("trial",)) + f"trial {error}") from None
 
 
-def _server(written: Mapping[str, Any], path: Path, marks: Marks) -> ServerCommand | None:
+def _server(written: Mapping[str, Any], path: Path, marks: Marks) -> Endpoint | None:
     told = written.get("server")
     if told is None:
         return None
@@ -155,4 +147,4 @@ def _server(written: Mapping[str, Any], path: Path, marks: Marks) -> ServerComma
     url, model = str(told.get("url") or ""), str(told.get("model") or "")
     if not url.startswith(("http://", "grpc://")) or not model:
         raise JobFileError(here + "server: needs `url: http://HOST:PORT` (or grpc://) and `model:`, its name there")
-    return ServerCommand(url, model, str(told.get("command") or ""))
+    return Endpoint(url, model, str(told.get("command") or ""))

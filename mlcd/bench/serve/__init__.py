@@ -1,9 +1,9 @@
 """Searches for serving configurations, replayed on recorded load tests."""
 
 from mlcd.bench.serve.contest import ServeResult, compete, play
-from mlcd.bench.serve.folder import ServingFolder, read_folder
 from mlcd.bench.serve.problem import Caps, ServeProblem, serve_problems, unprofiled
 from mlcd.bench.serve.summary import summary
+from mlcd.knowledge.recordings import ServingFolder, read_folder
 
 __all__ = [
     "Caps",

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mlcd.bench.serve.folder import ServingFolder
 from mlcd.configuration import Configuration, Space
 from mlcd.job import Goal, Job, Objective, Search
+from mlcd.knowledge.recordings import ServingFolder
 from mlcd.seen import Knowledge, SeenModel
 from mlcd.service import Cap, Figure, Service
 from mlcd.service_level import worth
