@@ -76,13 +76,13 @@ SERVE_METHODS: dict[str, str] = {
     "falcon": "falcon:Falcon",
     "morphling": "morphling:Morphling",
     "vesta": "vesta:Vesta",
-    "heterbo": "heterbo:HeterBOTrials",
-    "ernest": "ernest:ErnestTrials",
+    "heterbo": "heterbo:HeterBO",
+    "ernest": "ernest:Ernest",
     "gp-ei": "gp_ei:GpEi",
     "popular": "popular:Popular",
     "portfolio": "portfolio:Portfolio",
     "random": "random_trials:RandomTrials",
-    "exhaustive": "exhaustive:ExhaustiveTrials",
+    "exhaustive": "exhaustive:Exhaustive",
 }
 
 

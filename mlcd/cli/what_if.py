@@ -39,6 +39,8 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
         print_json({"run": name, "goal": goal_document(goal), "decision": decision_document(decision)})
         return
     results, _ = consoles()
+    if service is not None:
+        account = account.asked(service)
     show_decision(results, account, decision, goal)
     results.print(
         "From stored probes; nothing was spent. A search with this goal from its start might have probed elsewhere.",

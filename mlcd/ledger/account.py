@@ -23,6 +23,7 @@ from mlcd.ledger.entries import (
     Stopped,
     Voided,
 )
+from mlcd.service import Service
 
 
 class Status(StrEnum):
@@ -81,6 +82,11 @@ class Account:
     def provenance(self) -> Provenance:
         """Where the run's numbers come from."""
         return self._started().provenance
+
+    def asked(self, service: Service) -> Account:
+        """As if this had been asked of the service from the start: for what-if questions, never to be written."""
+        started = self._started()
+        return replace(self, started=replace(started, job=replace(started.job, service=service)))
 
     @property
     def searched(self) -> History:

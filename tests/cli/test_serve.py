@@ -1,0 +1,105 @@
+"""mlcd serve on recorded load tests: it decides, can be asked again at no cost, and refuses nonsense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcd.testing.recorded_services import write_device, write_language
+
+Mlcd = Callable[..., Any]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> str:
+    return f"recorded:{write_device(tmp_path / 'recorded')}"
+
+
+def test_serve_finds_a_configuration_that_keeps_the_cap(mlcd: Mlcd, recorded: str) -> None:
+    answer = mlcd("serve", "net_a", "--on", recorded, "--latency-p95", "20ms", "--trials", "6", "-o", "json")
+    run = answer.document
+    assert answer.code == 0
+    assert run["decision"]["certified"]
+    assert run["decision"]["configuration"]["knobs"]["batch"] in (1, 8, 64)
+    assert len(run["trials"]) <= 6
+    chosen = next(t for t in run["trials"] if t["knobs"] == run["decision"]["configuration"]["knobs"])
+    assert chosen["figures"]["p95"] <= 0.02
+
+
+def test_the_budget_is_over_all_trials_together(mlcd: Mlcd, recorded: str) -> None:
+    run = mlcd("serve", "net_a", "--on", recorded, "--budget", "0.30", "--trials", "50", "-o", "json").document
+    assert 0 < run["spent_usd"] <= 0.30
+
+
+def test_cheapest_under_a_rate_costs_no_more_than_the_best_per_dollar(mlcd: Mlcd, recorded: str) -> None:
+    cheap = mlcd("serve", "net_b", "--on", recorded, "--min-rps", "200", "--goal", "cheapest", "-o", "json").document
+    chosen = next(t for t in cheap["trials"] if t["knobs"] == cheap["decision"]["configuration"]["knobs"])
+    assert chosen["rate"] >= 200
+
+
+def test_an_impossible_cap_says_what_comes_closest_and_exits_3(mlcd: Mlcd, recorded: str) -> None:
+    answer = mlcd("serve", "net_a", "--on", recorded, "--latency-p95", "0.1ms", "--trials", "4")
+    assert answer.code == 3
+    assert "p95 <= 0.1 ms" in answer.out
+    assert "closest" in answer.out
+
+
+def test_what_if_answers_from_stored_trials(mlcd: Mlcd, recorded: str) -> None:
+    mlcd("serve", "net_a", "--on", recorded, "--trials", "8", "--method", "random")
+    tight = mlcd("what-if", "last", "--latency-p95", "5ms")
+    assert tight.code == 0
+    assert "p95 <= 5 ms" in tight.out
+    loose = mlcd("what-if", "last", "--latency-p95", "none", "-o", "json")
+    assert loose.document["decision"]["configuration"] is not None
+
+
+def test_caps_of_a_service_mean_nothing_to_a_training_run(mlcd: Mlcd, write_job: Callable[..., Path]) -> None:
+    mlcd("train", write_job(), "-y")
+    answer = mlcd("what-if", "last", "--latency-p95", "5ms")
+    assert answer.code == 2
+    assert "mlcd serve" in answer.err
+
+
+def test_a_language_model_is_served_by_tokens(mlcd: Mlcd, tmp_path: Path) -> None:
+    on = f"recorded:{write_language(tmp_path / 'llm')}"
+    answer = mlcd("serve", "small", "--on", on, "--itl-p95", "60ms", "--trials", "4", "-o", "json")
+    assert answer.document["decision"]["configuration"] is not None
+    broken = mlcd("serve", "small", "--on", on, "--itl-p95", "10ms", "--trials", "4")
+    assert broken.code == 3
+
+
+def test_a_service_is_exported_and_not_launched(mlcd: Mlcd, recorded: str) -> None:
+    told = mlcd("serve", "net_a", "--on", recorded, "--trials", "2")
+    assert "mlcd export" in told.out
+    answer = mlcd("launch", "last")
+    assert answer.code == 2
+    assert "mlcd export" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["net_z"], "recorded model 'net_z'"),
+        (["net_a", "--latency-p95", "soon"], "expected a latency, such as 30ms"),
+        (["net_a", "--latency-p95", "-3ms"], "expected a latency"),
+        (["net_a", "--min-rps", "0"], "min-rps"),
+        (["net_a", "--method", "magic"], "magic"),
+        (["net_a", "--knobs", "nowhere.yaml"], "nowhere.yaml: no such file"),
+        (["net_a", "--shape", "sequence"], "such as sequence=128"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(mlcd: Mlcd, recorded: str, words: list[str], told: str) -> None:
+    answer = mlcd("serve", *words, "--on", recorded)
+    assert answer.code == 2
+    assert told in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+    assert mlcd("runs", "-o", "json").document["runs"] == []
+
+
+def test_an_unknown_place_is_told(mlcd: Mlcd, tmp_path: Path) -> None:
+    answer = mlcd("serve", "net_a", "--on", "recorded:" + str(tmp_path))
+    assert answer.code == 2
+    assert "no recorded load tests" in answer.err
