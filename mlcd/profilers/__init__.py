@@ -1,5 +1,7 @@
 """How a running job is measured."""
 
-from mlcd.profilers.training import Progress, TrainingProfiler
+from mlcd.profilers.progress import Progress
+from mlcd.profilers.serving import ServingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
-__all__ = ["Progress", "TrainingProfiler"]
+__all__ = ["Progress", "ServingProfiler", "TrainingProfiler"]

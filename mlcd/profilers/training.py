@@ -2,41 +2,35 @@
 
 Yi et al. (IPDPS 2020, section IV): 'Profiler monitors the training throughput across iterations and
 extends the profiling time when large discrepancy is observed'.
-
-Symbols   r_i    samples a second in the i-th interval between two reports
-          N      intervals kept after the warm-up
-          t_N    Student's quantile with N - 1 degrees, at the confidence of Z normal standard errors
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
-
-import numpy as np
-from scipy import stats
 
 from mlcd.backend import Backend, Events, Launch, Purpose
-from mlcd.configuration import Floats
 from mlcd.job import Job
 from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample, Z
+from mlcd.profilers.progress import Progress
+from mlcd.profilers.rates import (
+    FEWEST,
+    MOST_INTERVALS,
+    Floor,
+    evenly_spaced,
+    is_due,
+    overall_rate,
+    rates_between,
+    warm_up_length,
+)
 from mlcd.strategy import Look, Watch
 
-FEWEST = 8
-"""Intervals below which no rate is trusted: Student's quantile is still below 1.6 times the normal one."""
-
-MOST_INTERVALS = 64
-"""That a rate and its scatter are taken from."""
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
 
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
 NOT_A_NUMBER = "its metric is not a number: the training has diverged; try a lower learning rate or a smaller batch"
-
-Progress = Callable[[Job, Launch, Sample], object]
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class TrainingProfiler:
                     break
                 if launch.purpose is Purpose.RUN:
                     why = watch(self._lately(job, launch, seen)) if watch is not None else None
-                elif look is not None and _is_due(look, launch, event):
+                elif look is not None and is_due(look, launch, event):
                     glance, why = self._conclude(job, launch, seen, None, event.elapsed_s), None
                     if glance.ok:  # one look is enough, once there is something to see
                         why = None if look.goes_on(glance) else Outcome.OK
@@ -138,10 +132,10 @@ class TrainingProfiler:
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
             return so_far
         window = [sample for sample in seen if sample.elapsed_s >= now.elapsed_s - self.window_s]
-        if len(window) <= FEWEST or _overall(window) <= 0:
+        if len(window) <= FEWEST or overall_rate(window) <= 0:
             return so_far
         error = self._rel_error(launch, window, now.elapsed_s)
-        return replace(so_far, samples_per_s=_overall(window), rel_error=error)
+        return replace(so_far, samples_per_s=overall_rate(window), rel_error=error)
 
     def _conclude(
         self, job: Job, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float
@@ -177,26 +171,19 @@ class TrainingProfiler:
                 so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{len(seen)} reports, none with noise="
             )
         steady = self._steady(seen)
-        rate = _overall(steady)
+        rate = overall_rate(steady)
         if rate <= 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
         return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, steady, seconds))
 
     def _steady(self, seen: list[Sample]) -> list[Sample]:
         """Reports about equally far apart, without the warm-up."""
-        even = _even(seen)
-        return even[warm_up_length(_rates(even)) :] if self.warm_up else even
+        even = evenly_spaced(seen)
+        return even[warm_up_length(rates_between(even)) :] if self.warm_up else even
 
     def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
-        """One effective standard error of the log rate: Z of these are Student's interval, or Z floors."""
-        rates = _rates(steady)
-        n = len(rates)
-        scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
-        share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
-        stated = self.stated_noise / math.sqrt(share)
-        measured_s = steady[-1].elapsed_s - steady[0].elapsed_s
-        floor = self.noise_floor * math.sqrt(1 + self.settles_s / measured_s) if measured_s > 0 else math.inf
-        return max(floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
+        floor = Floor(self.noise_floor, self.stated_noise, self.settles_s)
+        return floor.rel_error(launch, steady, seconds)
 
 
 def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
@@ -237,48 +224,3 @@ def _metric(job: Job, seen: list[Sample]) -> float | None:
     if job.target is not None:
         told += [metric for metric in told if job.target.reached(metric)][:1]
     return told[-1] if told else None
-
-
-def _rates(seen: list[Sample]) -> Floats:
-    """Between each report and the next."""
-    at_s = np.array([sample.elapsed_s for sample in seen])
-    samples = np.array([sample.samples for sample in seen])
-    rates: Floats = np.diff(samples) / np.diff(at_s)
-    return rates
-
-
-def _overall(seen: list[Sample]) -> float:
-    """From the first report to the last. The mean of the rates between would count a short interval like a long one."""
-    return (seen[-1].samples - seen[0].samples) / (seen[-1].elapsed_s - seen[0].elapsed_s)
-
-
-def _even(seen: list[Sample]) -> list[Sample]:
-    """Reports about equally far apart. A checkpoint brings extra ones: next to no time, and no progress in it."""
-    apart_s = (seen[-1].elapsed_s - seen[0].elapsed_s) / MOST_INTERVALS
-    kept = [seen[0]]
-    for sample in seen[1:]:
-        if sample.elapsed_s - kept[-1].elapsed_s >= apart_s:
-            kept.append(sample)
-    return kept
-
-
-def _is_due(look: Look, launch: Launch, event: Sample) -> bool:
-    return launch.lifetime_s is not None and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6
-
-
-def warm_up_length(rates: Floats) -> int:
-    """How many first intervals to drop: the cut, in the first half, that leaves the smallest standard error.
-
-    The marginal standard error rule (White, Simulation 69, 1997).
-    """
-    n = len(rates)
-    if n < 4:
-        return 0
-    cuts = range(n // 2 + 1)
-    errors = [float(rates[cut:].var()) / (n - cut) for cut in cuts]
-    return int(np.argmin(errors))
-
-
-@lru_cache
-def _student(degrees: int) -> float:
-    return float(stats.t.isf(stats.norm.sf(Z), degrees)) if degrees > 0 else math.inf

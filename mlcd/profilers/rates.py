@@ -1,0 +1,97 @@
+"""The rate of a running job from its reports: evenly spaced, without the warm-up, with its error.
+
+Symbols   r_i    samples a second in the i-th interval between two reports
+          N      intervals kept after the warm-up
+          t_N    Student's quantile with N - 1 degrees, at the confidence of Z normal standard errors
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+
+from mlcd.backend import Launch, Purpose
+from mlcd.configuration import Floats
+from mlcd.measurement import Sample, Z
+from mlcd.strategy import Look
+
+FEWEST = 8
+"""Intervals below which no rate is trusted: Student's quantile is still below 1.6 times the normal one."""
+
+MOST_INTERVALS = 64
+"""That a rate and its scatter are taken from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What no measurement is surer than.
+
+    `noise_floor`: relative error that is assumed at the least. `settles_s`: what comes and goes more slowly than
+    reports do takes about so long to average out. `stated_noise`: the relative error that a whole probe is known to
+    have, if it is; a shorter one has more, by the inverse root of its share.
+    """
+
+    noise_floor: float
+    stated_noise: float
+    settles_s: float
+
+    def rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
+        """One effective standard error of the log rate: Z of these are Student's interval, or Z floors."""
+        rates = rates_between(steady)
+        n = len(rates)
+        scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
+        share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
+        stated = self.stated_noise / math.sqrt(share)
+        measured_s = steady[-1].elapsed_s - steady[0].elapsed_s
+        floor = self.noise_floor * math.sqrt(1 + self.settles_s / measured_s) if measured_s > 0 else math.inf
+        return max(floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
+
+
+def rates_between(seen: list[Sample]) -> Floats:
+    """Between each report and the next."""
+    at_s = np.array([sample.elapsed_s for sample in seen])
+    samples = np.array([sample.samples for sample in seen])
+    rates: Floats = np.diff(samples) / np.diff(at_s)
+    return rates
+
+
+def overall_rate(seen: list[Sample]) -> float:
+    """From the first report to the last. The mean of the rates between would count a short interval like a long one."""
+    return (seen[-1].samples - seen[0].samples) / (seen[-1].elapsed_s - seen[0].elapsed_s)
+
+
+def evenly_spaced(seen: list[Sample]) -> list[Sample]:
+    """Reports about equally far apart. A checkpoint brings extra ones: next to no time, and no progress in it."""
+    apart_s = (seen[-1].elapsed_s - seen[0].elapsed_s) / MOST_INTERVALS
+    kept = [seen[0]]
+    for sample in seen[1:]:
+        if sample.elapsed_s - kept[-1].elapsed_s >= apart_s:
+            kept.append(sample)
+    return kept
+
+
+def warm_up_length(rates: Floats) -> int:
+    """How many first intervals to drop: the cut, in the first half, that leaves the smallest standard error.
+
+    The marginal standard error rule (White, Simulation 69, 1997).
+    """
+    n = len(rates)
+    if n < 4:
+        return 0
+    cuts = range(n // 2 + 1)
+    errors = [float(rates[cut:].var()) / (n - cut) for cut in cuts]
+    return int(np.argmin(errors))
+
+
+def is_due(look: Look, launch: Launch, event: Sample) -> bool:
+    """Whether so much of a probe is over that a look is to be taken."""
+    return launch.lifetime_s is not None and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6
+
+
+@lru_cache
+def _student(degrees: int) -> float:
+    return float(stats.t.isf(stats.norm.sf(Z), degrees)) if degrees > 0 else math.inf

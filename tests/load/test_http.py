@@ -1,0 +1,196 @@
+"""An endpoint's answers are read whole, and whatever is wrong with one is said in one line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mlcd.errors import UserError
+from mlcd.load import Answer, Http, Request, RequestFailed
+from mlcd.load.target import reason
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Endpoint:
+    """Answers each request with the next of the given bytes; None closes the connection instead."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers, self.requests, self.connections = list(answers), list[bytes](), 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while self.answers:
+                head = await reader.readuntil(b"\r\n\r\n")
+                size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                self.requests.append(head + await reader.readexactly(size))
+                if (answer := self.answers.pop(0)) is None:
+                    break
+                writer.write(answer)
+                if b"Connection: close" in answer or b"Content-Length: 9" in answer or b"\r\n\r\n" not in answer:
+                    break
+        except asyncio.IncompleteReadError:
+            pass  # the client has left
+        finally:
+            writer.close()
+
+
+def against(endpoint: Endpoint, use: Callable[[str], Awaitable[None]]) -> None:
+    async def main() -> None:
+        server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
+        async with server:
+            await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v2/infer?x=1")
+
+    asyncio.run(asyncio.wait_for(main(), 20.0))
+
+
+def asked(endpoint: Endpoint, times: int = 1, body: bytes = b"") -> list[Answer]:
+    answers: list[Answer] = []
+
+    async def use(url: str) -> None:
+        http = Http(Request(url, body, {"Content-Type": "text/plain"}))
+        for _ in range(times):
+            answers.append(await http.ask())
+        await http.close()
+
+    against(endpoint, use)
+    return answers
+
+
+def failure(endpoint: Endpoint, check: Callable[[Answer], bool] | None = None) -> str:
+    said: list[str] = []
+
+    async def use(url: str) -> None:
+        http = Http(Request(url), check)
+        with pytest.raises(RequestFailed) as raised:
+            await http.send()
+        await http.close()
+        said.append(reason(raised.value))
+
+    against(endpoint, use)
+    return said[0]
+
+
+def test_one_connection_is_kept_for_all_requests() -> None:
+    endpoint = Endpoint(OK, OK, OK)
+    assert [answer.body for answer in asked(endpoint, 3)] == [b"ok"] * 3
+    assert endpoint.connections == 1
+
+
+def test_a_request_is_sent_as_it_is_written() -> None:
+    endpoint = Endpoint(OK)
+    asked(endpoint, body=b"\x00\x01 tensor")
+    head, _, body = endpoint.requests[0].partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /v2/infer?x=1 HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert b"Content-Type: text/plain" in head
+    assert body == b"\x00\x01 tensor"
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        (OK, b"ok"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n2\r\nde\r\n0\r\nT: 1\r\n\r\n",
+            b"abcde",
+        ),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end", b"to the end"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"ok"),
+        (b"HTTP/1.1 200\r\ncontent-length:0\r\n\r\n", b""),
+    ],
+    ids=["length", "chunks", "to the end", "nothing", "continued", "empty"],
+)
+def test_every_way_to_end_an_answer_is_understood_and_the_next_answer_is_the_next(wire: bytes, body: bytes) -> None:
+    assert [answer.body for answer in asked(Endpoint(wire, OK), 2)] == [body, b"ok"]
+
+
+def test_a_connection_that_the_server_closed_while_it_was_idle_is_made_anew() -> None:
+    endpoint = Endpoint(OK, None, OK)
+    assert [answer.body for answer in asked(endpoint, 2)] == [b"ok", b"ok"]
+    assert endpoint.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        (b"HTTP/1.1 503 Busy\r\nContent-Length: 11\r\n\r\ntry\nlater  ", "HTTP 503: try later"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "HTTP 404"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "the connection was closed before the answer was whole"),
+        (b"HTTP/1.1 200", "the connection was closed before the answer was whole"),
+        (None, "the connection was closed before the answer was whole"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "the answer is not HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", "the answer is not HTTP/1.1"),
+        (b"x" * 100_000, "the answer is not HTTP/1.1"),
+    ],
+    ids=["busy", "unknown", "half a body", "half a head", "nothing", "not HTTP", "no length", "endless"],
+)
+def test_what_is_wrong_with_an_answer_is_said_in_one_line(wire: bytes | None, said: str) -> None:
+    assert failure(Endpoint(wire)) == said
+
+
+def test_an_answer_that_fails_its_check_is_a_failure() -> None:
+    assert failure(Endpoint(OK), lambda answer: answer.body == b"fine") == "the answer is not what was expected"
+
+
+def test_an_endpoint_that_is_down_is_named() -> None:
+    async def use(url: str) -> None:
+        pass
+
+    async def main() -> None:
+        server = await asyncio.start_server(Endpoint().serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        with pytest.raises(RequestFailed, match=f"cannot connect to 127.0.0.1:{port}: connection refused"):
+            await Http(Request(f"http://127.0.0.1:{port}")).send()
+
+    asyncio.run(main())
+
+
+def test_a_request_that_was_given_up_leaves_nothing_for_the_next_one_to_read() -> None:
+    slow = Endpoint(OK)
+    answered = slow.serve
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if slow.connections == 0:
+            slow.connections += 1
+            await reader.read()  # never answers, until the client has left
+            writer.close()
+        else:
+            await answered(reader, writer)
+
+    slow.serve = late  # type: ignore[method-assign]
+
+    async def use(url: str) -> None:
+        http = Http(Request(url))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await http.send()
+        assert (await http.ask()).body == b"ok"
+        await http.close()
+
+    against(slow, use)
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x/", "http://", "http://x:port/", "http://x:99999/"])
+def test_an_address_that_is_none_is_said_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(UserError, match="is not an address of an HTTP endpoint, such as http://"):
+        Request(url)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionRefusedError(111, "x"), "connection refused: nothing listens there"),
+        (ConnectionResetError(), "the connection was closed before the answer was whole"),
+        (ValueError("two\nlines"), "ValueError: two lines"),
+        (ValueError(), "ValueError"),
+        (RequestFailed("x" * 500), "x" * 200),
+    ],
+)
+def test_any_error_has_a_reason_of_one_line(error: Exception, said: str) -> None:
+    assert reason(error) == said
