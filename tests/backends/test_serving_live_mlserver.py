@@ -1,0 +1,35 @@
+"""Trials on a real MLServer, started for each with its knobs, over HTTP and over gRPC."""
+
+from __future__ import annotations
+
+import pytest
+from real_mlserver import mlserver, repository
+from serving_contract import PACE, clock, free_port, launch
+
+from mlcd.backends.serving import OpenInference
+from mlcd.job import Job
+from mlcd.measurement import Outcome
+from mlcd.profilers import ServingProfiler
+from mlcd.service import Endpoint, ModelFacts, Service
+
+JOB = Job("sums", 1.0, service=Service(ModelFacts("sums"), shapes={"x.1": 4}))
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_mlserver_is_started_loaded_and_ended(tmp_path, scheme):
+    if scheme == "grpc":
+        pytest.importorskip("grpc", reason="pip install 'mlcd[serve]'")
+    program = mlserver()
+    ports = {"http": free_port(), "grpc": free_port()}
+    folder = repository(tmp_path, ports["http"], ports["grpc"], free_port())
+    command = f"MLSERVER_PARALLEL_WORKERS={{workers}} PATH={program.parent}:$PATH exec {program} start {folder}"
+    endpoint = Endpoint(f"{scheme}://127.0.0.1:{ports[scheme]}", "sums", command)
+    backend = OpenInference(endpoint, tmp_path / "home", clock(), PACE)
+    trial = launch(lifetime_s=30.0, workers=0, concurrency=4)
+    done = ServingProfiler(backend, tight=0.9).measure(JOB, trial)
+    assert done.outcome is Outcome.OK, done
+    assert done.rate > 0
+    assert done.served is not None
+    assert done.served.failures == 0
+    assert 0.02 < (done.served.peak_gb or 0.0) < 10
+    assert backend.leftovers() == set()
