@@ -1,0 +1,143 @@
+"""mlcd operators: what a model is made of, and which of its operators are key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json, written
+from mlcd.units import parse_share
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from mlcd.operators import OnnxModel, Part
+    from mlcd.service import Profile
+
+LARGEST_BATCH, LARGEST_AXIS = 4_096, 1_000_000
+
+
+def parse_shape(text: str) -> tuple[str, int]:
+    """'sequence=128' -> the axis and its size."""
+    name, equals, size = text.rpartition("=")
+    if not (name.strip() and equals and size.strip().isdecimal() and 0 < int(size) <= LARGEST_AXIS):
+        raise ValueError(f"'{text}': expected an axis and its size, such as sequence=128")
+    return name.strip(), int(size)
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Mapping[str, int]:
+    try:
+        return dict(parse_shape(each) for each in value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+shape = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="AXIS=SIZE",
+    callback=_sizes,
+    help="The size of a free axis, such as sequence=128; repeatable.",
+)
+
+
+@click.command()
+@click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))
+@click.option(
+    "--batch", type=click.IntRange(1, LARGEST_BATCH), help="Samples in a pass; 8, or what the model is fixed to."
+)
+@shape
+@click.option(
+    "--threshold",
+    metavar="SHARE",
+    default="5%",
+    show_default=True,
+    callback=written(parse_share),
+    help="The share of time or of memory that makes an operator key.",
+)
+@output
+def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], threshold: float, output: str) -> None:
+    """The operators of an ONNX model, their shares of time and memory, and the key ones."""
+    from mlcd.operators import key_operators, open_model, parts, profile_onnx
+
+    model = open_model(model_path)
+    (profile,) = profile_onnx(model, (batch or model.batch or 8,), shapes)
+    found, key = parts(profile, threshold), key_operators(profile, threshold)
+    if output == "json":
+        print_json(_document(model, profile, found, key, threshold, shapes))
+        return
+    results, _ = consoles()
+    results.print(_table(found))
+    results.print(
+        f"{model_path.name}: {_millions(model.parameters)} parameters, {model.weights_mb:,.1f} MB of weights; a pass "
+        f"of {profile.batch} takes {1_000 * profile.seconds:,.3g} ms on one core. "
+        f"Key operators: {', '.join(key) or 'none'}.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _table(found: tuple[Part, ...]) -> Table:
+    from mlcd.cli.tables import plain_table
+
+    table = plain_table(("operator", ""), ("calls", "time ms", "of time", "memory MB", "of memory"))
+    for part in found:
+        each = part.operator
+        table.add_row(
+            each.name,
+            "KEY" if part.key else "",
+            str(each.calls),
+            f"{1_000 * each.seconds:.3f}",
+            f"{part.time_share:.1%}",
+            f"{each.memory_mb:.2f}",
+            f"{part.memory_share:.1%}",
+        )
+    return table
+
+
+def _document(
+    model: OnnxModel,
+    profile: Profile,
+    found: tuple[Part, ...],
+    key: tuple[str, ...],
+    threshold: float,
+    shapes: Mapping[str, int],
+) -> dict[str, Any]:
+    from mlcd.operators.facts import family, kind_of_input
+
+    return {
+        "model": model.path.stem,
+        "path": str(model.path),
+        "family": family(model),
+        "input_kind": kind_of_input(model, shapes),
+        "inputs": [{"name": one.name, "dtype": one.dtype, "shape": list(one.shape)} for one in model.inputs],
+        "parameters": model.parameters,
+        "weights_mb": model.weights_mb,
+        "precision": profile.precision,
+        "batch": profile.batch,
+        "threshold": threshold,
+        "seconds": profile.seconds,
+        "memory_mb": profile.memory_mb,
+        "operators": [
+            {
+                "name": part.operator.name,
+                "calls": part.operator.calls,
+                "seconds": part.operator.seconds,
+                "share_of_time": part.time_share,
+                "memory_mb": part.operator.memory_mb,
+                "share_of_memory": part.memory_share,
+                "key": part.key,
+            }
+            for part in found
+        ],
+        "key_operators": list(key),
+    }
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:,.1f} M" if count >= 1e5 else f"{count:,}"

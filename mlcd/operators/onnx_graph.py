@@ -1,0 +1,181 @@
+"""What the graph of an ONNX model tells without being run: weights, operators, and what its inputs mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_SAME_VALUES = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Split", "Slice"}
+_SAME_VALUES |= {"Expand", "Concat", "Clip", "Abs"}
+"""What hands numbers on as they are, in another shape, type or order."""
+_NEAR_SOFTMAX = {"Cast", "Dropout", "Identity", "Where", "Mul", "Reshape", "Transpose"}
+"""What may stand between the weights of an attention and their product with the values."""
+_EXTERNAL, _INT64, _BOOL = 1, 7, 9  # of onnx.TensorProto
+_TABLES = {"Gather": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
+"""Which input of an operator holds row numbers, and which the table of those rows."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """All of a model's weights together. `kinds`: bytes by type of number."""
+
+    parameters: int
+    kinds: Mapping[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """Of all types."""
+        return sum(self.kinds.values())
+
+
+def weights(graph: Any) -> Weights:
+    """Count them, wherever they are kept; sizes and indices are no parameters but do take memory."""
+    parameters, kinds = 0, Counter[str]()
+    for tensor in tensors(graph):
+        elements = prod(tensor.dims)
+        kinds[_type_name(tensor.data_type)] += int(elements * _item_bytes(tensor.data_type))
+        if tensor.data_type not in (_INT64, _BOOL):
+            parameters += elements
+    return Weights(parameters, dict(kinds))
+
+
+def tensors(graph: Any) -> Iterator[Any]:
+    """All arrays that a graph carries, also those of constants and of the graphs inside it."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            if attribute.HasField("g"):
+                yield from tensors(attribute.g)
+            for inner in attribute.graphs:
+                yield from tensors(inner)
+
+
+def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
+    """The first file of weights that is not there or too short, and what is wrong with it."""
+    for tensor in tensors(graph):
+        if tensor.data_location != _EXTERNAL:
+            continue
+        told = {entry.key: entry.value for entry in tensor.external_data}
+        name = told.get("location", "")
+        there = folder / name
+        if not name or not there.is_file():
+            return name, "is not there"
+        length = int(told.get("length", int(prod(tensor.dims) * _item_bytes(tensor.data_type))))
+        needed = int(told.get("offset", 0)) + length
+        if there.stat().st_size < needed:
+            return name, f"is cut short: {there.stat().st_size:,} bytes, and at least {needed:,} are needed"
+    return None
+
+
+def operators(graph: Any) -> Mapping[str, int]:
+    """How often each kind of operator stands in the graph."""
+    return Counter(node.op_type for node in graph.node)
+
+
+def table_rows(graph: Any) -> Mapping[str, int]:
+    """For each input that picks rows of a table, such as words of a vocabulary: how many rows there are."""
+    makers, users = _makers(graph), _users(graph)
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    found = {}
+    for each in graph.input:
+        tables = [
+            rows
+            for name in _followed(each.name, users, _hands_on)
+            for node in users.get(name, ())
+            if (rows := _rows(node, name, makers, shapes)) is not None
+        ]
+        if tables:
+            found[each.name] = min(tables)
+    return found
+
+
+def attends(graph: Any) -> bool:
+    """If there is attention: a softmax whose result is multiplied with something."""
+    fused = {"Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"}
+    if any(node.op_type in fused for node in graph.node):
+        return True
+    users = _users(graph)
+    weighed = [name for node in graph.node if node.op_type == "Softmax" for name in node.output]
+    return any(
+        node.op_type in ("MatMul", "Einsum")
+        for first in weighed
+        for name in _followed(first, users, lambda node, _: node.op_type in _NEAR_SOFTMAX)
+        for node in users.get(name, ())
+    )
+
+
+def _followed(first: str, users: Mapping[str, list[Any]], hands_on: Any) -> Iterable[str]:
+    """A value, and all those that it is handed on to."""
+    found, todo = {first}, [first]
+    while todo:
+        name = todo.pop()
+        for node in users.get(name, ()):
+            if hands_on(node, name):
+                fresh = set(node.output) - found
+                found |= fresh
+                todo += fresh
+    return found
+
+
+def _hands_on(node: Any, name: str) -> bool:
+    return node.op_type in _SAME_VALUES or (node.op_type == "Gather" and node.input[0] == name)
+
+
+def _rows(node: Any, name: str, makers: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+    """The rows that a value picks from, if this operator picks rows by it."""
+    for picks, table in _TABLES.get(node.op_type, ()):
+        if picks >= len(node.input) or table >= len(node.input) or node.input[picks] != name:
+            continue
+        shape = _shape(node.input[table], makers, shapes)
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+        if shape and axis < len(shape):
+            return shape[axis]
+    return None
+
+
+def _shape(name: str, makers: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Of a constant, also one that is still to be cast or scaled."""
+    while name not in shapes:
+        maker = makers.get(name)
+        if maker is None:
+            return None
+        if maker.op_type == "Constant":
+            return next((tuple(each.t.dims) for each in maker.attribute if each.name == "value"), None)
+        if maker.op_type not in ("Cast", "Identity", "DequantizeLinear"):
+            return None
+        name = maker.input[0]
+    return shapes[name]
+
+
+def _makers(graph: Any) -> Mapping[str, Any]:
+    return {name: node for node in graph.node for name in node.output}
+
+
+def _users(graph: Any) -> Mapping[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for node in graph.node:
+        for name in set(node.input):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def _item_bytes(data_type: int) -> float:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    kind = np.dtype(tensor_dtype_to_np_dtype(data_type))
+    return 0.5 if kind.name.endswith("int4") else kind.itemsize
+
+
+def _type_name(data_type: int) -> str:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    return str(np.dtype(tensor_dtype_to_np_dtype(data_type)).name)
