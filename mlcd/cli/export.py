@@ -1,36 +1,145 @@
-"""mlcd export: the decision as a file that another tool runs."""
+"""mlcd export: the decision as files that another tool runs."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mlcd.cli.options import open_ledger, output, print_json, run_name
 
+if TYPE_CHECKING:
+    from mlcd.ledger import Account
+    from mlcd.reports.deploy.deployment import Deployment
+    from mlcd.reports.deploy.files import Export
+
+TO = ("skypilot", "kserve", "triton", "compose")
+
 
 @click.command()
 @run_name
-@click.option("--to", "target", type=click.Choice(["skypilot"]), required=True, help="The tool that will run it.")
+@click.option("--to", "target", type=click.Choice(TO), required=True, help="The tool that will run it.")
 @click.option("--file", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write here, not to stdout.")
+@click.option(
+    "--to-dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Of a serving run: write all the files into this folder, and the model's beside them.",
+)
 @output
-def export(run: str, target: str, file: Path | None, output: str) -> None:
-    """The decision as a task file for another tool."""
+def export(run: str, target: str, file: Path | None, folder: Path | None, output: str) -> None:
+    """The decision as files for another tool: a task (skypilot), or a deployment (kserve, triton, compose)."""
     from mlcd.errors import UserError
-    from mlcd.reports.skypilot import task_of, task_text
 
+    if file is not None and folder is not None:
+        raise UserError("--file and --to-dir: choose one, a single file or a folder for all of them")
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
+    if target == "skypilot":
+        _task(name, account, file, folder, output)
+    else:
+        _deployment(name, account, target, file, folder, output)
+
+
+def _task(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
+    """A training run as a task file."""
+    from mlcd.errors import UserError, WrongState
+    from mlcd.reports.skypilot import task_of, task_text
+
+    if account.job.service is not None:
+        raise WrongState(f"run '{name}' serves a model: export it with --to kserve, triton or compose")
+    if folder is not None:
+        raise UserError("--to-dir: a task is one file; name it with --file")
     task, text = task_of(name, account), task_text(name, account)
     if file is not None:
-        try:
-            file.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{file}: cannot be written: {error.strerror}; choose another with --file") from error
+        _write(file, text, "--file")
     if output == "json":
         print_json(task)
     elif file is not None:
         click.echo(f"Wrote {file}; run it with: sky launch {file}")
     else:
         click.echo(text, nl=False)
+
+
+def _deployment(name: str, account: Account, target: str, file: Path | None, folder: Path | None, output: str) -> None:
+    """A serving run as files to deploy. What the target cannot say goes to stderr, too."""
+    from mlcd.reports.deploy.deployment import deployment_of
+    from mlcd.reports.deploy.targets import TARGETS
+
+    deployment = deployment_of(name, account)
+    made = TARGETS[target](deployment)
+    model = ""
+    if folder is not None:
+        for path, text in made.files.items():
+            _write(folder / path, text, "--to-dir")
+        model = _copy_model(deployment, folder / made.model_at)
+    elif file is not None:
+        _write(file, made.files[made.main], "--file")
+    for told in made.missing:
+        click.echo(f"  -  not in the files: {told.name} = {told.value}: {told.note}", err=True)
+    if output == "json":
+        print_json(_document(name, target, deployment, made))
+    elif folder is not None:
+        click.echo(f"Wrote {', '.join(str(folder / path) for path in made.files)}. {model}")
+        click.echo(f"Start it there with: {made.start.replace('DIR', str(folder))}")
+    elif file is not None:
+        click.echo(f"Wrote {file}, one of {len(made.files)} files; --to-dir writes them all")
+    else:
+        click.echo(f"  -  one of {len(made.files)} files: --to-dir DIR writes them all", err=True)
+        click.echo(made.files[made.main], nl=False)
+
+
+def _document(name: str, target: str, deployment: Deployment, made: Export) -> dict[str, object]:
+    return {
+        "run": name,
+        "to": target,
+        "knobs": dict(deployment.knobs),
+        "files": dict(made.files),
+        "main": made.main,
+        "model_at": made.model_at,
+        "where": {told.name: told.where or None for told in made.told},
+        "not_expressed": [{"knob": told.name, "value": told.value, "note": told.note} for told in made.missing],
+    }
+
+
+def _copy_model(deployment: Deployment, to: Path) -> str:
+    """Put the model's file, and the one with its weights if there is one, where the server looks; or say who has to."""
+    source = Path(deployment.path)
+    if not deployment.as_it_is:
+        return f"Put the model at the chosen precision at {to}: README.md says how."
+    if not deployment.path or not source.is_file():
+        return f"Put the model's file at {to}" + (f": {source} is not here." if deployment.path else ".")
+    _make(to.parent)
+    try:
+        shutil.copyfile(source, to)
+        weights = source.with_name(f"{source.name}.data")
+        if weights.is_file():
+            shutil.copyfile(weights, to.with_name(weights.name))
+    except OSError as error:
+        raise _cannot(to, error, "--to-dir") from error
+    return f"Copied {source} to {to}."
+
+
+def _write(path: Path, text: str, option: str) -> None:
+    try:
+        if option == "--to-dir":
+            _make(path.parent)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _cannot(path, error, option) from error
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot(folder, error, "--to-dir") from error
+
+
+def _cannot(path: Path, error: OSError, option: str) -> Exception:
+    from mlcd.errors import UserError
+
+    return UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}")

@@ -40,13 +40,14 @@ def key_figures(story: Story) -> str:
     ]
     goal = story.goal
     if goal.budget_usd is not None:
-        cards.append(("Budget", format_usd(goal.budget_usd), _left(goal.budget_usd - history.spent_usd, format_usd)))
+        left = left_words(goal.budget_usd - history.spent_usd, format_usd)
+        cards.append(("Budget", format_usd(goal.budget_usd), left))
     if goal.deadline_s is not None:
-        left = _left(goal.deadline_s - history.elapsed_s, format_duration)
+        left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
         cards.append(("Deadline", format_duration(goal.deadline_s), left))
     if not goal.limited:
         cards.append(("Limits", "none", "no budget, no deadline"))
-    return element("dl", *(_card(*card) for card in cards), class_="cards")
+    return element("dl", *(card(*each) for each in cards), class_="cards")
 
 
 def certificate(story: Story) -> str:
@@ -171,11 +172,13 @@ def _finish(story: Story) -> tuple[Configuration, Forecast] | None:
     return decision.configuration, decision.forecast  # of a curve, what is chosen need not have been probed
 
 
-def _left(left: float, words: Callable[[float], str]) -> str:
+def left_words(left: float, words: Callable[[float], str]) -> str:
+    """'$1.20 left', 'passed by 5 m'."""
     return f"{words(left)} left" if left >= 0 else f"passed by {words(-left)}"
 
 
-def _card(name: str, value: str, note: str) -> str:
+def card(name: str, value: str, note: str) -> str:
+    """One of the key figures: its name, its value, and a note on it."""
     return element(
         "div", element("dt", text(name)), element("dd", element("b", text(value)), element("span", text(note)))
     )

@@ -12,9 +12,11 @@ from mlcd.configuration import Configuration
 from mlcd.decision import Decision
 from mlcd.guarantee import fits, remaining
 from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Line, Reserved, Settled
+from mlcd.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.measurement import Measurement
 from mlcd.reports.finishing import finish
+from mlcd.reports.serving.document import caps_document, service_document, trial_document
+from mlcd.service import Service
 
 
 def run_document(lines: Sequence[Line]) -> dict[str, Any]:
@@ -23,6 +25,8 @@ def run_document(lines: Sequence[Line]) -> dict[str, Any]:
     begun = account.started
     if begun is None:
         return {"run": lines[0].run if lines else None, "status": "empty"}
+    if begun.job.service is not None:
+        return _serving(lines, account, begun.job.service)
     history = account.history
     final = history.runs[-1] if history.runs else None
     return {
@@ -52,9 +56,55 @@ def run_document(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
+def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[str, Any]:
+    """The same of a run that serves a model: it ends with its decision."""
+    job, begun, history = account.job, lines[0].entry, account.history
+    assert isinstance(begun, Started), "a run begins with its start"
+    reasons = _reasons(lines)
+    return {
+        "run": lines[0].run,
+        "status": str(account.status),
+        "started_at": lines[0].written_at.isoformat(),
+        "job": job.name,
+        **service_document(service),
+        "goal": goal_document(job.goal),
+        "on": begun.on,
+        "provenance": str(begun.provenance),
+        "method": job.search.method,
+        "seed": job.search.seed,
+        "most_trials": job.search.trials,
+        "configurations": len(begun.space),
+        "known_configurations": len(begun.known),
+        "trials": [
+            {**trial_document(job, line.entry.measurement), "because": reasons.get(line.entry.launch.label, "")}
+            for line in lines
+            if isinstance(line.entry, Settled)
+        ],
+        "refused": [{**_place(r.configuration), "because": r.because} for r in history.refusals],
+        "decision": _decided(account),
+        "spent_usd": history.spent_usd,
+        "elapsed_s": history.elapsed_s,
+        "version": begun.version,
+    }
+
+
+def _decided(account: Account) -> dict[str, Any] | None:
+    """The decision of a service, with what its configuration showed."""
+    decision = account.decision
+    if decision is None:
+        return None
+    chosen = next((m for m in account.searched.good if m.configuration == decision.configuration), None)
+    shown = {"measured": trial_document(account.job, chosen)} if chosen is not None else {}
+    return {**decision_document(decision), **shown}
+
+
+def _reasons(lines: Sequence[Line]) -> dict[str, str]:
+    return {line.entry.launch.label: line.entry.because for line in lines if isinstance(line.entry, Reserved)}
+
+
 def probe_documents(lines: Sequence[Line], account: Account) -> list[dict[str, Any]]:
     """Every probe with its reason, its result and what finishing on it would take after the search."""
-    reasons = {line.entry.launch.label: line.entry.because for line in lines if isinstance(line.entry, Reserved)}
+    reasons = _reasons(lines)
     return [
         {
             **_launch(line.entry.measurement),
@@ -80,6 +130,8 @@ def decision_document(decision: Decision) -> dict[str, Any]:
                 "budget_usd": way.budget_usd,
                 "deadline_s": way.deadline_s,
                 "configuration": _place(way.configuration) if way.configuration is not None else None,
+                **({"caps": caps_document(way.caps)} if way.caps else {}),
+                **({"min_rate": way.min_rate} if way.min_rate is not None else {}),
             }
             for way in decision.relaxations
         ],
@@ -130,6 +182,7 @@ def _place(configuration: Configuration) -> dict[str, Any]:
         "spot": configuration.offer.spot,
         "usd_per_hour": configuration.usd_per_hour,
         **({"batch": configuration.batch} if configuration.batch is not None else {}),
+        **({"knobs": dict(configuration.knobs)} if configuration.knobs else {}),
     }
 
 

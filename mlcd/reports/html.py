@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.resources import files
 
 from mlcd.ledger import Line
@@ -15,8 +16,12 @@ from mlcd.reports.answer import actual, answer, certificate, key_figures
 from mlcd.reports.curve import Curve, notes
 from mlcd.reports.figures import (
     Resource,
+    best_so_far,
     frontier,
     key,
+    kinds,
+    latencies,
+    latency_tradeoff,
     legend,
     listed,
     search_path,
@@ -24,11 +29,16 @@ from mlcd.reports.figures import (
     tradeoff,
     type_order,
 )
-from mlcd.reports.figures.marks import cross, ring
+from mlcd.reports.figures.marks import cross, marker, ring
 from mlcd.reports.markup import element, text
 from mlcd.reports.reasons import reasons
+from mlcd.reports.serving import answer as serving
+from mlcd.reports.serving.tables import trials
+from mlcd.reports.serving.words import broken_words
 from mlcd.reports.story import Story
 from mlcd.reports.tables import expected, ledger, measured
+from mlcd.service import Service
+from mlcd.service_level import value
 
 WIDE, NARROW = 840, 350
 
@@ -46,7 +56,16 @@ _BAND_NOTE = (
     "The band is what had to be kept to finish on the best configuration measured so far, "
     "counting on the slow end of its rate. Where it passes the limit, nothing measured was safe yet."
 )
-_UNLIMITED_NOTE = "What was spent, probe by probe. There is no limit on it."
+_UNLIMITED_NOTE = "What was spent, {} by {}. There is no limit on it."
+_LATENCY_NOTE = (
+    "Numbers are the order of the trials. Up and to the left is better; what lies in the shade breaks its cap. "
+    "The scale of the latency is logarithmic."
+)
+_BEST_NOTE = "What each trial came to; the line is the best so far of those that keep all that is asked."
+_SURER_NOTE = " The choice lies lower: what is certified goes before what only keeps it as measured."
+_CONFIRM_NOTE = (
+    "What was spent, trial by trial. A band above it is what had to be kept to confirm the best one by another trial."
+)
 _FRONTIER_NOTE = (
     "What the whole job takes on each measured configuration, every probe included. "
     "The line joins those that no other beats."
@@ -61,6 +80,8 @@ _HOLLOW_NOTE = " Hollow marks cannot be certified: at the slow end of their rate
 def page(lines: Sequence[Line]) -> str:
     """The page of one run, from all its entries."""
     story = Story.of(lines)
+    if story.job.service is not None:
+        return _document(story, _service_header(story), *_service_figures(story), *_texts(story))
     return _document(story, _header(story), *_figures(story), *_texts(story))
 
 
@@ -103,6 +124,43 @@ def _header(story: Story) -> str:
     )
 
 
+def _service_header(story: Story) -> str:
+    name = element("h1", text(story.job.name))
+    top = (serving.answer(story), serving.key_figures(story), serving.kept(story))
+    return element("header", _about(story), name, *top)
+
+
+def _service_figures(story: Story) -> list[str]:
+    """Of a serving run: latency against the rate for the money, the best so far, and what it cost."""
+    if not story.probes:
+        return [_section("What was measured", element("p", "No trial was made, so there is nothing to draw."))]
+    marks = legend({name: index for name, index in kinds(story).items() if name}, _service_marks(story))
+    drawn = [
+        _figure(partial(latency_tradeoff, story, figure=figure), _LATENCY_NOTE, marks) for figure in latencies(story)
+    ]
+    found = [_section("Latency against rate", *drawn)] if drawn else []
+    if story.good:
+        note = _BEST_NOTE + (_SURER_NOTE if _surer(story) else "")
+        best = _figure(lambda width: best_so_far(story, width), note, marks)
+        found.append(_section("Best so far", best))
+    return [*found, _section("Spend against limit", *_spending(story))]
+
+
+def _surer(story: Story) -> bool:
+    """Whether something that was tried is worth more than the choice, as measured, and is not certain."""
+    worths = {trial.number: value(story.job, trial.measurement) for trial in story.good}
+    return story.chosen is not None and worths[story.chosen.number] < max(worths.values())
+
+
+def _service_marks(story: Story) -> list[tuple[str, str]]:
+    """What the marks mean, beside their colours."""
+    service = story.job.service
+    broken = service is not None and any(broken_words(trial.measurement, service) for trial in story.probes)
+    found = [(ring(8, 8, 6), "chosen")] if story.chosen else []
+    found += [(marker(7, 8, 8, hollow=True), "breaks what is asked")] if broken else []
+    return found + ([(cross(7, 8, 8), "failed")] if story.failed else [])
+
+
 def _figures(story: Story) -> list[str]:
     if not story.probes:
         return _curve(story) or [
@@ -132,16 +190,19 @@ def _curve(story: Story) -> list[str]:
 
 
 def _spending(story: Story) -> list[str]:
-    note = _BAND_NOTE if story.goal.budget_usd is not None else _UNLIMITED_NOTE
+    tried = story.tries.removesuffix("s")
+    band = _BAND_NOTE if story.job.service is None else _CONFIRM_NOTE
+    note = band if story.goal.budget_usd is not None else _UNLIMITED_NOTE.format(tried, tried)
     figures = [_figure(lambda width: spend(story, width, Resource.USD), note)]
     if story.goal.deadline_s is not None:
-        note = "The same for hours." if story.goal.budget_usd is not None else _BAND_NOTE
+        note = "The same for hours." if story.goal.budget_usd is not None else band
         figures.append(_figure(lambda width: spend(story, width, Resource.HOURS), note))
     return figures
 
 
 def _texts(story: Story) -> list[str]:
-    found = [_section("Everything measured", measured(story))] if story.probes else []
+    table = measured if story.job.service is None else trials
+    found = [_section("Everything measured", table(story))] if story.probes else []
     found.append(_section("The reasons", reasons(story)))
     summary = element("summary", text(f"All {len(story.lines)} entries"))
     note = element(
@@ -170,6 +231,8 @@ def _footer(story: Story) -> str:
 def command(story: Story) -> str:
     """The command line that makes this search again from its job file."""
     search, goal = story.job.search, story.goal
+    if story.job.service is not None:
+        return _serve_command(story, story.job.service)
     verb = "train" if story.job.elastic is None else "scale"
     words = ["mlcd", verb, "JOB.yaml", "--decide-only", "--on", story.started.on, "--goal", str(goal.objective)]
     words += ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []
@@ -178,6 +241,23 @@ def command(story: Story) -> str:
         words += ["--workers", "..".join(str(count) for count in elastic.workers), "--search", str(elastic.mode)]
         words += ["--batch", ",".join(str(batch) for batch in elastic.batches)] if elastic.batches else []
         return shlex.join([*words, "--seed", str(search.seed)])
+    return shlex.join([*words, "--method", search.method, "--seed", str(search.seed)])
+
+
+def _serve_command(story: Story, service: Service) -> str:
+    search, goal = story.job.search, story.goal
+    model = service.path or service.model.name
+    words = ["mlcd", "serve", model, "--on", story.started.on, "--goal", str(goal.objective)]
+    words += ["--knobs", "KNOBS.yaml"] if service.table is not None else []
+    for cap in service.caps:
+        name = str(cap.figure).replace("_", "-")
+        words += [f"--{name}" if "-" in name else f"--latency-{name}", f"{1_000 * cap.at_most_s:.10g}ms"]
+    words += ["--min-rps", f"{service.min_rate:.10g}"] if service.min_rate is not None else []
+    words += ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []
+    words += ["--deadline", f"{goal.deadline_s:.10g}s"] if goal.deadline_s is not None else []
+    words += ["--trials", str(search.trials)] if search.trials is not None else []
+    words += ["--knowledge", service.knowledge] if service.knowledge else []
+    words += [word for axis, size in service.shapes.items() for word in ("--shape", f"{axis}={size}")]
     return shlex.join([*words, "--method", search.method, "--seed", str(search.seed)])
 
 

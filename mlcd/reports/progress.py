@@ -8,6 +8,8 @@ from rich.status import Status
 from mlcd.backend import Launch, Purpose
 from mlcd.job import Job
 from mlcd.measurement import Sample
+from mlcd.reports.serving.words import UNITS
+from mlcd.service import Service
 from mlcd.units import format_duration, format_rate, format_usd
 
 TENTHS = 10
@@ -22,11 +24,12 @@ class ProgressLine:
         self._label = ""
         self._first = Sample(0.0, 0.0)
         self._told = 0
+        self._service: Service | None = None
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> None:
         """Show a report."""
         if launch.label != self._label:
-            self._label, self._first, self._told = launch.label, sample, 0
+            self._label, self._first, self._told, self._service = launch.label, sample, 0, job.service
         if self._console.is_terminal:
             if self._status is None:
                 self._status = self._console.status("", spinner="dots")
@@ -41,9 +44,10 @@ class ProgressLine:
         spent = format_usd(launch.configuration.usd(sample.elapsed_s))
         took_s = sample.elapsed_s - self._first.elapsed_s
         rate = (sample.samples - self._first.samples) / took_s if took_s > 0 else 0.0
-        said = f"{launch.configuration}  {format_rate(rate)} samples/s, {format_duration(sample.elapsed_s)}, {spent}"
+        unit = UNITS[self._service.counted] if self._service is not None else "samples/s"
+        said = f"{launch.configuration}  {format_rate(rate)} {unit}, {format_duration(sample.elapsed_s)}, {spent}"
         if launch.purpose is Purpose.PROBE:
-            return f"{said}  probing"
+            return f"{said}  {'probing' if self._service is None else 'under load'}"
         left = format_duration((launch.samples - sample.samples) / rate) if rate > 0 else "?"
         return f"{said}  {min(1.0, sample.samples / launch.samples):.0%} done, about {left} left"
 

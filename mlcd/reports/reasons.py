@@ -7,6 +7,7 @@ from mlcd.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voi
 from mlcd.measurement import Measurement
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
+from mlcd.reports.serving.words import short_words
 from mlcd.reports.story import Story
 from mlcd.units import format_rate
 
@@ -22,7 +23,7 @@ def reasons(story: Story) -> str:
                 number += probe
                 label = str(number) if probe else "run"
                 items.append(
-                    _item(label, str(m.configuration), why[launch.label], _showed(m), "" if m.ok else "failed")
+                    _item(label, str(m.configuration), why[launch.label], _showed(story, m), "" if m.ok else "failed")
                 )
             case Refused():
                 items.append(_item("–", str(line.entry.configuration), line.entry.because, "refused", "refused"))
@@ -47,7 +48,9 @@ def why_it_ended(story: Story) -> str:
     return element("p", text(said), class_="ended")
 
 
-def _showed(m: Measurement) -> str:
+def _showed(story: Story, m: Measurement) -> str:
+    if story.job.service is not None:
+        return short_words(m, story.job.service)
     return f"{format_rate(m.rate)} samples/s" if m.ok else outcome_words(m.outcome)
 
 

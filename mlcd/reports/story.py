@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mlcd import service_level
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
@@ -62,6 +63,11 @@ class Story:
     def run(self) -> str:
         """The run's name."""
         return self.lines[0].run
+
+    @property
+    def tries(self) -> str:
+        """What its probes are called."""
+        return "probes" if self.job.service is None else "trials"
 
     @property
     def search(self) -> History:
@@ -151,11 +157,21 @@ class Story:
 
     def reserve(self, after: History) -> Forecast | None:
         """What had to be kept to finish on the best measured so far: a safe one, or else the nearest to safe."""
+        if self.job.service is not None:
+            return self._confirmation(after)
         job = remaining(self.job, after)
         protected = safe(job, self.space, after)
         if protected:
             return min((forecast(job, self.space, m) for m in protected), key=lambda ahead: objective(self.goal, ahead))
         return min((forecast(job, self.space, m) for m in after.good), key=self._excess, default=None)
+
+    def _confirmation(self, after: History) -> Forecast | None:
+        """Of a service: what had to be kept to try the best one once more, where that is not certain yet."""
+        found = service_level.best(self.job, after.good)
+        if found is None or service_level.certifies(self.job, found):
+            return None
+        seconds, usd = self.space.worst_probe(found.configuration)
+        return Forecast(seconds, usd, seconds, usd)
 
     def _excess(self, ahead: Forecast) -> float:
         """How far beyond the limits a finish is, as a share of the limit it breaks most."""

@@ -44,23 +44,23 @@ def measured(story: Story) -> str:
         sum(probe.measurement.usd for probe in story.probes),
     )
     summed = ["", "All probes", "", "", "", "", "", "", format_duration(seconds), format_usd(usd), "", ""]
-    total = _row([*summed, *([""] if noisy else [])], columns)
-    return _table(columns, rows, total, "Everything that was measured")
+    total = row([*summed, *([""] if noisy else [])], columns)
+    return table(columns, rows, total, "Everything that was measured")
 
 
 def expected(curve: Curve) -> str:
     """Every configuration of a curve: the fastest first, the chosen row marked."""
-    rows = [_row(cells(curve, p), _CURVE, class_="chosen" if p.chosen else None) for p in curve.points]
-    return _table(_CURVE, rows, "", "What each configuration is expected to take")
+    rows = [row(cells(curve, p), _CURVE, class_="chosen" if p.chosen else None) for p in curve.points]
+    return table(_CURVE, rows, "", "What each configuration is expected to take")
 
 
 def ledger(story: Story) -> str:
     """Every entry in order. Reservations are promises, in brackets; what was settled adds up to the last line."""
-    rows = [_row(_ledger_cells(line), _LEDGER, class_=line.entry.kind) for line in story.lines]
+    rows = [row(_ledger_cells(line), _LEDGER, class_=line.entry.kind) for line in story.lines]
     settled = [line.entry.measurement for line in story.lines if isinstance(line.entry, Settled)]
     usd, seconds = sum(m.usd for m in settled), sum(m.seconds for m in settled)
-    total = _row(["", "", "", "settled", f"{len(settled)} launches", _exact(usd), f"{seconds:,.1f}", ""], _LEDGER)
-    return _table(_LEDGER, rows, total, "The ledger of this run")
+    total = row(["", "", "", "settled", f"{len(settled)} launches", _exact(usd), f"{seconds:,.1f}", ""], _LEDGER)
+    return table(_LEDGER, rows, total, "The ledger of this run")
 
 
 def _measured_row(story: Story, probe: Tried, columns: Columns) -> str:
@@ -83,7 +83,7 @@ def _measured_row(story: Story, probe: Tried, columns: Columns) -> str:
         cells.append(noise_words(measurement.noise) if measurement.noise is not None else "–")
     if chosen:
         cells[1] += " (chosen)"
-    return _row(cells, columns, class_="chosen" if chosen else None if measurement.ok else "failed")
+    return row(cells, columns, class_="chosen" if chosen else None if measurement.ok else "failed")
 
 
 def _ledger_cells(line: Line) -> list[str]:
@@ -119,18 +119,20 @@ def _exact(usd: float) -> str:
     return f"${usd:,.4f}"
 
 
-def _row(cells: Sequence[str], columns: Columns, class_: str | None = None) -> str:
+def row(cells: Sequence[str], columns: Columns, class_: str | None = None) -> str:
+    """A row of words."""
     tds = (element("td", text(cell), class_=kind or None) for cell, (_, kind) in zip(cells, columns, strict=True))
     return element("tr", *tds, class_=class_)
 
 
-def _table(columns: Columns, rows: Sequence[str], total: str, caption: str) -> str:
+def table(columns: Columns, rows: Sequence[str], total: str, caption: str) -> str:
+    """A table that scrolls by itself where it is too wide."""
     head = element("tr", *(element("th", text(name), scope="col", class_=kind or None) for name, kind in columns))
-    table = element(
+    drawn = element(
         "table",
         element("caption", text(caption)),
         element("thead", head),
         element("tbody", *rows),
         element("tfoot", total) if total else "",
     )
-    return element("div", table, class_="scroll breakout", tabindex=0, role="region", aria_label=caption)
+    return element("div", drawn, class_="scroll breakout", tabindex=0, role="region", aria_label=caption)

@@ -29,7 +29,9 @@ from mlcd.ledger import (
 )
 from mlcd.measurement import Measurement
 from mlcd.reports.finishing import finish, last_metric
+from mlcd.reports.serving.terminal import first_words, show_service
 from mlcd.reports.words import curve_words, decision_words, goal_words, reached_words, reserve_words, result_words
+from mlcd.service import Service
 from mlcd.units import format_count, format_duration, format_rate, format_usd
 
 MOST_ROWS = 15
@@ -47,6 +49,8 @@ class Narrator:
         """Tell one entry."""
         self._account = self._account.after(line.entry, line.elapsed_s)
         match line.entry:
+            case Started(job=job) as started if job.service is not None:
+                self._say(f"[bold]{escape(line.run)}[/bold]  {escape(first_words(started))}")
             case Started(job=job, space=space, provenance=provenance):
                 size = f"{len(space)} configurations of {len(space.choices)} types"
                 size += f", {len(line.entry.known)} of them known from earlier runs" if line.entry.known else ""
@@ -63,8 +67,9 @@ class Narrator:
                 )
             case Settled(measurement=measurement):
                 which = f"{escape(str(measurement.configuration))}: " if self._at_once > 1 else ""
+                result = escape(result_words(measurement, self._account.job.service))
                 self._say(
-                    f"     {which}{escape(result_words(measurement))}, {format_duration(measurement.seconds)}, "
+                    f"     {which}{result}, {format_duration(measurement.seconds)}, "
                     f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
                 )
                 for log_line in measurement.log.splitlines():
@@ -98,6 +103,9 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     `goal` is the run's own, or that of a what-if.
     """
     history = account.searched
+    if account.job.service is not None:
+        show_service(console, account, decision, goal)
+        return
     if history.measurements:
         console.print()
         if history.good:
@@ -196,20 +204,20 @@ def ledger_table(lines: Sequence[Line]) -> Table:
     table.add_column("TOOK", justify="right", no_wrap=True)
     table.add_column("WHY")
     for number, line in enumerate(lines, start=1):
-        place, reserved, paid, took, why = _ledger_cells(line)
+        place, reserved, paid, took, why = _ledger_cells(line, account.job.service)
         at = format_duration(line.elapsed_s)
         table.add_row(str(number), at, line.entry.kind, escape(place), reserved, paid, took, escape(why))
     return table
 
 
-def _ledger_cells(line: Line) -> tuple[str, str, str, str, str]:
+def _ledger_cells(line: Line, service: Service | None) -> tuple[str, str, str, str, str]:
     match line.entry:
         case Started(job=job, on=on):
-            return "", "", "", "", f"{job.name} on {on}, {goal_words(job.goal, job.target)}"
+            return "", "", "", "", f"{job.name} on {on}, {goal_words(job.goal, job.target, service)}"
         case Reserved(launch=launch) as entry:
             return str(launch.configuration), format_usd(entry.worst_usd), "", "", entry.because
         case Settled(measurement=m):
-            return str(m.configuration), "", format_usd(m.usd), format_duration(m.seconds), result_words(m)
+            return str(m.configuration), "", format_usd(m.usd), format_duration(m.seconds), result_words(m, service)
         case Voided(launch=launch, because=because):
             return str(launch.configuration), "", format_usd(0), "", because
         case Refused(configuration=configuration, because=because):

@@ -6,11 +6,15 @@ from mlcd.decision import Decision, Relaxation
 from mlcd.history import History
 from mlcd.job import Goal, Target
 from mlcd.measurement import Measurement, Noise, Z
+from mlcd.reports.serving.words import asked_words, trial_words
+from mlcd.service import Service
 from mlcd.units import format_duration, format_rate, format_usd
 
 
-def goal_words(goal: Goal, target: Target | None = None) -> str:
+def goal_words(goal: Goal, target: Target | None = None, service: Service | None = None) -> str:
     """'fastest within $100 and 6 h', 'cheapest, no limit', 'knee within $5, until accuracy >= 0.97'."""
+    if service is not None:
+        return asked_words(goal, service)
     limits = []
     if goal.budget_usd is not None:
         limits.append(format_usd(goal.budget_usd))
@@ -73,8 +77,10 @@ def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]
     return said
 
 
-def result_words(measurement: Measurement) -> str:
+def result_words(measurement: Measurement, service: Service | None = None) -> str:
     """'1,743 samples/s ± 4.7 %', with the noise and the metric of a job that tells them; or how it failed."""
+    if measurement.ok and service is not None:
+        return trial_words(measurement, service)
     if measurement.ok:
         said = [f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"]
         said += [noise_words(measurement.noise)] if measurement.noise is not None else []

@@ -61,7 +61,7 @@ def spend(story: Story, width: int, resource: Resource) -> str:
     x = Scale(0, max(1, len(story.probes)), area.left, probes_to)
     y = Scale(0, _top(story, read, limit, end), area.bottom, area.top)
     ticks = [(x(tick), f"{tick:g}") for tick in x.ticks(10 if width >= 600 else 5) if tick == int(tick)]
-    frame = area.frame(ticks, marked(y, read.tick, 5), "probes", f"{read.name} so far")
+    frame = area.frame(ticks, marked(y, read.tick, 5), story.tries, f"{read.name} so far")
     room = Room(area.box)
     run_to = area.right - BESIDE if end is not None else area.right
     drawn = [_reserve(story, read, x, y, (run_to, end), room, width) if limit is not None else ""]
@@ -73,7 +73,7 @@ def spend(story: Story, width: int, resource: Resource) -> str:
     if end is not None:
         drawn.append(_final(story, read, end, (steps[-1][0], run_to), y, room))
     drawn.insert(0, _limit(read, limit, area, y) if limit is not None else "")
-    said = f"{read.words(read.gone(story.account.history))} in all after {len(story.probes)} probes"
+    said = f"{read.words(read.gone(story.account.history))} in all after {len(story.probes)} {story.tries}"
     said += f"; the {read.limit_name} is {read.words(limit)}." if limit is not None else "; no limit."
     return drawing(f"spend-{read.name}", width, area.bottom + 44, f"Cumulative {read.name}", said, frame, *drawn)
 

@@ -1,0 +1,208 @@
+"""What is deployed: the chosen configuration, knob by knob, each with the part that it plays in a server.
+
+A number that a target's field cannot hold exactly has no part: it is told beside the file, never rounded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mlcd.errors import WrongState
+from mlcd.knobs import Knob, Knobs
+from mlcd.ledger import Account
+from mlcd.reports.serving.words import decision_sentence
+from mlcd.service import Counted, Figure, Service
+from mlcd.service_level import service_of
+
+LANGUAGE = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95)
+
+
+class Part(StrEnum):
+    """What a knob sets."""
+
+    BATCH = "batch"
+    WAIT = "wait"
+    THREADS = "threads"
+    CORES = "cores"
+    MEMORY = "memory"
+    PRECISION = "precision"
+    SHARE = "share"
+    GPUS = "gpus"
+    INSTANCES = "instances"
+    LOAD = "load"
+    OTHER = "other"
+
+
+PARTS = {
+    "batch": Part.BATCH,
+    "max_wait_ms": Part.WAIT,
+    "threads": Part.THREADS,
+    "cores": Part.CORES,
+    "cpu_cores": Part.CORES,
+    "memory_gb": Part.MEMORY,
+    "precision": Part.PRECISION,
+    "sm_share": Part.SHARE,
+    "gpus": Part.GPUS,
+    "n_gpus": Part.GPUS,
+    "instances": Part.INSTANCES,
+    "users": Part.LOAD,
+    "concurrency": Part.LOAD,
+}
+OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
+"""How MLCD's own server is set where no knob says so: what was measured is deployed. A test compares them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A knob, and where it went in a target's files; `where` is empty for one that is not in them, and `note` says
+    what to do instead. `own`: it was no knob, but how the trials' server is set by itself.
+    """
+
+    name: str
+    value: Knob
+    where: str = ""
+    note: str = ""
+    own: bool = False
+
+    def __str__(self) -> str:
+        name = self.name if re.fullmatch(r"[\w.-]+", self.name, re.ASCII) else json.dumps(self.name)
+        said = f"{name} = {json.dumps(self.value)}"
+        if not self.where:
+            return f"NOT IN HERE: {said}: {self.note}"
+        return f"{said}: {self.where}" + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The chosen configuration of a run. `name` is one that folders and clusters accept."""
+
+    run: str
+    name: str
+    said: str
+    source: str
+    path: str
+    knobs: Knobs
+    own: Mapping[str, Knob] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Mapping[str, Knob]:
+        """Every knob, and how the trials' server is set where no knob says so."""
+        return {**self.own, **dict(self.knobs)}
+
+    def number(self, part: Part) -> float | None:
+        """How the first knob of this part is set, if it is one that a file can hold exactly."""
+        name = self.name_of(part)
+        return holds(part, self.settings[name]) if name is not None else None
+
+    def whole(self, part: Part) -> int | None:
+        """The same of a knob that counts."""
+        number = self.number(part)
+        return None if number is None else int(number)
+
+    @property
+    def cores(self) -> float | None:
+        """Cores of its machine; a server on the CPU that is told only its threads was pinned to as many."""
+        told = self.number(Part.CORES)
+        return self.number(Part.THREADS) if told is None and not self.on_gpu else told
+
+    def name_of(self, part: Part) -> str | None:
+        """The knob that plays this part."""
+        return next((name for name in self.settings if part_of(name) is part), None)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it was served by a GPU, or a share of one."""
+        return any(self.name_of(part) is not None for part in (Part.SHARE, Part.GPUS))
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the model's own file was served, not one of another precision."""
+        name = self.name_of(Part.PRECISION)
+        return name is None or self.settings[name] == "fp32"
+
+    def told(self, where: Callable[[Part], str], notes: Mapping[Part, str]) -> tuple[Told, ...]:
+        """Where each knob went. `where`: a target's field for a part, '' if it has none; `notes`: what to do then."""
+        return tuple(self._told(name, value, where, notes) for name, value in self.settings.items())
+
+    def _told(self, name: str, value: Knob, where: Callable[[Part], str], notes: Mapping[Part, str]) -> Told:
+        part, own = part_of(name), name not in dict(self.knobs)
+        note = "no knob of this run: so the server of its trials was set" if own else ""
+        if part is Part.PRECISION and value == "fp32":
+            return Told(name, value, "the model's file, as it is", note, own)
+        if self.name_of(part) != name and part in SINGLE:
+            return Told(name, value, note=f"{self.name_of(part)} is the knob that sets this")
+        if holds(part, value) is None or not where(part):
+            return Told(name, value, note=notes.get(part, "nothing here is set by it; set it where it belongs"))
+        return Told(name, value, where(part), note, own)
+
+
+SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}
+"""Parts of which there is one."""
+
+
+def part_of(name: str) -> Part:
+    """What a knob of this name sets."""
+    return PARTS.get(name, Part.OTHER)
+
+
+def holds(part: Part, value: Knob) -> float | None:
+    """The number, if the fields of this part hold it exactly; None if they do not, or if it is no number."""
+    if part not in SINGLE or isinstance(value, str | bool) or not math.isfinite(value):
+        return None
+    number = float(value)
+    if part is Part.SHARE:
+        return number if 0 < number <= 100 else None
+    steps = {Part.WAIT: 1e3, Part.CORES: 1e3, Part.MEMORY: 1e9}.get(part, 1.0)  # microseconds, milli-cores, bytes
+    least = 0.0 if part is Part.WAIT else 1 / steps
+    return number if least <= number < 2**31 and round(number * steps) / steps == number else None
+
+
+def deployment_of(run: str, account: Account) -> Deployment:
+    """What a run has chosen to deploy; WrongState if it is none, or nothing that these targets serve."""
+    job, decision = account.job, account.decision
+    if job.service is None:
+        raise WrongState(f"run '{run}' trains a job: export it with --to skypilot")
+    if decision is None or decision.configuration is None:
+        raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to export")
+    service, place = service_of(job), decision.configuration
+    if _speaks(service, account):
+        raise WrongState(f"run '{run}' serves a language model, not an ONNX file; see its knobs with: mlcd show {run}")
+    own = OWN if service.endpoint is None and service.path else {}
+    return Deployment(
+        run,
+        slug(service.model.name),
+        line(decision_sentence(decision, job, account.searched)),
+        _source(service, account),
+        service.path,
+        place.knobs,
+        {name: value for name, value in own.items() if part_of(name) not in {part_of(k) for k, _ in place.knobs}},
+    )
+
+
+def slug(name: str) -> str:
+    """A name that a folder, a cluster and a server accept: small letters, digits and dashes, a letter first."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:50].strip("-")
+    return plain if re.match(r"[a-z]", plain) else f"model-{plain}".strip("-")
+
+
+def line(words: str) -> str:
+    """Words of the user on one line, safe behind a '#'."""
+    return " ".join("".join(c if c.isprintable() else " " for c in words).split())
+
+
+def _source(service: Service, account: Account) -> str:
+    """Whose figures these are."""
+    if service.endpoint is not None:
+        return line(f"{account.provenance}, of the server at {service.endpoint.url}")
+    return f"{account.provenance}, of MLCD's own server" if service.path else str(account.provenance)
+
+
+def _speaks(service: Service, account: Account) -> bool:
+    told = [figure for m in account.searched.good if m.served is not None for figure in m.served.figures]
+    figures = {*told, *(cap.figure for cap in service.caps)}
+    return service.counted is Counted.TOKENS or bool(figures & set(LANGUAGE))

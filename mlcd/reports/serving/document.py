@@ -1,0 +1,70 @@
+"""A service and its trials as plain data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mlcd.job import Job
+from mlcd.measurement import Measurement
+from mlcd.reports.serving.words import usd_per_million
+from mlcd.service import Cap, Figure, Service
+from mlcd.service_level import certifies, keeps, value
+
+
+def service_document(service: Service) -> dict[str, Any]:
+    """What is served, and what is asked of it."""
+    model = service.model
+    return {
+        "model": {
+            "name": model.name,
+            "family": model.family,
+            "inputs": model.inputs,
+            "path": service.path,
+            "weights_mb": model.weights_mb,
+            "parameters_billion": model.parameters,
+        },
+        "caps": caps_document(service.caps),
+        "min_rate": service.min_rate,
+        "counted": str(service.counted),
+        "arrivals": str(service.arrivals),
+    }
+
+
+def caps_document(caps: tuple[Cap, ...]) -> list[dict[str, Any]]:
+    """Caps, each with its figure and its seconds; None where no number is known."""
+    return [{"figure": str(cap.figure), "at_most_s": _number(cap.at_most_s), "words": str(cap)} for cap in caps]
+
+
+def trial_document(job: Job, m: Measurement) -> dict[str, Any]:
+    """What one trial showed, what it is worth, and whether it keeps what is asked."""
+    served = m.served
+    return {
+        "knobs": dict(m.configuration.knobs),
+        "usd_per_hour": m.configuration.usd_per_hour,
+        "outcome": str(m.outcome),
+        "rate": m.samples_per_s,
+        "rel_error": m.rel_error if m.ok else None,
+        "figures": _figures(served.figures) if served is not None else None,
+        "high": _figures(served.high) if served is not None else None,
+        "peak_gb": served.peak_gb if served is not None else None,
+        "requests": served.requests if served is not None else None,
+        "failures": served.failures if served is not None else None,
+        "value": value(job, m),
+        "keeps": keeps(job, m),
+        "certified": certifies(job, m),
+        "usd_per_million": usd_per_million(m) if m.ok else None,
+        "seconds": m.seconds,
+        "usd": m.usd,
+        "detail": m.detail,
+    }
+
+
+def _figures(told: Mapping[Figure, float]) -> dict[str, float | None]:
+    return {str(figure): _number(told[figure]) for figure in Figure if figure in told}
+
+
+def _number(seconds: float) -> float | None:
+    """JSON has no infinity: what has no end is not known."""
+    return seconds if math.isfinite(seconds) else None

@@ -1,0 +1,455 @@
+"""What is told of a serving run: in a terminal, as JSON and as a page, from the ledger alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from mlcd import service_level
+from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.configuration import Configuration
+from mlcd.decision import Decision
+from mlcd.job import Goal, Job, Objective
+from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
+from mlcd.measurement import Measurement, Outcome, Sample
+from mlcd.reports.document import run_document
+from mlcd.reports.figures import best_so_far, latencies, latency_tradeoff
+from mlcd.reports.html import NARROW, WIDE, command, page
+from mlcd.reports.progress import ProgressLine
+from mlcd.reports.serving.words import (
+    asked_words,
+    decision_sentence,
+    format_price,
+    format_s,
+    knob_names,
+    trial_words,
+    usd_per_million,
+)
+from mlcd.reports.story import Story
+from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
+from mlcd.service import Cap, Counted, Figure, Served
+from mlcd.testing.serving_runs import (
+    JOB,
+    SERVICE,
+    SPACE,
+    answered,
+    language_lines,
+    serving_lines,
+    show,
+    some,
+)
+
+TIGHT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
+HALF_KEPT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
+RATED = replace(JOB, goal=Goal(Objective.CHEAPEST), service=replace(SERVICE, min_rate=700.0))
+FREE = replace(JOB, goal=Goal(Objective.FASTEST), service=replace(SERVICE, caps=()))
+BIG_IN_LITTLE = next(c for c in SPACE.configurations if ("batch", 32) in c.knobs and ("memory_gb", 0.5) in c.knobs)
+SOME_FAIL = [*some(), BIG_IN_LITTLE]
+
+
+def fails(place: Configuration) -> Measurement:
+    return Measurement(place, Outcome.OUT_OF_MEMORY, 3.0, place.usd(3.0), detail="killed </td>")
+
+
+def bare(place: Configuration) -> Measurement:
+    """A trial that tells its rate and nothing else."""
+    return replace(show(place), served=None)
+
+
+def half_known(place: Configuration) -> Measurement:
+    """Too few requests for an upper end."""
+    shown = show(place)
+    assert shown.served is not None
+    return replace(shown, served=replace(shown.served, high=dict.fromkeys(shown.served.high, math.inf), failures=3))
+
+
+def then(written: list[Line], *entries: object) -> list[Line]:
+    return [*written, *(replace(written[-1], seq=written[-1].seq + i, entry=e) for i, e in enumerate(entries, 1))]
+
+
+def up_to(written: list[Line], nth: int) -> list[Line]:
+    at = [i for i, line in enumerate(written) if isinstance(line.entry, Settled)]
+    return written[: at[nth - 1] + 1]
+
+
+def crashed() -> list[Line]:
+    order = Launch("resnet50-1-9", BIG_IN_LITTLE, Purpose.PROBE, 0.0, 20.0, 9)
+    refused = Refused(BIG_IN_LITTLE, "it would use what is reserved")
+    return then(up_to(serving_lines(), 2), refused, Reserved(order, "to see", 0.1, 20.0))
+
+
+CASES: dict[str, Callable[[], list[Line]]] = {
+    "nothing yet": lambda: serving_lines()[:1],
+    "one trial": lambda: up_to(serving_lines(), 1),
+    "one failure": lambda: up_to(serving_lines(show=fails), 1),
+    "searching": lambda: up_to(serving_lines(), 3),
+    "crashed": crashed,
+    "stopped": lambda: then(up_to(serving_lines(), 3), Stopped("interrupted by the user")),
+    "decided": serving_lines,
+    "some fail": lambda: serving_lines(places=SOME_FAIL),
+    "some break the cap": lambda: serving_lines(HALF_KEPT, places=SPACE.configurations[::4]),
+    "none keeps the cap": lambda: serving_lines(TIGHT),
+    "none can serve": lambda: serving_lines(show=fails),
+    "no trial allowed": lambda: serving_lines(replace(JOB, goal=Goal(Objective.PER_DOLLAR, budget_usd=1e-9))),
+    "a rate": lambda: serving_lines(RATED),
+    "nothing asked": lambda: serving_lines(FREE),
+    "both limits": lambda: serving_lines(replace(JOB, goal=Goal(Objective.PER_DOLLAR, 5.0, 3_600.0))),
+    "no figures": lambda: serving_lines(FREE, show=bare),
+    "no upper ends": lambda: serving_lines(show=half_known),
+    "a language model": language_lines,
+    "all of the space": lambda: serving_lines(HALF_KEPT, places=SPACE.configurations),
+    "never tried": lambda: then(serving_lines()[:1], Decided(Decision(SPACE.configurations[0], "as told"))),
+}
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES.keys())
+def written(request: pytest.FixtureRequest) -> list[Line]:
+    found: list[Line] = request.param()
+    return found
+
+
+def told(written: list[Line]) -> str:
+    """All that `mlcd show` and `mlcd ledger` print of a run."""
+    story, console = Story.of(written), Console(width=200, file=StringIO())
+    narrate = Narrator(console)
+    for line in written:
+        narrate(line)
+    if story.decision is not None:
+        show_decision(console, story.account, story.decision, story.goal)
+    show_outcome(console, story.account)
+    console.print(ledger_table(written))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_every_run_is_told_in_a_terminal_without_a_word_of_training(written: list[Line]) -> None:
+    said = told(written)
+    assert not re.search(r"samples|probe|final run|\binf\b|\bnan\b", said)
+
+
+def test_the_first_line_names_the_model_the_goal_and_the_caps() -> None:
+    first = told(serving_lines()).splitlines()[0]
+    assert "per-dollar, p95 <= 30 ms, within $5.00: resnet50, 48 configurations, at most 6 trials" in first
+    assert "cheapest, p95 <= 30 ms, at least 700 requests/s, no limit" in told(serving_lines(RATED)).splitlines()[0]
+
+
+def test_every_trial_is_one_line_with_its_figures_its_memory_and_its_price() -> None:
+    said = told(serving_lines(HALF_KEPT, places=SOME_FAIL)).splitlines()
+    shown = [line for line in said if line.startswith("     ") and "spent" in line]
+    assert len(shown) == len(SOME_FAIL)
+    pattern = (
+        r"^ {5}[\d,.]+ requests/s ± [\d.]+ %, p50 [\d.]+ ms, p95 [\d.]+ ms, p99 [\d.]+ ms, 0\.42 GB, "
+        r"(?:breaks p95 <= 12\.7 ms, )?12 s, \$[\d.]+ "
+    )
+    assert all(re.match(pattern, line) for line in shown[:-1])
+    assert "out of memory (0.61 GB of 0.5 GB), 3 s, $" in shown[-1]
+
+
+def test_a_broken_cap_says_so_and_a_kept_one_does_not() -> None:
+    place = SPACE.configurations[0]
+    slow = answered(place, 100.0, {Figure.P95: 0.031})
+    assert "breaks p95 <= 30 ms" in trial_words(slow, SERVICE)
+    assert "breaks" not in trial_words(answered(place, 100.0, {Figure.P95: 0.030}), SERVICE)
+    both = trial_words(slow, replace(SERVICE, min_rate=101.0))
+    assert "breaks p95 <= 30 ms and at least 101 requests/s" in both
+
+
+def test_the_table_has_the_knobs_that_vary_and_marks_the_chosen_one() -> None:
+    places = [c for c in SPACE.configurations if ("precision", "fp32") in c.knobs and ("memory_gb", 4.0) in c.knobs]
+    said = told(serving_lines(places=places))
+    head = next(line for line in said.splitlines() if line.startswith("BATCH"))
+    names = re.split(r"\s{2,}", head.strip())
+    assert names == ["BATCH", "THREADS", "$/H", "REQ/S", "REQ/S PER $/H", "$/M REQUESTS", "P95", "MEMORY", "KEEPS",
+                     "CHOSEN"]  # fmt: skip
+    assert said.count("✔") == 1
+
+
+def test_the_sentence_has_the_rate_the_upper_end_and_what_a_million_cost() -> None:
+    story = Story.of(serving_lines())
+    chosen = story.chosen
+    assert chosen is not None
+    assert chosen.measurement.served is not None
+    assert story.decision is not None
+    m = chosen.measurement
+    price = m.configuration.usd_per_hour
+    assert usd_per_million(m) == pytest.approx(price * 1e6 / (m.rate * 3_600))
+    said = decision_sentence(story.decision, story.job, story.search)
+    high = chosen.measurement.served.high[Figure.P95]
+    assert said.startswith(f"{m.configuration}: ")
+    assert f"(at most {format_s(high)}), {format_price(price)} an hour" in said
+    assert f"{format_price(usd_per_million(m))} a million requests; certified" in said
+
+
+def test_where_nothing_keeps_the_cap_the_closest_is_named_with_its_figure() -> None:
+    story = Story.of(serving_lines(TIGHT))
+    assert story.decision is not None
+    least = min(p.measurement.served.figures[Figure.P95] for p in story.good if p.measurement.served is not None)
+    said = decision_sentence(story.decision, story.job, story.search)
+    assert said.startswith("none of 6 configurations tried keeps p95 <= 2 ms; the closest, ")
+    assert said.endswith(f", has p95 {format_s(least)}")
+
+
+def test_a_choice_that_is_not_certain_says_how_bad_it_may_be() -> None:
+    place = some()[0]
+    loose = serving_lines(places=[place], show=lambda c: answered(c, 100.0, {Figure.P95: 0.029}))
+    assert "not certified: p95 may be as high as 30.7 ms" in told(loose)
+    assert "not certified: p95 may be anything: too few requests" in told(serving_lines(show=half_known))
+    assert "there was nothing to keep" in told(serving_lines(FREE))
+
+
+def test_tokens_are_called_tokens() -> None:
+    said = told(language_lines())
+    assert "tokens/s" in said
+    assert "a million tokens" in said
+    assert "TTFT_P95" in said
+    assert "requests" not in said
+    asked = asked_words(Goal(Objective.PER_DOLLAR), replace(SERVICE, counted=Counted.TOKENS, min_rate=1e4))
+    assert asked == "per-dollar, p95 <= 30 ms, at least 10,000 tokens/s, no limit"
+
+
+def test_the_document_is_json_and_holds_every_trial(written: list[Line]) -> None:
+    document = json.loads(json.dumps(run_document(written), allow_nan=False))
+    settled = [line.entry.measurement for line in written if isinstance(line.entry, Settled)]
+    assert [trial["knobs"] for trial in document["trials"]] == [dict(m.configuration.knobs) for m in settled]
+    assert [trial["rate"] for trial in document["trials"]] == [m.samples_per_s for m in settled]
+    job = Story.of(written).job
+    assert [trial["value"] for trial in document["trials"]] == [service_level.value(job, m) for m in settled]
+    assert job.service is not None
+    assert document["model"]["name"] == job.service.model.name
+    assert len(document["caps"]) == len(job.service.caps)
+    assert sum(trial["usd"] for trial in document["trials"]) == pytest.approx(document["spent_usd"])
+
+
+def test_the_document_tells_the_figures_the_decision_and_what_would_have_been_kept() -> None:
+    document = run_document(serving_lines())
+    assert document["caps"] == [{"figure": "p95", "at_most_s": 0.03, "words": "p95 <= 30 ms"}]
+    chosen = document["decision"]["configuration"]["knobs"]
+    best = max(document["trials"], key=lambda trial: trial["value"])
+    assert chosen == best["knobs"] == document["decision"]["measured"]["knobs"]
+    assert set(best["figures"]) == set(best["high"]) == {"p50", "p95", "p99"}
+    nothing = run_document(serving_lines(TIGHT))["decision"]
+    assert nothing["configuration"] is None
+    assert nothing["binding"] == "p95 <= 2 ms"
+    way = nothing["relaxations"][0]
+    assert way["caps"][0]["at_most_s"] > 0.002
+    assert way["configuration"]["knobs"]
+
+
+class Balance(HTMLParser):
+    """Fails on a tag that closes another one, and collects ids and the words that a reader sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.seen.append(data)
+
+
+def read(document: str) -> Balance:
+    parser = Balance()
+    parser.feed(document)
+    parser.close()
+    return parser
+
+
+def test_every_run_has_a_well_formed_page_that_needs_nothing_else(written: list[Line]) -> None:
+    document = page(written)
+    parser = read(document)
+    assert parser.open == []
+    assert len(parser.ids) == len(set(parser.ids))
+    assert not re.search(r"<script|<link|<img|(?:src|href)\s*=", document)
+    assert not re.search(r'[="(, ](?:nan|inf|-inf)\b', document)
+    words = " ".join(parser.seen)
+    assert "samples" not in words
+    assert "probe" not in words
+    for drawn in re.findall(r'<svg[^>]*class="(?:wide|narrow)".*?</svg>', document, re.DOTALL):
+        root = ElementTree.fromstring(drawn)
+        _, _, width, height = (float(number) for number in root.attrib["viewBox"].split())
+        for node in root.iter("{http://www.w3.org/2000/svg}text"):
+            assert -1 <= float(node.attrib["x"]) <= width + 1
+            assert 0 <= float(node.attrib["y"]) <= height
+
+
+def test_the_page_says_the_answer_and_the_cost_of_a_million() -> None:
+    written = serving_lines()
+    story = Story.of(written)
+    assert story.decision is not None
+    assert story.chosen is not None
+    words = " ".join(read(page(written)).seen)
+    sentence = decision_sentence(story.decision, story.job, story.search)
+    assert sentence[1:] in words
+    assert f"A million requests {format_price(usd_per_million(story.chosen.measurement))}" in words
+    assert "mlcd serve resnet50.onnx --on local --goal per-dollar --latency-p95 30ms --budget 5 --trials 6" in words
+    assert "--ttft-p95 400ms --itl-p50 50ms" in command(Story.of(language_lines()))
+
+
+def test_what_the_user_wrote_stays_words() -> None:
+    hostile = "</title><script>alert('x')</script>\x00"
+    job = replace(JOB, name=hostile, service=replace(SERVICE, model=replace(SERVICE.model, name=hostile)))
+    document = page(serving_lines(job, show=fails))
+    assert "<script" not in document
+    assert "\x00" not in document
+    assert "killed </td>" not in document
+    assert read(document).open == []
+    assert "[red]" in told(
+        serving_lines(replace(JOB, service=replace(SERVICE, model=replace(SERVICE.model, name="[red]"))))
+    )
+
+
+def test_the_trade_off_has_every_trial_once_the_cap_and_one_ring() -> None:
+    story = Story.of(serving_lines(HALF_KEPT, places=SOME_FAIL))
+    assert latencies(story) == [Figure.P95]
+    for width in (WIDE, NARROW):
+        drawn = latency_tradeoff(story, width, Figure.P95)
+        assert drawn.count('class="ring"') == 1
+        assert drawn.count(" mark") + drawn.count(" hollow") + drawn.count(" cross") == len(SOME_FAIL)
+        assert drawn.count(" cross") == len(story.failed) == 1
+        broken = [p for p in story.good if service_level.value(story.job, p.measurement) == 0]
+        assert drawn.count(" hollow") == len(broken) > 0
+        assert "p95 ≤ 12.7 ms" in drawn
+        assert 'class="forbidden"' in drawn
+        titles = re.findall(r"<title>#(\d+)  ", drawn)
+        assert sorted(int(number) for number in titles) == list(range(1, len(SOME_FAIL) + 1))
+
+
+def test_what_breaks_its_cap_lies_in_the_shade_and_nothing_else_does() -> None:
+    story = Story.of(serving_lines(HALF_KEPT, places=SPACE.configurations))
+    root = ElementTree.fromstring(latency_tradeoff(story, WIDE, Figure.P95))
+    svg = "{http://www.w3.org/2000/svg}"
+    shade = next(float(node.attrib["x"]) for node in root.iter(f"{svg}rect") if node.attrib["class"] == "forbidden")
+    places = dict(marks(root, svg))
+    assert set(places) == {trial.number for trial in story.good}
+    for trial in story.good:
+        breaks = service_level.value(story.job, trial.measurement) == 0
+        assert (places[trial.number] > shade) is breaks
+
+
+def marks(root: ElementTree.Element, svg: str) -> Iterator[tuple[int, float]]:
+    """Of every trial that ran, its number and how far right its mark is."""
+    for group in root.iter(f"{svg}g"):
+        title, mark = group.find(f"{svg}title"), group[1] if len(group) > 1 else None
+        if title is None or mark is None or "cross" in mark.attrib["class"]:
+            continue
+        corners = [float(x) for x in re.findall(r"([\d.]+),", mark.attrib.get("d", ""))] or [float(mark.attrib["cx"])]
+        yield int(re.findall(r"#(\d+)", title.text or "")[0]), sum(corners) / len(corners)
+
+
+def test_the_best_so_far_never_gets_worse() -> None:
+    for job in (JOB, HALF_KEPT, RATED):
+        story = Story.of(serving_lines(job, places=SPACE.configurations))
+        line = re.search(r'<path d="M([^"]*)" class="boundary"', best_so_far(story, WIDE))
+        assert line is not None
+        heights = [float(point.split(",")[1]) for point in line[1].split("L")]
+        falling = job.goal.objective is Objective.CHEAPEST  # fewer dollars lie lower
+        assert heights == sorted(heights, reverse=not falling)
+
+
+def test_the_table_of_the_page_has_a_row_for_each_trial_and_adds_up() -> None:
+    document = page(serving_lines(places=SOME_FAIL))
+    table = document[document.index("Every trial</caption>") :]
+    body = table[table.index("<tbody>") : table.index("</tbody>")]
+    assert body.count("<tr") == len(SOME_FAIL)
+    assert body.count('<tr class="chosen">') == 1
+    assert body.count('<tr class="failed">') == 1
+    foot = table[table.index("<tfoot>") : table.index("</tfoot>")]
+    assert foot.count("<td") == body[: body.index("</tr>")].count("<td")
+
+
+def test_a_configuration_tried_again_counts_once() -> None:
+    written = up_to(serving_lines(), 2)
+    order = next(line.entry for line in reversed(written) if isinstance(line.entry, Reserved))
+    again = then(written, order, written[-1].entry)
+    assert len(Story.of(again).good) == 2
+    assert "tried again" in page(again)
+
+
+def test_the_band_is_what_confirms_a_choice_that_is_not_certain() -> None:
+    certain, loose = Story.of(serving_lines()), Story.of(serving_lines(show=half_known))
+    assert all(certain.reserve(trial.after) is None for trial in certain.probes)
+    for trial in loose.probes:
+        kept, found = loose.reserve(trial.after), service_level.best(loose.job, trial.after.good)
+        assert kept is not None
+        assert found is not None
+        assert kept.worst_usd == SPACE.worst_probe(found.configuration)[1]
+
+
+def test_only_knobs_that_differ_are_named() -> None:
+    assert knob_names(SPACE.configurations) == ["batch", "threads", "precision", "memory_gb"]
+    assert knob_names(SPACE.configurations[:1]) == ["batch", "threads", "precision", "memory_gb"]
+    assert knob_names([c for c in SPACE.configurations if ("batch", 1) in c.knobs]) == [
+        "threads",
+        "precision",
+        "memory_gb",
+    ]
+
+
+@given(st.floats(1e-7, 1e6))
+def test_latencies_and_prices_are_read_back_within_their_digits(value: float) -> None:
+    number, unit = format_s(value).split(" ")[:2] if value < 999 else ("0", "")
+    if unit:
+        assert float(number.replace(",", "")) * {"ms": 1e-3, "s": 1.0}[unit] == pytest.approx(value, rel=0.006)
+    assert float(format_price(value)[1:].replace(",", "")) == pytest.approx(value, rel=0.06)
+
+
+@st.composite
+def trials(draw: st.DrawFn) -> tuple[Job, list[Configuration], dict[Configuration, Measurement]]:
+    """Any few trials of any service: fast, slow, failed, with and without figures and upper ends."""
+    places = draw(st.lists(st.sampled_from(SPACE.configurations), min_size=1, max_size=6, unique=True))
+    caps = tuple(Cap(f, draw(st.floats(1e-4, 10))) for f in draw(st.sets(st.sampled_from(list(Figure)), max_size=2)))
+    goal = Goal(draw(st.sampled_from([Objective.PER_DOLLAR, Objective.CHEAPEST, Objective.FASTEST])))
+    least = draw(st.none() | st.floats(0.1, 1e4))
+    service = replace(SERVICE, caps=caps, min_rate=least, counted=draw(st.sampled_from(list(Counted))))
+    found = {}
+    for place in places:
+        if draw(st.booleans()) and draw(st.booleans()):
+            found[place] = fails(place)
+            continue
+        figures = {f: draw(st.floats(1e-5, 30)) for f in draw(st.sets(st.sampled_from(list(Figure))))}
+        high = {f: seconds * draw(st.sampled_from([1.0, 1.1, math.inf])) for f, seconds in figures.items()}
+        served = draw(
+            st.none() | st.just(Served(figures, high, 10, draw(st.integers(0, 5)), draw(st.none() | st.just(1.2))))
+        )
+        found[place] = replace(answered(place, draw(st.floats(1e-3, 1e6)), {}), served=served)
+    return replace(JOB, goal=goal, service=service), places, found
+
+
+@settings(max_examples=30, deadline=None)
+@given(trials())
+def test_any_trials_can_be_told_drawn_and_written(
+    case: tuple[Job, list[Configuration], dict[Configuration, Measurement]],
+):
+    job, places, shown = case
+    written = serving_lines(job, places=places, show=shown.__getitem__, provenance=Provenance.RECORDED)
+    assert not re.search(r"samples|\binf\b|\bnan\b", told(written))
+    json.dumps(run_document(written), allow_nan=False)
+    assert read(page(written)).open == []
+
+
+def test_a_trial_under_way_is_told_in_requests() -> None:
+    line = ProgressLine(Console(file=StringIO()))
+    order = Launch("resnet50-1-1", SPACE.configurations[0], Purpose.PROBE, 0.0, 20.0, 0)
+    line(JOB, order, Sample(1.0, 0.0))
+    line(JOB, order, Sample(3.0, 200.0))
+    assert "100 requests/s, 3 s, " in line.words(order, Sample(3.0, 200.0))
