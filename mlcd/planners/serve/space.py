@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.configuration import Knob, Space
-from mlcd.knobs import KnobTable, serving_space
-
-__all__ = ["KnobTable", "columns", "serving_space"]
+from mlcd.configuration import Space
+from mlcd.knobs import Knob
 
 
 def columns(space: Space, names: Sequence[str]) -> dict[str, tuple[Knob, ...]]:

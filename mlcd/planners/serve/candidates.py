@@ -1,0 +1,55 @@
+"""What a search for a service may try next, and when it is over."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.configuration import Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.service_level import best, certifies
+from mlcd.strategy import Finish
+
+Mask = NDArray[np.bool_]
+
+MOST_TRIALS = 30
+"""An end for a search whose owner sets none. Exhaustive search has its own."""
+
+
+def untried(job: Job, space: Space, history: History) -> Mask:
+    """What has no answer yet.
+
+    A method that knows nothing of limits finds out by a refusal that somebody holds it to them. From then on only what
+    they leave room for is open: the same as asking for one thing after the other until one passes.
+    """
+    open_ = np.ones(len(space), dtype=bool)
+    open_[[space.index[configuration] for configuration in history.tried]] = False
+    return open_ & _affordable(job, space, history) if history.refusals else open_
+
+
+def over(job: Job, history: History, open_: Mask, most: int = MOST_TRIALS) -> Finish | None:
+    """The end of a search that has used its trials, or has nothing left to try."""
+    done, may = len(history.measurements), job.search.trials if job.search.trials is not None else most
+    if done >= may:
+        return Finish(f"{done} trial{'' if done == 1 else 's'} were taken, as many as it may")
+    if not open_.any():
+        return Finish("everything that may be tried was tried")
+    return None
+
+
+def generator(seed: int, history: History) -> np.random.Generator:
+    """Randomness of one step: the same history draws the same."""
+    return np.random.default_rng([seed, len(history.measurements) + len(history.refusals)])
+
+
+def _affordable(job: Job, space: Space, history: History) -> Mask:
+    """Whether the limits leave room for a trial, and for confirming the best one after it: see `service_level`."""
+    found = best(job, history.good)
+    again = found is not None and not certifies(job, found)
+    again_s, again_usd = space.worst_probe(found.configuration) if found is not None and again else (0.0, 0.0)
+    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
+    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
+    usd, seconds = history.spent_usd + space.probe_usd, history.elapsed_s + space.probe_s
+    keeps: Mask = (usd + again_usd <= budget) & (seconds + again_s <= deadline)
+    return keeps

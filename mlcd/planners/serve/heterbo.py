@@ -1,0 +1,76 @@
+"""HeterBO carried over to serving: Bayesian optimisation that pays for its trials.
+
+Yi et al., 'Not All Explorations Are Equal', IPDPS 2020; `planners/train/heterbo.py` is the method itself. What is kept
+of it, and how: docs/methods/serve-baselines.md.
+
+Symbols   type   a way to set the knobs that are words        EI     expected improvement: see `process.py`
+          usd    dollars of a trial                           TEI    EI / usd
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.configuration import Configuration, Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.planners.serve.candidates import Mask, generator, over, untried
+from mlcd.planners.serve.gp_ei import drawn_best, expectation, improvements
+from mlcd.seen import Knowledge
+from mlcd.strategy import Probe, Step
+
+Type = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HeterBO:
+    """The smallest of each type first, cheapest first; then the most expected improvement for a dollar."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The next type that has shown nothing yet, or the largest TEI."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        if (first := _first_of_a_type(space, history, open_)) is not None:
+            return first
+        promises = improvements(job, space, history)
+        pick = drawn_best(np.where(open_, promises / space.probe_usd, -1.0), generator(self.seed, history))
+        return Probe(space.configurations[pick], f"{expectation(promises[pick])}, the most for its price")
+
+
+def _type(configuration: Configuration) -> Type:
+    return tuple(setting for _, setting in configuration.knobs if isinstance(setting, str))
+
+
+def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | None:
+    """The cheapest of a type that has not run yet; above one that failed at least twice its price, or the dearest."""
+    ran = {_type(m.configuration) for m in history.good}
+    failed: dict[Type, float] = {}
+    for m in history.measurements:
+        kind = _type(m.configuration)
+        failed[kind] = max(failed.get(kind, 0.0), m.configuration.usd_per_hour)
+    least: dict[Type, Configuration] = {}
+    dearest: dict[Type, Configuration] = {}
+    for i in np.flatnonzero(open_):
+        configuration = space.configurations[i]
+        kind, usd = _type(configuration), configuration.usd_per_hour
+        if kind in ran or usd <= failed.get(kind, 0.0):
+            continue
+        if usd >= 2 * failed.get(kind, 0.0) and (kind not in least or usd < least[kind].usd_per_hour):
+            least[kind] = configuration
+        if kind not in dearest or usd > dearest[kind].usd_per_hour:
+            dearest[kind] = configuration
+    firsts = [least.get(kind, dearest[kind]) for kind in dearest]
+    if not firsts:
+        return None
+    first = min(firsts, key=lambda configuration: configuration.usd_per_hour)
+    kind = _type(first)
+    words = ", ".join(kind) or "the machine"
+    if kind in failed:
+        return Probe(first, f"what was tried of {words} did not run: twice the size")
+    return Probe(first, f"the smallest of {words}, cheapest first")

@@ -1,0 +1,47 @@
+"""The most popular configurations: those that were best on average over the seen models, in order.
+
+What anybody can do without searching; every table of search methods should have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.configuration import Floats, Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.planners.serve.candidates import Mask, over, untried
+from mlcd.planners.serve.features import seen_values
+from mlcd.seen import Knowledge
+from mlcd.strategy import Probe, Step
+
+NOTHING_SEEN = "the cheapest: no model was seen that would do"
+
+
+@dataclass(frozen=True)
+class Popular:
+    """It draws nothing, so that its seed changes nothing."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The best on average of those that are left; the cheaper of equals."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        seen = seen_values(self.knowledge, job, space)
+        pick = best_then_cheapest(seen.average, space, open_)
+        if not len(seen.normalised):
+            return Probe(space.configurations[pick], NOTHING_SEEN)
+        reason = f"{100 * seen.average[pick]:.0f} % of the optimum on average over {len(seen.normalised)} seen models"
+        return Probe(space.configurations[pick], reason)
+
+
+def best_then_cheapest(score: Floats, space: Space, open_: Mask) -> int:
+    """The largest score of those open; the cheapest of equals, then the first."""
+    left = np.flatnonzero(open_)
+    order = np.lexsort((space.usd_per_s[left], -np.round(score[left], 12)))
+    return int(left[order[0]])

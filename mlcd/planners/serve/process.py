@@ -1,0 +1,55 @@
+"""A Gaussian process over the points of a space, and what a trial promises by it.
+
+Symbols   X, y   points that were tried, and what they were worth      m(x)   what is expected before any trial
+          l      length scale, the same along every column             k      Matern 5/2, of variance 1 after scaling
+          mu, sigma   posterior mean and standard deviation            EI     E[(y - y_best)+]
+
+scikit-learn's regressor does the algebra. The length scale is the most likely one on a grid: with a handful of points
+the likelihood has no sharp peak, and a grid is repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern
+
+from mlcd.configuration import Floats
+
+LENGTHS = (0.2, 0.4, 0.8, 1.6)
+NUGGET = 1e-4
+"""Of the variance: what a trial may be off by, and what keeps the algebra sound."""
+
+Likelihood = Callable[..., float]
+
+
+def posterior(x: Floats, residual: Floats, at: Floats, scale: float = 1.0) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of what is left after the prior mean, at each row of `at`.
+
+    `scale`: how far values spread where there are too few to tell.
+    """
+    spread = float(np.sqrt(np.mean(residual**2)))
+    scale = spread if len(residual) > 1 and spread > 1e-9 else scale
+    process = GaussianProcessRegressor(Matern(1.0, nu=2.5), alpha=NUGGET, optimizer=_on_grid)
+    process.fit(x, residual / scale)
+    mean, std = process.predict(at, return_std=True)
+    return mean * scale, std * scale
+
+
+def expected_improvement(mu: Floats, sigma: Floats, best: float) -> Floats:
+    """EI for y ~ N(mu, sigma^2)."""
+    sigma = np.maximum(sigma, 1e-12)
+    z = (mu - best) / sigma
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    improvement: Floats = (mu - best) * ndtr(z) + sigma * density
+    return np.maximum(improvement, 0.0)
+
+
+def _on_grid(objective: Likelihood, initial: Floats, bounds: Floats) -> tuple[Floats, float]:
+    """scikit-learn's optimiser interface: the log length of the smallest objective."""
+    scores = [(objective(np.log([length]), eval_gradient=False), length) for length in LENGTHS]
+    least, length = min(scores)
+    return np.log([length]), float(least)

@@ -1,0 +1,199 @@
+"""Small recorded services of each kind, from a stated process: models that were seen, one that was not, and a space.
+
+Symbols   b    batch            g    share of the device           h, k   seconds: of a pass, and of a request in it
+          w, a GB: of the weights, and of a request                u      users at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.configuration import ProbeTime, Space, serving_space
+from mlcd.job import Goal, Job, Objective, Search
+from mlcd.knobs import Knobs, KnobTable
+from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.service import Cap, Figure, ModelFacts, Operator, Profile, Service
+
+UNSEEN = "unseen"
+SEEN = ("first", "second", "third", "fourth")
+TRIAL = ProbeTime(120.0, 0.0)
+REFUSES = 0.04
+"""How often a model does not run somewhere for no reason that anybody could know."""
+
+FAMILIES = {
+    "cnn": {"conv2d": 0.75, "batch_norm": 0.15, "relu": 0.10},
+    "transformer": {"matmul": 0.70, "softmax": 0.20, "layer_norm": 0.10},
+}
+PRECISIONS, SHARES, BATCHES = ("fp32", "bf16"), (25, 50, 100), (1, 4, 16, 64)
+CORES, MEMORY_GB = (1, 2), (1, 4)
+TYPES = {"small": (0.1, 1.0), "large": (0.6, 4.0), "gpu": (1.2, 20.0)}
+"""Dollars an hour, and how fast."""
+GPUS = {"1 x A": (1.0, 1, 24.0, 600.0), "2 x A": (2.0, 2, 48.0, 1_200.0), "1 x B": (4.0, 1, 80.0, 2_000.0)}
+"""Dollars an hour, how many, GB, GB a second."""
+USERS = (1, 4, 16, 64)
+
+
+@dataclass(frozen=True)
+class World:
+    """What was recorded of all models, the one that a search does not know, and what may vary."""
+
+    recorded: Knowledge
+    space: Space
+
+    @property
+    def unseen(self) -> SeenModel:
+        """The model that is to be served."""
+        return next(model for model in self.recorded.models if model.facts.name == UNSEEN)
+
+    @property
+    def seen(self) -> Knowledge:
+        """What a search may learn from."""
+        return self.recorded.without(UNSEEN)
+
+    def only(self, *places: int) -> World:
+        """With just these configurations of the space to choose from."""
+        keep = {self.space.configurations[i] for i in places}
+        choices = []
+        for choice in self.space.choices:
+            settings = tuple(c.knobs for c in choice.configurations if c in keep)
+            if settings:
+                choices.append(replace(choice, settings=settings))
+        return replace(self, space=Space(tuple(choices), self.space.probe_time))
+
+    def where_nothing_runs(self) -> World:
+        """The same, but the unseen model runs nowhere."""
+        models = [replace(m, cells={}) if m.facts.name == UNSEEN else m for m in self.recorded.models]
+        return replace(self, recorded=replace(self.recorded, models=tuple(models)))
+
+    def job(
+        self,
+        goal: Goal | None = None,
+        caps: tuple[Cap, ...] = (),
+        min_rate: float | None = None,
+        trials: int | None = 10,
+        seed: int = 0,
+    ) -> Job:
+        """To serve the unseen model."""
+        service = Service(self.unseen.facts, caps, min_rate)
+        search = Search(seed=seed, trials=trials)
+        return Job(UNSEEN, 1.0, goal or Goal(Objective.PER_DOLLAR), search=search, service=service)
+
+    def latency(self, quantile: float, figure: Figure = Figure.P95) -> Cap:
+        """A cap that this share of the unseen model's cells keeps."""
+        cells = [cell.figures[figure] for cell in self.unseen.cells.values()]
+        return Cap(figure, float(np.quantile(cells, quantile)))
+
+
+def random_world(kind: Kind, seed: int) -> World:
+    """Four models that were seen and one that was not, all from the same process."""
+    make = {Kind.DEVICE: _device, Kind.INSTANCES: _instances, Kind.LANGUAGE: _language}[kind]
+    return make(np.random.default_rng([seed, list(Kind).index(kind)]))
+
+
+def _models(make: Callable[[str], SeenModel]) -> tuple[SeenModel, ...]:
+    return tuple(make(name) for name in (*SEEN, UNSEEN))
+
+
+def _device(rng: np.random.Generator) -> World:
+    """A pass takes h + k b / g, bf16 half as long on the device; it holds w + a b."""
+
+    def model(name: str) -> SeenModel:
+        family = str(rng.choice(list(FAMILIES)))
+        h, k = 10 ** rng.uniform(-3, -2), 10 ** rng.uniform(-4, -2.5)
+        w, a = 10 ** rng.uniform(-1.5, -0.2), 10 ** rng.uniform(-2.5, -1.3)
+        bends = rng.uniform(0.5, 1.0)
+        cells: dict[Knobs, Cell] = {}
+        for precision in PRECISIONS:
+            eases = 0.5 if precision == "bf16" else 1.0
+            for share in SHARES:
+                for batch in BATCHES:
+                    pass_s = h + eases * k * batch / (share / 100) ** bends
+                    figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), float(pass_s))
+                    if rng.random() >= REFUSES:
+                        knobs = (("precision", precision), ("sm_share", share), ("batch", batch))
+                        cells[knobs] = Cell(float(batch / pass_s), figures, float(w + eases * a * batch))
+        shares = FAMILIES[family]
+        profiles = tuple(
+            Profile(
+                batch,
+                tuple(
+                    Operator(each, 10, float(of * k * batch * (0.5 if p == "bf16" else 1.0)), float(of * 1_000 * a))
+                    for each, of in shares.items()
+                ),
+                p,
+            )
+            for p in PRECISIONS
+            for batch in (8, 64)
+        )
+        inputs = "image224" if family == "cnn" else "tokens128"
+        return SeenModel(ModelFacts(name, family, inputs, float(w * 1_000), profiles=profiles), cells)
+
+    table = KnobTable(
+        {"precision": PRECISIONS, "sm_share": SHARES, "batch": BATCHES, "cpu_cores": CORES, "memory_gb": MEMORY_GB},
+        {"cpu_cores": 0.05, "sm_share": 0.04, "memory_gb": 0.02},
+        cores="cpu_cores",
+        memory="memory_gb",
+    )
+    hosts = {"image224": {1.0: 400.0, 2.0: 800.0}, "tokens128": {1.0: 4_000.0, 2.0: 8_000.0}}
+    anatomy = Anatomy(("precision", "sm_share", "batch"), host="cpu_cores", memory="memory_gb")
+    knowledge = Knowledge(Kind.DEVICE, anatomy, _models(model), hosts, source="made up")
+    return World(knowledge, serving_space(table, TRIAL))
+
+
+def _instances(rng: np.random.Generator) -> World:
+    """A pass takes h + k b / speed of the type; its tail is a tenth longer."""
+
+    def model(name: str) -> SeenModel:
+        h, k = 10 ** rng.uniform(-3, -2), 10 ** rng.uniform(-3, -2)
+        cells: dict[Knobs, Cell] = {}
+        for each, (_, speed) in TYPES.items():
+            for batch in BATCHES:
+                pass_s = float(h + k * batch / speed * 10 ** rng.normal(0, 0.05))
+                figures = {Figure.P50: pass_s, Figure.P95: 1.1 * pass_s, Figure.P99: 1.2 * pass_s}
+                if rng.random() >= REFUSES:
+                    cells[("instance_type", each), ("batch", batch)] = Cell(batch / pass_s, figures)
+        return SeenModel(ModelFacts(name), cells)
+
+    prices = {each: usd for each, (usd, _) in TYPES.items()}
+    table = KnobTable({"instance_type": tuple(TYPES), "batch": BATCHES}, {"instance_type": prices})
+    knowledge = Knowledge(Kind.INSTANCES, Anatomy(("instance_type", "batch")), _models(model), source="made up")
+    return World(knowledge, serving_space(table, TRIAL))
+
+
+def _language(rng: np.random.Generator) -> World:
+    """A token takes its weights' way through memory, and a little more for each user; it fits or it does not."""
+
+    def model(name: str) -> SeenModel:
+        billions = float(rng.choice([3, 7, 13, 20]))
+        slows = rng.uniform(0.005, 0.03)
+        cells: dict[Knobs, Cell] = {}
+        for gpus, (_, _, memory_gb, gb_per_s) in GPUS.items():
+            left_gb = 0.9 * memory_gb - 2 * billions
+            for users in USERS:
+                if users * 0.5 > left_gb:
+                    continue
+                token_s = 2 * billions / gb_per_s * (1 + slows * users)
+                first_s = 5 * token_s * (1 + users / 16)
+                figures = {
+                    Figure.ITL_P50: token_s,
+                    Figure.ITL_P95: 1.3 * token_s,
+                    Figure.TTFT_P50: first_s,
+                    Figure.TTFT_P95: 2 * first_s,
+                    Figure.P50: first_s + 100 * token_s,
+                    Figure.P95: 2 * first_s + 200 * token_s,
+                }
+                cells[("gpus", gpus), ("users", users)] = Cell(float(users / token_s), figures)
+        return SeenModel(ModelFacts(name, parameters=billions), cells)
+
+    prices = {each: usd for each, (usd, _, _, _) in GPUS.items()}
+    table = KnobTable({"gpus": tuple(GPUS), "users": USERS}, {"gpus": prices})
+    numbers = {
+        each: {"count": float(count), "memory_gb": gb, "bandwidth_gb_s": gb_per_s, "tflops": gb_per_s / 5}
+        for each, (_, count, gb, gb_per_s) in GPUS.items()
+    }
+    anatomy = Anatomy(("gpus", "users"))
+    knowledge = Knowledge(Kind.LANGUAGE, anatomy, _models(model), resources={"gpus": numbers}, source="made up")
+    return World(knowledge, serving_space(table, TRIAL))
