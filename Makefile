@@ -41,7 +41,7 @@ check:
 # Where there is none of this version, whatever asks for PyTorch gets the newest.
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,bench,ray,skypilot,frameworks]'
+	$(PIP) -e '.[dev,bench,ray,skypilot,serve,frameworks]'
 	touch $@ .venv/installed-dev .venv/installed
 
 clean:

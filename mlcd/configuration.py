@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlcd.knobs import Knob, Knobs, KnobTable
+
 Floats = NDArray[np.float64]
-Knob = str | int | float
-"""The value of something that may be set."""
-Knobs = tuple[tuple[str, Knob], ...]
-"""Every knob of a server with its value, in a fixed order."""
 
 CPU_TFLOPS_PER_VCPU = 0.05
 """A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
@@ -180,3 +180,45 @@ class Space:
         """Seconds and dollars that a probe of this configuration can take at the most."""
         seconds = self.probe_time.seconds(configuration.nodes)
         return seconds, configuration.usd(seconds)
+
+
+TRIAL = ProbeTime(60.0, 0.0)
+"""A trial of a server takes a minute at the most, where nobody says otherwise."""
+
+
+def serving_space(
+    table: KnobTable,
+    trial: ProbeTime = TRIAL,
+    possible: Callable[[Knobs], bool] = lambda knobs: True,
+    startup_limit_s: float = 0.0,
+) -> Space:
+    """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
+    priced = [name for name in table.knobs if name in table.usd_per_hour]
+    free = [name for name in table.knobs if name not in table.usd_per_hour]
+    choices = []
+    for bought in product(*(table.knobs[name] for name in priced)):
+        cut = dict(zip(priced, bought, strict=True))
+        settings = []
+        for chosen in product(*(table.knobs[name] for name in free)):
+            told = {**cut, **dict(zip(free, chosen, strict=True))}
+            knobs = tuple((name, told[name]) for name in table.knobs)
+            if possible(knobs):
+                settings.append(knobs)
+        if settings:
+            choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
+    return Space(tuple(choices), trial, startup_limit_s)
+
+
+def _offer(table: KnobTable, bought: Knobs) -> Offer:
+    cut = dict(bought)
+    words = ", ".join(_words(name, setting) for name, setting in bought) or "one size"
+    return Offer(
+        f"{table.machine}: {words}" if table.machine else words,
+        table.price(bought),
+        vcpus=float(cut.get(table.cores, 1.0)),
+        memory_gb=float(cut.get(table.memory, 1.0)),
+    )
+
+
+def _words(name: str, setting: Knob) -> str:
+    return str(setting) if isinstance(setting, str) else f"{name} {setting:g}"

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from mlcd.configuration import Configuration, Knob, Knobs
+from mlcd.configuration import Configuration
+from mlcd.knobs import Knob, Knobs
 from mlcd.service import Figure, ModelFacts
 
 

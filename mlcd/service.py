@@ -34,7 +34,7 @@ class Counted(StrEnum):
 
 
 class Arrivals(StrEnum):
-    """How a load test sends its requests: at random moments of a stated rate, or each once an earlier one is answered."""
+    """How a load test sends its requests: at random moments of a stated rate, or each once another is answered."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -120,9 +120,10 @@ class Service:
     """What is to be served, and what its owner asks of it.
 
     `min_rate`: requests (or tokens) a second that it has to answer. `arrivals`: how trials send their requests; open
-    ones at `min_rate` and a little more. `path`: the model's file. `shapes`: the size of each axis that the model leaves
-    open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial may take. `endpoint`:
-    another server than our own. `knowledge`: which models seen before a search may learn from, by name or folder.
+    ones at `min_rate` and a little more. `path`: the model's file. `shapes`: the size of each axis that the model
+    leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial may take.
+    `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from, by name or
+    folder.
     """
 
     model: ModelFacts

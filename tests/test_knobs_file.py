@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mlcd.configuration import serving_space
 from mlcd.errors import JobFileError
 from mlcd.jobfile.knobs import load_knobs, parse_knobs
-from mlcd.knobs import serving_space
 
 GOOD = """\
 machine: a laptop

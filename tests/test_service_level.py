@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Configuration, Offer, ProbeTime
+from mlcd.configuration import Configuration, Offer, ProbeTime, serving_space
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
-from mlcd.knobs import KnobTable, serving_space
+from mlcd.knobs import KnobTable
 from mlcd.measurement import Measurement, Outcome
 from mlcd.service import Cap, Figure, ModelFacts, Served, Service
 from mlcd.service_level import best, certifies, decide, keeps, refusal, value

@@ -10,12 +10,12 @@ from pathlib import Path
 from mlcd.assemble.clouds import Cloud
 from mlcd.assemble.home import home
 from mlcd.backend import Backend
-from mlcd.backends.serving.recorded import RecordedService
+from mlcd.backends.serving import Embedded, OpenInference, RecordedService
 from mlcd.clock import VirtualClock, WallClock
-from mlcd.configuration import ProbeTime
+from mlcd.configuration import ProbeTime, serving_space
 from mlcd.errors import UnknownName, UserError
 from mlcd.job import Job
-from mlcd.knobs import KnobTable, serving_space
+from mlcd.knobs import KnobTable
 from mlcd.knowledge.recordings import ServingFolder, read_folder
 from mlcd.profilers import ServingProfiler
 from mlcd.seen import Anatomy, Kind, Knowledge
@@ -63,8 +63,6 @@ def service_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None 
         return Cloud(folder.space(service.model.name), backend, profiler, clock)
     if kind != "local" or rest:
         raise UnknownName("place to serve at", job.on, WHERE)
-    from mlcd.backends.serving import Embedded, OpenInference
-
     wall = WallClock(started_at or datetime.now(UTC))
     endpoint = service.endpoint
     live: Backend = OpenInference(endpoint, home(), wall) if endpoint is not None else Embedded(home(), wall)

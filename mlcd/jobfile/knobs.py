@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlcd.configuration import Knob
 from mlcd.errors import JobFileError
 from mlcd.jobfile.keys import nearest
 from mlcd.jobfile.marks import Marks, at, read_yaml
-from mlcd.knobs import KnobTable
+from mlcd.knobs import Knob, KnobTable
 from mlcd.service import Endpoint
 from mlcd.units import parse_duration, parse_usd
 

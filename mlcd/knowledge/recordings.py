@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlcd.configuration import Knobs, ProbeTime, Space
+from mlcd.configuration import ProbeTime, Space, serving_space
 from mlcd.errors import RecordingError
-from mlcd.knobs import KnobTable, serving_space
+from mlcd.knobs import Knobs, KnobTable
 from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.service import Counted, Figure, ModelFacts, Operator, Profile
 
