@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import consoles, output, print_json, written
+from mlcd.cli.options import consoles, output, print_json, shapes, written
 from mlcd.units import parse_share
 
 if TYPE_CHECKING:
@@ -17,32 +17,7 @@ if TYPE_CHECKING:
     from mlcd.operators import OnnxModel, Part
     from mlcd.service import Profile
 
-LARGEST_BATCH, LARGEST_AXIS = 4_096, 1_000_000
-
-
-def parse_shape(text: str) -> tuple[str, int]:
-    """'sequence=128' -> the axis and its size."""
-    name, equals, size = text.rpartition("=")
-    if not (name.strip() and equals and size.strip().isdecimal() and 0 < int(size) <= LARGEST_AXIS):
-        raise ValueError(f"'{text}': expected an axis and its size, such as sequence=128")
-    return name.strip(), int(size)
-
-
-def _sizes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Mapping[str, int]:
-    try:
-        return dict(parse_shape(each) for each in value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from None
-
-
-shape = click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="AXIS=SIZE",
-    callback=_sizes,
-    help="The size of a free axis, such as sequence=128; repeatable.",
-)
+LARGEST_BATCH = 4_096
 
 
 @click.command()
@@ -50,7 +25,7 @@ shape = click.option(
 @click.option(
     "--batch", type=click.IntRange(1, LARGEST_BATCH), help="Samples in a pass; 8, or what the model is fixed to."
 )
-@shape
+@shapes
 @click.option(
     "--threshold",
     metavar="SHARE",

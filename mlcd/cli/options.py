@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mlcd.units import parse_duration, parse_range, parse_share, parse_usd
+from mlcd.units import parse_duration, parse_range, parse_share, parse_size, parse_usd
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,6 +75,23 @@ job_options: Sequence[Callable[[F], F]] = (
         help="Ask after this share of a probe if the rest is worth it: 0.3; 'none'.",
     ),
     click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
+)
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, told: tuple[str, ...]) -> dict[str, int]:
+    try:
+        return dict(parse_size(each) for each in told)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+shapes = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    callback=_sizes,
+    metavar="AXIS=SIZE",
+    help="The size of an axis that the model leaves open: sequence=128; repeatable.",
 )
 job_file = click.argument("job_path", metavar="JOB", type=click.Path(path_type=Path))
 run_name = click.argument("run")

@@ -29,7 +29,7 @@ def runs(output: str) -> None:
         return
     results, _ = consoles()
     if not names:
-        results.print("No run yet. Start one with: mlcd train JOB, or mlcd scale JOB", highlight=False)
+        results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
         return
     table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
     total = 0.0
@@ -45,7 +45,7 @@ def runs(output: str) -> None:
                 name,
                 lines[0].written_at.strftime("%Y-%m-%d %H:%M"),
                 str(account.provenance),
-                goal_words(account.job.goal, account.job.target),
+                goal_words(account.job.goal, account.job.target, account.job.service),
                 _status(ledger, name, account),
                 str(len(history.measurements)),
                 place,
@@ -55,7 +55,7 @@ def runs(output: str) -> None:
         )
     for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
         table.add_column(column, no_wrap=True)
-    table.add_column("PROBES", justify="right")
+    table.add_column("TRIED", justify="right")
     table.add_column("CHOSEN", no_wrap=True, footer="total")
     table.add_column("TIME", justify="right", no_wrap=True)
     table.add_column("COST", justify="right", no_wrap=True, footer=format_usd(total))
@@ -123,5 +123,5 @@ def _status(ledger: Ledger, run: str, account: Account) -> str:
 
 
 def _brief(document: dict[str, object]) -> dict[str, object]:
-    """A run's line in the list: without its probes."""
-    return {key: value for key, value in document.items() if key not in ("probes", "refused")}
+    """A run's line in the list: without what it tried."""
+    return {key: value for key, value in document.items() if key not in ("probes", "trials", "refused")}

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import NO_LIMIT, duration, new_goal, output, usd, with_options, written
-from mlcd.units import parse_latency, parse_size
+from mlcd.cli.options import NO_LIMIT, F, duration, new_goal, output, shapes, usd, with_options, written
+from mlcd.units import parse_latency
 
 if TYPE_CHECKING:
     from mlcd.job import Job
     from mlcd.service import Cap, ModelFacts, Service
 
-FIGURES = ("p50", "p95", "p99", "ttft_p50", "ttft_p95", "itl_p50", "itl_p95")
-WORDS = {"p50": "half of the answers", "p95": "19 of 20 answers", "p99": "99 of 100 answers"}
+CAPS = {
+    "latency_p50": ("p50", "half of the answers come"),
+    "latency_p95": ("p95", "19 of 20 answers come"),
+    "latency_p99": ("p99", "99 of 100 answers come"),
+    "ttft_p50": ("ttft_p50", "half of the first tokens come"),
+    "ttft_p95": ("ttft_p95", "19 of 20 first tokens come"),
+    "itl_p50": ("itl_p50", "half of the next tokens come"),
+    "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
+}
+"""Options that cap a figure, the figure of each, and what it means."""
+SERVICE_NAMES = (*CAPS, "min_rps")
 METHOD, TRIALS = "grey-box", 10
-SERVICE_NAMES = ("latency_p50", "latency_p95", "latency_p99", "ttft_p95", "itl_p95", "min_rps")
 
-latency = written(parse_latency, or_none=True)
-service_options = (
-    *(
-        click.option(
-            f"--latency-{name}", metavar="TIME", callback=latency, help=f"{words} come within this: 30ms; 'none'."
-        )
-        for name, words in WORDS.items()
-    ),
-    click.option(
-        "--ttft-p95", metavar="TIME", callback=latency, help="19 of 20 first tokens come within this; 'none'."
-    ),
-    click.option("--itl-p95", metavar="TIME", callback=latency, help="19 of 20 next tokens come within this; 'none'."),
+
+def _cap(name: str, words: str) -> Callable[[F], F]:
+    told = f"{words[0].upper()}{words[1:]} within this: 30ms; 'none'."
+    parse = written(parse_latency, or_none=True)
+    return click.option(f"--{name.replace('_', '-')}", metavar="TIME", callback=parse, help=told)
+
+
+service_options: Sequence[Callable[[F], F]] = (
+    *(_cap(name, words) for name, (_, words) in CAPS.items()),
     click.option("--min-rps", type=click.FloatRange(0, min_open=True), help="Requests a second it has to answer."),
 )
 serve_options = (
@@ -46,23 +51,10 @@ serve_options = (
     click.option("--trials", default=TRIALS, show_default=True, type=click.IntRange(1), help="How many at the most."),
     click.option("--method", default=METHOD, show_default=True, help="How to search: grey-box, falcon ..."),
     click.option("--knowledge", metavar="NAME", help="Models seen before: a folder of `mlcd learn`, cpu or h200."),
-    click.option(
-        "--shape",
-        multiple=True,
-        callback=lambda c, p, v: dict(_shape(c, p, each) for each in v),
-        metavar="AXIS=SIZE",
-        help="The size of an axis that the model leaves open: sequence=128; repeatable.",
-    ),
+    shapes,
     click.option("--on", default="local", show_default=True, metavar="BACKEND", help="Where: local, recorded:DIR."),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of everything random."),
 )
-
-
-def _shape(ctx: click.Context, param: click.Parameter, told: str) -> tuple[str, int]:
-    try:
-        return parse_size(told)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -93,7 +85,7 @@ def serving_job(model: str, chosen: Mapping[str, Any]) -> Job:
         rate,
         arrivals=Arrivals.OPEN if rate is not None else Arrivals.CLOSED,
         path=str(Path(model).resolve()) if chosen["on"] == "local" else "",
-        shapes=chosen.get("shape") or {},
+        shapes=chosen.get("shapes") or {},
         table=knobs.table if knobs is not None else None,
         trial_s=knobs.trial_s if knobs is not None else 60.0,
         endpoint=knobs.server if knobs is not None else None,
@@ -116,26 +108,19 @@ def _facts(model: str, chosen: Mapping[str, Any]) -> ModelFacts:
         return folder.model(model).facts
     from mlcd.operators.facts import facts_of
 
-    return facts_of(Path(model), chosen.get("shape"))
+    return facts_of(Path(model), chosen.get("shapes"))
 
 
 def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
     """The caps that the command line asks for."""
     from mlcd.service import Cap, Figure
 
-    found = []
-    for figure in FIGURES:
-        told = chosen.get(figure if "_" in figure else f"latency_{figure}")
-        if told is not None and told != NO_LIMIT:
-            found.append(Cap(Figure(figure), told))
-    return tuple(found)
+    told = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
+    return tuple(Cap(Figure(figure), at) for figure, at in told.items() if at is not None and at != NO_LIMIT)
 
 
 def asked_again(service: Service, chosen: Mapping[str, Any]) -> Service:
     """A service with the command line's caps and rate in place of its own."""
-    new = {cap.figure: cap for cap in service.caps}
-    for figure in FIGURES:
-        if chosen.get(figure if "_" in figure else f"latency_{figure}") == NO_LIMIT:
-            new = {key: cap for key, cap in new.items() if key != figure}
-    new |= {cap.figure: cap for cap in caps_of(chosen)}
-    return replace(service, caps=tuple(new.values()), min_rate=chosen.get("min_rps") or service.min_rate)
+    named = {figure for name, (figure, _) in CAPS.items() if chosen.get(name) is not None}
+    kept = tuple(cap for cap in service.caps if cap.figure not in named)
+    return replace(service, caps=(*kept, *caps_of(chosen)), min_rate=chosen.get("min_rps") or service.min_rate)

@@ -157,7 +157,11 @@ def _read_instances(folder: Path) -> ServingFolder:
             {"instance_type": types, "batch": batches}, {"instance_type": {each: prices[each] for each in types}}
         )
     anatomy = Anatomy(("instance_type", "batch"))
-    knowledge = Knowledge(Kind.INSTANCES, anatomy, tuple(models), source=str(folder))
+    # EC2 names say it: families that begin with g or p carry a GPU.
+    numbers = {each: {"accelerators": float(each[0] in "gp")} for each in prices}
+    knowledge = Knowledge(
+        Kind.INSTANCES, anatomy, tuple(models), resources={"instance_type": numbers}, source=str(folder)
+    )
     return ServingFolder(folder.name, knowledge, tables)
 
 

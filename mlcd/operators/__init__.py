@@ -1,7 +1,7 @@
 """What a model is made of: its operators, their time and memory, and the key ones."""
 
+from mlcd.key_operators import KEY_SHARE, Part, key_operators, parts
 from mlcd.operators.facts import facts_of
-from mlcd.operators.key import KEY_SHARE, Part, key_operators, parts
 from mlcd.operators.onnx_feed import example_feed
 from mlcd.operators.onnx_file import OnnxModel, Tensor, open_model
 from mlcd.operators.onnx_profile import profile_onnx

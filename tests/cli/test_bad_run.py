@@ -99,7 +99,7 @@ def test_a_recording_that_went_away_is_told_and_the_run_goes_on_when_it_is_back(
         (["report", "last", "--to", "nope/x.html"], "nope/x.html: cannot be written: No such file or directory"),
         (["report", "last", "--to", "/dev/full"], "/dev/full: cannot be written: No space left on device"),
         (["report", "last", "--to", "."], "File '.' is a directory"),
-        (["export", "last", "--to", "nomad"], "'--to': 'nomad' is not 'skypilot'; see mlcd export --help"),
+        (["export", "last", "--to", "nomad"], "'nomad' is not one of 'skypilot', 'kserve', 'triton', 'compose'"),
         (["export", "last"], "Missing option '--to'"),
         (["export", "last", "--to", "skypilot", "--file", "nope/x"], "nope/x: cannot be written"),
         (["what-if", "last", "--budget", "0"], "must be more than zero"),

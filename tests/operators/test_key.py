@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.operators.key import key_operators, parts
+from mlcd.key_operators import key_operators, parts
 from mlcd.operators.passes import added, typical
 from mlcd.service import Operator, Profile
 

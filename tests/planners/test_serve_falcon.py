@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from mlcd.history import History
+from mlcd.key_operators import key_weights
 from mlcd.planners.serve import Falcon, KnobTable, serving_space
 from mlcd.planners.serve.falcon_curves import Shape, best_setting, classify, curves, kept_knobs, surface
-from mlcd.planners.serve.falcon_operators import key_operators
 from mlcd.planners.serve.falcon_trees import HEIGHT, Region, from_json, planted, split, to_json, two_means
 from mlcd.planners.serve.falcon_walk import Forest, follow
 from mlcd.planners.serve.features import points
@@ -46,22 +46,22 @@ def values(space, of) -> np.ndarray:
 
 def test_an_operator_is_key_by_its_time_or_by_its_memory():
     facts = ModelFacts("m", profiles=(profile(conv=(0.90, 10.0), relu=(0.06, 0.0), pad=(0.03, 90.0), add=(0.01, 0.0)),))
-    assert set(key_operators(facts)) == {"conv", "relu", "pad"}
+    assert set(key_weights(facts.profiles)) == {"conv", "relu", "pad"}
 
 
 def test_key_operators_come_in_descending_order_of_both_shares_together():
     facts = ModelFacts("m", profiles=(profile(a=(0.5, 10.0), b=(0.3, 80.0), c=(0.2, 10.0)),))
-    assert list(key_operators(facts)) == ["b", "a", "c"]
-    assert key_operators(facts)["b"] == pytest.approx((0.3 + 0.8) / 2)
+    assert list(key_weights(facts.profiles)) == ["b", "a", "c"]
+    assert key_weights(facts.profiles)["b"] == pytest.approx((0.3 + 0.8) / 2)
 
 
 def test_passes_count_alike_however_long_they_take():
     facts = ModelFacts("m", profiles=(profile(a=(0.9, 0.0), b=(0.1, 0.0)), profile(a=(100.0, 0.0), b=(900.0, 0.0))))
-    assert key_operators(facts)["a"] == pytest.approx(key_operators(facts)["b"])
+    assert key_weights(facts.profiles)["a"] == pytest.approx(key_weights(facts.profiles)["b"])
 
 
 def test_a_model_that_nobody_profiled_has_no_key_operators():
-    assert key_operators(ModelFacts("m")) == {}
+    assert key_weights(ModelFacts("m").profiles) == {}
 
 
 # Resource curves
@@ -246,8 +246,8 @@ def test_the_first_trial_is_by_lot_and_the_next_reuses_the_best_that_was_seen():
 def test_the_trees_are_of_the_models_key_operators_in_their_order():
     world = random_world(Kind.DEVICE, 3)
     job = world.job()
-    seen = {name for model in world.seen.models for name in key_operators(model.facts)}
-    expected = [name for name in key_operators(world.unseen.facts) if name in seen]
+    seen = {name for model in world.seen.models for name in key_weights(model.facts.profiles)}
+    expected = [name for name in key_weights(world.unseen.facts.profiles) if name in seen]
     assert [tree.operator for tree in Falcon(world.seen).trees(job, world.space)] == (expected or ["all operators"])
 
 

@@ -1,7 +1,7 @@
 """Falcon: a tree for each key operator of the model, searched by MCTS-BO.
 
 Wu et al., 'Serving Unseen Deep Learning Models with Near-Optimal Configurations', SoCC 2022, section 3.3, Algorithm 1.
-Differences from the paper: docs/methods/falcon.md. The parts: `falcon_operators.py`, `falcon_curves.py`,
+Differences from the paper: docs/methods/falcon.md. The parts: `mlcd/key_operators.py`, `falcon_curves.py`,
 `falcon_trees.py`, `falcon_walk.py`.
 
 Symbols   KOP             key operator                  Omega_n, Omega_nm   tree n, its region m
@@ -19,8 +19,8 @@ import numpy as np
 from mlcd.configuration import Floats, Space
 from mlcd.history import History
 from mlcd.job import Job
+from mlcd.key_operators import key_weights
 from mlcd.planners.serve.candidates import Mask, generator, over, untried
-from mlcd.planners.serve.falcon_operators import key_operators
 from mlcd.planners.serve.falcon_trees import Tree, planted
 from mlcd.planners.serve.falcon_walk import Forest, Place, follow
 from mlcd.planners.serve.features import KEPT, SeenValues, seen_values, shown
@@ -66,7 +66,7 @@ class Falcon:
 
         Where there is none of these, or nobody looked at the operators: one tree for all seen models alike.
         """
-        seen, wanted = seen_values(self.knowledge, job, space), key_operators(service_of(job).model)
+        seen, wanted = seen_values(self.knowledge, job, space), key_weights(service_of(job).model.profiles)
         known = tuple(tree for operator in wanted if (tree := _tree(seen, operator)) is not None)
         return known or (_tree_of_all(seen),)
 
@@ -74,7 +74,7 @@ class Falcon:
 @lru_cache(4 * KEPT)
 def _tree(seen: SeenValues, operator: str) -> Tree | None:
     """From the models that have this key operator, each counting by its share; None if there is none."""
-    shares = np.array([key_operators(model.facts).get(operator, 0.0) for model in seen.knowledge.models])
+    shares = np.array([key_weights(model.facts.profiles).get(operator, 0.0) for model in seen.knowledge.models])
     best = seen.y.max(axis=1, initial=0.0)
     counts = (shares > 0) & (best > 0)
     if not counts.any():

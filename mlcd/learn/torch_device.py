@@ -1,0 +1,173 @@
+"""Where PyTorch models are measured: a CUDA device cut by its multiprocessors, or the CPU to try things out.
+
+A share of a GPU is a green context: so many of its streaming multiprocessors, for this process alone. Work reaches it
+on the context's own stream where PyTorch has one, else with the context made current (under which some cuDNN kernels
+refuse to run). `Cuda.slower_by` times a product under a share, so that a cut that does nothing is noticed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+GROUP = 8
+"""Multiprocessors that a green context takes at once (compute capability 9.0); others are rounded up to that."""
+CUT_SIZE = 4096
+"""Rows of the square fp32 product that tells whether a cut works: 0.14 TFLOP, some milliseconds."""
+
+
+class Device(Protocol):
+    """What is asked of a device while it is measured."""
+
+    name: str
+
+    def limited(self, share: int) -> Any:
+        """A context in which work gets so many percent of the device."""
+        ...
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        """How long one call takes, until its answer is there."""
+        ...
+
+    def forget_peak(self) -> None:
+        """Free what is cached; the peak counts from here."""
+        ...
+
+    def peak_gb(self) -> float | None:
+        """The most memory held since, in 1e9 bytes; None where nobody counts."""
+        ...
+
+    def works(self) -> bool:
+        """False once an error has left the device unusable for this process."""
+        ...
+
+
+@dataclass
+class Processor:
+    """The CPU, with one thread; shares do nothing."""
+
+    name: str = "cpu"
+
+    def limited(self, share: int) -> Any:
+        """As it is."""
+        return nullcontext()
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        """By the clock."""
+        began = time.perf_counter()
+        call()
+        return time.perf_counter() - began
+
+    def forget_peak(self) -> None:
+        """Nobody counts."""
+
+    def peak_gb(self) -> float | None:
+        """Nobody counts."""
+        return None
+
+    def works(self) -> bool:
+        """Always."""
+        return True
+
+
+class Cuda:
+    """The first CUDA device of this process."""
+
+    name = "cuda"
+
+    def __init__(self) -> None:
+        import torch
+
+        torch.zeros(1, device="cuda")
+        self._torch = torch
+        self._contexts: dict[int, Any] = {}
+        self._streams: dict[int, Any] = {}
+        self.by_stream = True
+
+    @cached_property
+    def multiprocessors(self) -> int:
+        """How many the whole device has."""
+        return int(self._torch.cuda.get_device_properties(0).multi_processor_count)
+
+    def part(self, share: int) -> int:
+        """The multiprocessors of a share: as many as come nearest, since they are given out by the group."""
+        return max(GROUP, GROUP * round(self.multiprocessors * share / 100 / GROUP))
+
+    @property
+    def words(self) -> str:
+        """Its name and size."""
+        return f"{self._torch.cuda.get_device_name()}, {self.multiprocessors} multiprocessors"
+
+    @contextmanager
+    def limited(self, share: int) -> Iterator[None]:
+        """Under a green context of that share; all of the device needs none."""
+        if share >= 100:
+            yield
+            return
+        context = self._context(share)
+        self._torch.cuda.synchronize()
+        if self.by_stream:
+            if share not in self._streams:
+                self._streams[share] = context.Stream()
+            with self._torch.cuda.stream(self._streams[share]):
+                yield
+                self._torch.cuda.synchronize()
+            return
+        context.set_context()
+        try:
+            yield
+            self._torch.cuda.synchronize()
+        finally:
+            context.pop_context()
+
+    def _context(self, share: int) -> Any:
+        if share not in self._contexts:
+            from torch.cuda.green_contexts import GreenContext
+
+            self._contexts[share] = GreenContext.create(num_sms=self.part(share), device_id=0)
+        return self._contexts[share]
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        """By CUDA events around the call, with the device idle before it: as a server that does one batch at a time."""
+        begin, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) / 1_000
+
+    def forget_peak(self) -> None:
+        """Free what is cached; the peak counts from here. Each stream's cuBLAS workspace would count for all others."""
+        self._torch.cuda.synchronize()
+        clear = getattr(self._torch._C, "_cuda_clearCublasWorkspaces", None)
+        if clear is not None:
+            clear()
+        self._torch.cuda.empty_cache()
+        self._torch.cuda.reset_peak_memory_stats()
+
+    def peak_gb(self) -> float | None:
+        """The most that PyTorch held, weights and workspaces included."""
+        return float(self._torch.cuda.max_memory_allocated()) / 1e9
+
+    def works(self) -> bool:
+        """False after an error that sticks, such as an illegal access."""
+        try:
+            self._torch.cuda.synchronize()
+            self._torch.zeros(1, device="cuda")
+        except RuntimeError:
+            return False
+        return True
+
+    def slower_by(self, share: int) -> float:
+        """How many times longer a large product takes under a share than on the whole device."""
+        square = self._torch.randn(CUT_SIZE, CUT_SIZE, device="cuda")
+
+        def best(part: int) -> float:
+            with self.limited(part):
+                return min(self.seconds(lambda: square @ square) for _ in range(6))
+
+        return best(share) / best(100)

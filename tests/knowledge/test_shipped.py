@@ -1,0 +1,76 @@
+"""The knowledge bases that come with MLCD: large enough, whole, and it is told where they come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlcd.errors import UnknownName
+from mlcd.knowledge import shipped, shipped_curves, shipped_names
+from mlcd.seen import Kind
+
+FAMILIES = {"cnn", "transformer", "rnn", "gan", "recsys"}
+CELLS = {"cpu": ("precision", "threads", "batch"), "h200": ("precision", "sm_share", "batch")}
+
+
+def test_a_cpu_and_an_h200_are_known():
+    assert shipped_names() == ("cpu", "h200")
+
+
+@pytest.mark.parametrize("name", ["cpu", "h200"])
+def test_at_least_twenty_models_of_five_families_were_measured_everywhere(name: str):
+    knowledge = shipped(name)
+    assert knowledge.kind is Kind.DEVICE
+    assert knowledge.anatomy.cell == CELLS[name]
+    assert len(knowledge.models) >= 20
+    assert {model.facts.family for model in knowledge.models} >= FAMILIES
+    everywhere = {cell for model in knowledge.models for cell in model.cells}
+    for model in knowledge.models:
+        assert len(model.cells) >= 0.6 * len(everywhere), model.facts.name
+
+
+@pytest.mark.parametrize("name", ["cpu", "h200"])
+def test_each_model_has_its_size_its_operators_and_its_memory(name: str):
+    for model in shipped(name).models:
+        facts = model.facts
+        assert facts.weights_mb is not None, facts.name
+        assert {profile.batch for profile in facts.profiles} == {8, 64}, facts.name
+        assert all(cell.peak_gb and cell.figures for cell in model.cells.values()), facts.name
+
+
+@pytest.mark.parametrize("name", ["cpu", "h200"])
+def test_the_rate_is_the_batch_over_the_median_latency(name: str):
+    from mlcd.service import Figure
+
+    for model in shipped(name).models:
+        for knobs, cell in model.cells.items():
+            batch = float(dict(knobs)["batch"])
+            assert cell.rate == pytest.approx(batch / cell.figures[Figure.P50], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cpu", "h200"])
+def test_operators_by_themselves_were_measured_over_the_same_cells(name: str):
+    curves, everywhere = shipped_curves(name), {cell for model in shipped(name).models for cell in model.cells}
+    assert len(curves) >= 9
+    assert all(set(rates) <= everywhere for rates in curves.values())
+    of_models = {each.name for model in shipped(name).models for p in model.facts.profiles for each in p.operators}
+    assert len(of_models & set(curves)) >= 7
+
+
+def test_the_h200_tells_what_its_host_prepares():
+    knowledge = shipped("h200")
+    assert knowledge.anatomy.host == "cpu_cores"
+    for model in knowledge.models:
+        assert len(knowledge.host_rates[model.facts.inputs]) >= 5
+
+
+@pytest.mark.parametrize("name", ["cpu", "h200"])
+def test_it_is_told_on_what_when_and_how_it_was_measured(name: str):
+    source = shipped(name).source
+    assert "measured 20" in source
+    assert "mlcd" in source
+    assert {"cpu": "onnxruntime", "h200": "NVIDIA H200"}[name] in source
+
+
+def test_another_name_is_refused():
+    with pytest.raises(UnknownName, match="h200"):
+        shipped("h20")
