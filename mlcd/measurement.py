@@ -143,7 +143,7 @@ class Measurement:
             startup_s=max(self.startup_s, other.startup_s),
             samples_done=self.samples_done + other.samples_done,
             saved_samples=max(self.saved_samples, other.saved_samples),
-            served=other.served or self.served,
+            served=self.served.pooled(other.served) if self.served and other.served else other.served or self.served,
         )
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from math import exp, inf, log, sqrt
 
 from mlcd.knobs import KnobTable
 
@@ -152,6 +153,24 @@ class Served:
     requests: int = 0
     failures: int = 0
     peak_gb: float | None = None
+
+    def pooled(self, other: Served) -> Served:
+        """Two load tests of one configuration as one: logs averaged, the surer one counting more."""
+        figures, high = {}, {}
+        for figure in (figure for figure in self.figures if figure in other.figures):
+            pairs = [(each.figures[figure], each.high.get(figure, inf)) for each in (self, other)]
+            widths = [max(log(top / middle), 1e-9) for middle, top in pairs]
+            total = sum(1 / width**2 for width in widths)
+            if total == 0:  # neither has an upper end
+                figures[figure], high[figure] = sqrt(pairs[0][0] * pairs[1][0]), inf
+                continue
+            weighted = zip(pairs, widths, strict=True)
+            figures[figure] = exp(sum(log(middle) / width**2 for (middle, _), width in weighted) / total)
+            high[figure] = figures[figure] * exp(1 / sqrt(total))
+        peaks = [each.peak_gb for each in (self, other) if each.peak_gb is not None]
+        return Served(
+            figures, high, self.requests + other.requests, self.failures + other.failures, max(peaks, default=None)
+        )
 
 
 @dataclass(frozen=True, slots=True)

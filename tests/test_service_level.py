@@ -115,6 +115,27 @@ def test_nothing_that_ran_is_said_so() -> None:
     assert decide(service(), History(), "").binding == "nothing was tried"
 
 
+def test_two_trials_of_a_configuration_are_surer_than_one() -> None:
+    one, other = trial(0, 100, 0.020, high=1.6, error=0.05), trial(0, 110, 0.022, high=1.6, error=0.05)
+    (both,) = history(one, other).good
+    assert both.served is not None
+    assert 0.020 < both.served.figures[Figure.P95] < 0.022
+    assert both.served.requests == 200
+    assert both.served.high[Figure.P95] < min(0.020 * 1.6, 0.022 * 1.6)
+    assert not certifies(service(CAP), one)
+    assert certifies(service(CAP), both)
+
+
+def test_a_figure_without_an_upper_end_takes_that_of_the_other_trial() -> None:
+    one, other = trial(0, 100, 0.020, high=float("inf")), trial(0, 100, 0.030, high=1.2)
+    (both,) = history(one, other).good
+    assert both.served is not None
+    assert both.served.figures[Figure.P95] == pytest.approx(0.030)
+    (neither,) = history(one, one).good
+    assert neither.served is not None
+    assert neither.served.high[Figure.P95] == float("inf")
+
+
 trials = st.builds(
     trial,
     st.integers(0, len(SPACE) - 1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 
 from mlcd import guarantee, service_level
 from mlcd.assemble.serving import knowledge_for
@@ -11,6 +10,7 @@ from mlcd.configuration import Configuration
 from mlcd.drive import Guard
 from mlcd.errors import UnknownName
 from mlcd.job import Job, Search
+from mlcd.planners import serve
 from mlcd.planners.elastic import ElasticSearch, RunElastic
 from mlcd.planners.train import (
     CheapestOffer,
@@ -71,25 +71,24 @@ def steering(job: Job, configuration: Configuration) -> Strategy:
     return RunElastic(configuration) if job.elastic is not None else RunToCompletion(configuration)
 
 
-SERVE_METHODS: dict[str, str] = {
-    "grey-box": "grey_box:GreyBox",
-    "falcon": "falcon:Falcon",
-    "morphling": "morphling:Morphling",
-    "vesta": "vesta:Vesta",
-    "heterbo": "heterbo:HeterBO",
-    "ernest": "ernest:Ernest",
-    "gp-ei": "gp_ei:GpEi",
-    "popular": "popular:Popular",
-    "portfolio": "portfolio:Portfolio",
-    "random": "random_trials:RandomTrials",
-    "exhaustive": "exhaustive:Exhaustive",
+SERVE_METHODS: dict[str, Callable[[Knowledge, int], Strategy]] = {
+    "grey-box": serve.GreyBox,
+    "falcon": serve.Falcon,
+    "morphling": serve.Morphling,
+    "vesta": serve.Vesta,
+    "heterbo": serve.HeterBO,
+    "ernest": serve.Ernest,
+    "gp-ei": serve.GpEi,
+    "popular": serve.Popular,
+    "portfolio": serve.Portfolio,
+    "random": serve.RandomTrials,
+    "exhaustive": serve.Exhaustive,
 }
+"""How to make each method that looks for a serving configuration, from models seen before and a seed."""
 
 
 def serve_method(search: Search, knowledge: Knowledge) -> Strategy:
     """The strategy that looks for a serving configuration, with what it may learn from."""
     if search.method not in SERVE_METHODS:
         raise UnknownName("method", search.method, SERVE_METHODS)
-    module, _, name = SERVE_METHODS[search.method].partition(":")
-    made: Strategy = getattr(import_module(f"mlcd.planners.serve.{module}"), name)(knowledge, search.seed)
-    return made
+    return SERVE_METHODS[search.method](knowledge, search.seed)

@@ -63,7 +63,7 @@ def test_no_option_is_documented_that_does_not_exist():
     for name, command in COMMANDS:
         known = {word for parameter in command.params for word in parameter.opts} | {"-h", "--help"}
         rows = [line.split("|")[1] for line in section(page, name).splitlines() if line.startswith("| `-")]
-        assert set(re.findall(r"`(--?[a-z-]+)", " ".join(rows))) <= known, name
+        assert set(re.findall(r"`(--?[a-z0-9-]+)", " ".join(rows))) <= known, name
 
 
 def test_every_exit_code_and_environment_variable_is_documented():

@@ -1,6 +1,7 @@
 """One run of one method on one unseen model, with the ledger in memory: the product's own loop, nothing else.
 
-accuracy   after each trial: the true value of the configuration that looked best so far, over the optimum
+accuracy   after each trial: the true value of the configuration that looks best from all trials so far, over the
+           optimum; trials of the same configuration count together
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from mlcd.assemble.methods import serve_method
 from mlcd.backends.serving.recorded import RecordedService
 from mlcd.bench.serve.problem import ServeProblem
 from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration
 from mlcd.drive import search
+from mlcd.history import History
 from mlcd.ledger import Ledger, Started
 from mlcd.measurement import Measurement
 from mlcd.profilers import ServingProfiler
@@ -69,13 +70,15 @@ def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -
     """After each of so many trials; a search that stopped before keeps what it had."""
     if problem.optimum <= 0:
         return [None] * trials
-    best: Configuration | None = None
-    best_value, found = 0.0, []
-    for i in range(trials):
-        if i < len(tried) and (value := service_level.value(problem.job, tried[i])) > best_value:
-            best, best_value = tried[i].configuration, value
-        found.append(problem.truth[best] / problem.optimum if best is not None else 0.0)
-    return list(found)
+    found: list[float | None] = []
+    for i in range(1, trials + 1):
+        if i > len(tried):
+            found.append(found[-1] if found else 0.0)
+            continue
+        worths = {m.configuration: service_level.value(problem.job, m) for m in History(tuple(tried[:i])).good}
+        best = max(worths, key=lambda each: worths[each], default=None)
+        found.append(problem.truth[best] / problem.optimum if best is not None and worths[best] > 0 else 0.0)
+    return found
 
 
 def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any]:

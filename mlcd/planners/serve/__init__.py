@@ -1,11 +1,10 @@
 """Serve a model that nobody has seen before: what may vary, and the ways to search it."""
 
-from mlcd.configuration import serving_space
-from mlcd.knobs import KnobTable
 from mlcd.planners.serve.ernest import Ernest
 from mlcd.planners.serve.exhaustive import Exhaustive
 from mlcd.planners.serve.falcon import Falcon
 from mlcd.planners.serve.gp_ei import GpEi
+from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.heterbo import HeterBO
 from mlcd.planners.serve.morphling import Morphling
 from mlcd.planners.serve.popular import Popular
@@ -18,12 +17,11 @@ __all__ = [
     "Exhaustive",
     "Falcon",
     "GpEi",
+    "GreyBox",
     "HeterBO",
-    "KnobTable",
     "Morphling",
     "Popular",
     "Portfolio",
     "RandomTrials",
     "Vesta",
-    "serving_space",
 ]

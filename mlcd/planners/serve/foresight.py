@@ -1,0 +1,107 @@
+"""How many trials a search will need, said before the first: the search is played on samples of its own belief.
+
+Each sample is a whole answer to 'what does every configuration do'. It is taken for the truth, and the search runs on
+it until a trial comes within a given share of the best. The counts are as good as the belief: docs/methods/grey-box.md
+says how often they held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.configuration import Configuration, Floats, Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.measurement import Measurement, Outcome
+from mlcd.modeling.serving.draws import Draws
+from mlcd.planners.serve.grey_box import GreyBox, worths_of
+from mlcd.seen import Knowledge
+from mlcd.service import Served
+from mlcd.strategy import Finish
+
+GAMES = 12
+"""Samples that the search is played on."""
+LONGEST = 12
+"""Trials after which a game is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Trials until one comes within `within` of the best: half of the games were over by `median`, most by `p90`.
+
+    `chance`: the share of games in which any configuration keeps what is asked; the others are not counted.
+    """
+
+    median: int
+    p90: int
+    within: float
+    chance: float
+
+    def __str__(self) -> str:
+        if not self.chance:
+            return "nothing is expected to keep what is asked"
+        return f"{self.median} trials expected to come within {self.within:.0%} of the best, {self.p90} if unlucky"
+
+
+def expected_trials(
+    knowledge: Knowledge, job: Job, space: Space, within: float = 0.05, seed: int = 0, games: int = GAMES
+) -> Expectation:
+    """How many trials the grey-box search is likely to need."""
+    strategy, most = GreyBox(knowledge, seed), min(job.search.trials or LONGEST, LONGEST)
+    free = replace(job, search=replace(job.search, trials=None))
+    truths = strategy.belief.draw(free, space, History(), games, np.random.default_rng([seed, games]))
+    worths = worths_of(free, space, truths)
+    played = [
+        _game(strategy, free, space, _row(truths, i), worths[i], within, most, i)
+        for i in range(games)
+        if worths[i].any()
+    ]
+    if not played:
+        return Expectation(most, most, within, 0.0)
+    median, p90 = np.quantile(played, (0.5, 0.9), method="higher")
+    return Expectation(int(median), int(p90), within, len(played) / games)
+
+
+def _game(
+    strategy: GreyBox, job: Job, space: Space, truth: Draws, worths: Floats, within: float, most: int, seed: int
+) -> int:
+    """Trials until one is good enough, if this sample is the truth."""
+    job, history = replace(job, search=replace(job.search, seed=job.search.seed + seed)), History()
+    for trials in range(1, most + 1):
+        step = strategy.next_step(job, space, history)
+        if isinstance(step, Finish):
+            return most
+        at = space.index[step.configuration]
+        if worths[at] >= (1 - within) * worths.max():
+            return trials
+        shown = _trial(strategy.knowledge, space, truth, at)
+        history = replace(history, measurements=(*history.measurements, shown))
+    return most
+
+
+def _trial(knowledge: Knowledge, space: Space, truth: Draws, at: int) -> Measurement:
+    configuration, rate = space.configurations[at], float(truth.rate[0, at])
+    if rate > 0:
+        figures = {figure: float(seconds[0, at]) for figure, seconds in truth.figures.items()}
+        return Measurement(configuration, Outcome.OK, 0.0, 0.0, rate, served=Served(figures, figures))
+    lacks_memory = any(truth.rate[0, i] > 0 for i in _with_more_memory(knowledge, space, configuration))
+    return Measurement(configuration, Outcome.OUT_OF_MEMORY if lacks_memory else Outcome.FAILED, 0.0, 0.0)
+
+
+def _with_more_memory(knowledge: Knowledge, space: Space, configuration: Configuration) -> list[int]:
+    """The configurations that differ in nothing but in having more of it."""
+    name, allowed = knowledge.anatomy.memory, knowledge.memory_gb(configuration)
+    if allowed is None:
+        return []
+    others = [knob for knob in configuration.knobs if knob[0] != name]
+    return [
+        i
+        for i, each in enumerate(space.configurations)
+        if (knowledge.memory_gb(each) or 0.0) > allowed and [knob for knob in each.knobs if knob[0] != name] == others
+    ]
+
+
+def _row(draws: Draws, i: int) -> Draws:
+    return Draws(draws.rate[[i]], {figure: seconds[[i]] for figure, seconds in draws.figures.items()})

@@ -1,0 +1,219 @@
+"""The grey-box search for a serving configuration: model the parts, compose the objective in each sample.
+
+Symbols   y(x)    what a configuration is worth in a sample: 0 where it fails or breaks a cap
+          y*      the most that any configuration is worth in that sample
+          best    the most that a trial has shown
+
+    next = argmax_x E[ max(best, y(x)) / max(best, y*) ]        until a trial keeps the caps: argmax_x E sqrt(y(x) / y*)
+
+The same rule picks the first trial. Where trials are noisy, one may seem to keep its caps and not do so, and would
+pass for the best: the chance of that, times best, is taken off. docs/methods/grey-box.md: the belief behind it, and what was measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from mlcd.configuration import Floats, Space
+from mlcd.history import History
+from mlcd.job import Job, Objective
+from mlcd.modeling.serving.belief import Belief
+from mlcd.modeling.serving.draws import Draws
+from mlcd.planners.serve.features import KEPT, Same
+from mlcd.seen import Kind, Knowledge
+from mlcd.service_level import best, certifies, keeps, service_of, value
+from mlcd.strategy import Finish, Probe
+
+SAMPLES, FEWEST_SAMPLES = 128, 32
+MOST_NUMBERS = 640_000
+"""Samples times configurations: more configurations are judged by fewer samples."""
+NEGLIGIBLE = 0.005
+"""Of what the best is worth: a trial that is expected to add less is not made."""
+EXACT = 0.015
+"""Trials that differ by less from the truth do not mislead."""
+PATIENCE = 6
+"""Trials before it may conclude that nothing keeps the caps."""
+CONFIRMATIONS = 3
+"""Trials of the chosen one, at the most, to be sure that it keeps its caps."""
+
+
+@dataclass(frozen=True)
+class GreyBox:
+    """The trial from which most of the best is expected, until none promises anything."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What is believed, by the kind of machines."""
+        return _belief(Same(self.knowledge))
+
+    def next_step(self, job: Job, space: Space, history: History) -> Probe | Finish:
+        """The next trial, or the end of the search."""
+        trials, most = len(history.measurements), job.search.trials
+        if most is not None and trials >= most:
+            return Finish(f"all {most} trials are used")
+        rng = np.random.default_rng([self.seed, job.search.seed, trials + len(history.refusals)])
+        count = int(np.clip(MOST_NUMBERS // max(len(space), 1), FEWEST_SAMPLES, SAMPLES))
+        draws = self.belief.draw(job, space, history, count, rng)
+        worths, open_ = worths_of(job, space, draws), _untried(job, space, history)
+        found = best(job, history.good)
+        if found is None:
+            return _first_that_keeps(job, space, draws, worths, open_, trials)
+        top = max(value(job, m) for m in history.good if keeps(job, m))
+        gains = expected_gains(worths, top, misled(job, draws, history))
+        gains[~open_] = 0.0
+        at = int(np.argmax(gains - 1e-9 * _price(space)))
+        if gains[at] < NEGLIGIBLE:
+            return _confirm_or_finish(job, history, float(gains[at]))
+        expected = float(worths[:, at].mean())
+        return Probe(space.configurations[at], f"expected {_said(job, expected)}, best so far {_said(job, top)}")
+
+
+@lru_cache(KEPT)
+def _belief(knowledge: Same) -> Belief:
+    """Strategies that know the same share a belief, and what it has worked out."""
+    return belief_of(knowledge.things[0])
+
+
+def belief_of(knowledge: Knowledge) -> Belief:
+    """The belief for a kind of machines."""
+    match knowledge.kind:
+        case Kind.DEVICE:
+            from mlcd.modeling.serving.device import DeviceBelief
+
+            return DeviceBelief(knowledge)
+        case Kind.LANGUAGE:
+            from mlcd.modeling.serving.language import LanguageBelief
+
+            return LanguageBelief(knowledge)
+        case Kind.INSTANCES:
+            from mlcd.modeling.serving.instances import InstancesBelief
+
+            return InstancesBelief(knowledge)
+
+
+def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
+    """y: what each configuration is worth in each sample, nothing where it fails or breaks what is asked."""
+    service = service_of(job)
+    kept = draws.rate > 0
+    for cap in service.caps:
+        kept &= draws.figures[cap.figure] <= cap.at_most_s
+    if service.min_rate is not None:
+        kept &= draws.rate >= service.min_rate
+    return np.where(kept, _worth(job, space, draws.rate), 0.0)
+
+
+def _worth(job: Job, space: Space, rate: Floats) -> Floats:
+    """`service_level.worth` of a whole space at once."""
+    match job.goal.objective:
+        case Objective.FASTEST:
+            return rate
+        case Objective.CHEAPEST:
+            return np.broadcast_to(1 / _price(space), rate.shape)
+        case _:
+            return rate / _price(space)
+
+
+def expected_gains(worths: Floats, top: float, wrong: Floats | None = None) -> Floats:
+    """How much nearer to the best a trial is expected to come, as a share of it.
+
+    `wrong`: the chance that the trial misleads, by which the best so far is lost.
+    """
+    reach = np.maximum(top, worths.max(axis=1))
+    gains = np.maximum(top, worths) - top
+    return np.asarray(((gains if wrong is None else gains - wrong * top) / reach[:, None]).mean(axis=0))
+
+
+def misled(job: Job, draws: Draws, history: History) -> Floats | None:
+    """The chance that a trial seems to keep its caps and does not, as noisy as trials were; None if exact."""
+    caps, noise = service_of(job).caps, float(np.median([m.rel_error for m in history.measurements if m.ok] or [0.0]))
+    if not caps or noise < EXACT:
+        return None
+    over = np.max([np.log(draws.figures[cap.figure] / cap.at_most_s) for cap in caps], axis=0)
+    return np.asarray(np.where((over > 0) & (draws.rate > 0), ndtr(-over / noise), 0.0))
+
+
+def _first_that_keeps(
+    job: Job, space: Space, draws: Draws, worths: Floats, open_: NDArray[np.bool_], trials: int
+) -> Probe | Finish:
+    """Nothing yet keeps what is asked: the one that may, and is worth much if it does."""
+    if not open_.any():
+        return Finish("nothing is left to try, and nothing that was tried keeps what is asked")
+    tops = worths[:, open_].max(axis=1)
+    if not tops.any():
+        if trials >= PATIENCE:
+            return Finish(f"after {trials} trials nothing is expected to keep what is asked")
+        at = int(np.argmin(np.where(open_, _excess(job, draws), np.inf)))
+        return Probe(space.configurations[at], "nothing is expected to keep what is asked; this one comes closest")
+    scores = np.sqrt(worths / np.where(tops > 0, tops, 1.0)[:, None]).mean(axis=0)
+    at = int(np.argmax(np.where(open_, scores - 1e-9 * _price(space), -1.0)))
+    kept = worths[:, at] > 0
+    expected = float(worths[kept, at].mean())
+    return Probe(
+        space.configurations[at], f"expected {_said(job, expected)}, and to keep all with a chance of {kept.mean():.0%}"
+    )
+
+
+def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
+    found = best(job, history.good)
+    if found is not None and not certifies(job, found):
+        times = sum(m.configuration == found.configuration for m in history.measurements)
+        refused = any(refusal.configuration == found.configuration for refusal in history.refusals)
+        if times < CONFIRMATIONS and not refused:
+            return Probe(found.configuration, "the best so far, once more: it is too close to its limits to be sure")
+    return Finish(f"another trial is expected to add {max(gain, 0.0):.1%} at the most")
+
+
+def _untried(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+    """What may be tried: no answer yet, room for it in the limits, and cheaper or shorter than anything refused."""
+    open_ = _within_limits(job, space, history)
+    for configuration in history.tried:
+        if (at := space.index.get(configuration)) is not None:
+            open_[at] = False
+    for refusal in history.refusals:
+        seconds, usd = space.worst_probe(refusal.configuration)
+        open_ &= (space.probe_usd < usd) | (space.probe_s < seconds)
+    return open_
+
+
+def _within_limits(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+    budget, deadline = job.goal.budget_usd, job.goal.deadline_s
+    open_ = np.ones(len(space), bool)
+    if budget is not None:
+        open_ &= history.spent_usd + space.probe_usd <= budget
+    if deadline is not None:
+        open_ &= history.elapsed_s + space.probe_s <= deadline
+    return open_
+
+
+def _excess(job: Job, draws: Draws) -> Floats:
+    """The log of how far each configuration misses what is asked, at the median."""
+    service, rate = service_of(job), np.maximum(draws.rate, 1e-12)
+    total = np.zeros(rate.shape[1])
+    for cap in service.caps:
+        total += np.maximum(0.0, np.log(np.median(draws.figures[cap.figure], axis=0) / cap.at_most_s))
+    if service.min_rate is not None:
+        total += np.maximum(0.0, np.log(service.min_rate / np.median(rate, axis=0)))
+    return total + np.where(np.median(draws.rate, axis=0) > 0, 0.0, 10.0)
+
+
+def _price(space: Space) -> Floats:
+    """Dollars an hour, of each configuration."""
+    return np.asarray(space.usd_per_s * 3_600)
+
+
+def _said(job: Job, worth_: float) -> str:
+    match job.goal.objective:
+        case Objective.CHEAPEST:
+            return f"${1 / worth_:,.2f} an hour" if worth_ > 0 else "nothing"
+        case Objective.FASTEST:
+            return f"{worth_:,.0f} {service_of(job).counted}/s"
+        case _:
+            return f"{worth_:,.0f} {service_of(job).counted}/s per $/h"
