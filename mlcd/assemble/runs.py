@@ -90,7 +90,10 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Pr
     check_elastic(job)
     if job.service is not None:
         check_service(job)
-    if job.on.partition(":")[0] in ("local", "ray"):  # launches would wait for, or slow down, each other's nodes
+    if job.service is not None or job.on.partition(":")[0] in (
+        "local",
+        "ray",
+    ):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
     place = _shown(_place(job), progress)
     known: tuple[Measurement, ...] = ()

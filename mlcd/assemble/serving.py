@@ -12,11 +12,13 @@ from mlcd.assemble.home import home
 from mlcd.backend import Backend
 from mlcd.backends.serving import Embedded, OpenInference, RecordedService
 from mlcd.clock import VirtualClock, WallClock
-from mlcd.configuration import ProbeTime, serving_space
+from mlcd.configuration import ProbeTime, Space, serving_space
 from mlcd.errors import UnknownName, UserError
 from mlcd.job import Job
 from mlcd.knobs import KnobTable
+from mlcd.knowledge import read_knowledge, shipped, shipped_names
 from mlcd.knowledge.recordings import ServingFolder, read_folder
+from mlcd.planners.serve.foresight import Expectation, expected_trials
 from mlcd.profilers import ServingProfiler
 from mlcd.seen import Anatomy, Kind, Knowledge
 from mlcd.servers.settings import Settings
@@ -89,10 +91,15 @@ def knowledge_for(job: Job) -> Knowledge:
     return _fitted(_named(service.knowledge or "cpu"), table)
 
 
+def expectation(job: Job, space: Space) -> Expectation | None:
+    """How many trials the grey-box search expects to need; no other method says."""
+    if job.search.method != "grey-box":
+        return None
+    return expected_trials(knowledge_for(job), job, space, seed=job.search.seed)
+
+
 def _named(name: str) -> Knowledge:
     """A knowledge base by its name or by its folder."""
-    from mlcd.knowledge import read_knowledge, shipped, shipped_names
-
     own = home() / "knowledge" / name
     for folder in (own, Path(name)):
         if (folder / "knowledge.json").is_file():
@@ -141,7 +148,10 @@ def _fitted(knowledge: Knowledge, table: KnobTable) -> Knowledge:
 def check_service(job: Job) -> None:
     """One line for what contradicts itself, before anything is spent."""
     service = service_of(job)
-    if job.on.partition(":")[0] != "local" or service.endpoint is not None:
+    if job.on.partition(":")[0] != "local":
+        return
+    if service.endpoint is not None:
+        OpenInference(service.endpoint, home(), WallClock(datetime.now(UTC))).check()
         return
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
     for configuration in serving_space(table).configurations:

@@ -22,7 +22,7 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     from mlcd.assemble import start
     from mlcd.backends.recording import save_recording
     from mlcd.cli.interrupt import stop_on_ctrl_c
-    from mlcd.cli.train import live_progress, tell_what_it_lacks
+    from mlcd.cli.train import live_progress, tell_beforehand
     from mlcd.record import recording_of
     from mlcd.reports.text import Narrator
 
@@ -31,7 +31,7 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     results, progress = consoles()
     with live_progress(progress) as line:
         run = start(job, open_ledger(), Narrator(progress), line)
-        tell_what_it_lacks(run, progress)
+        tell_beforehand(run.cloud.lacks, progress)
         with run.hold(), stop_on_ctrl_c(progress, "what is being probed") as pressed:
             run.search(pressed)
     made = recording_of(run.name, run.book.account)

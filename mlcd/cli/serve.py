@@ -13,8 +13,9 @@ from mlcd.cli.options import NO_LIMIT, F, duration, new_goal, output, shapes, us
 from mlcd.units import parse_latency
 
 if TYPE_CHECKING:
+    from mlcd.assemble import Run
     from mlcd.job import Job
-    from mlcd.service import Cap, ModelFacts, Service
+    from mlcd.service import Cap, Counted, ModelFacts, Service
 
 CAPS = {
     "latency_p50": ("p50", "half of the answers come"),
@@ -67,7 +68,15 @@ def serve(model: str, output: str, **chosen: Any) -> int:
     """
     from mlcd.cli.train import begin
 
-    return begin(serving_job(model, chosen), decide_only=True, yes=True, output=output)
+    return begin(serving_job(model, chosen), decide_only=True, yes=True, output=output, beforehand=_beforehand)
+
+
+def _beforehand(run: Run) -> str:
+    """How many trials the search expects to need; only ours says."""
+    from mlcd.assemble.serving import expectation
+
+    expected = expectation(run.job, run.cloud.space)
+    return str(expected) if expected is not None else ""
 
 
 def serving_job(model: str, chosen: Mapping[str, Any]) -> Job:
@@ -76,13 +85,14 @@ def serving_job(model: str, chosen: Mapping[str, Any]) -> Job:
     from mlcd.jobfile.knobs import load_knobs
     from mlcd.service import Arrivals, Service
 
-    facts = _facts(model, chosen)
+    facts, counted = _known(model, chosen)
     knobs = load_knobs(chosen["knobs"]) if chosen.get("knobs") else None
     rate = chosen.get("min_rps")
     service = Service(
         facts,
         caps_of(chosen),
         rate,
+        counted,
         arrivals=Arrivals.OPEN if rate is not None else Arrivals.CLOSED,
         path=str(Path(model).resolve()) if chosen["on"] == "local" else "",
         shapes=chosen.get("shapes") or {},
@@ -96,19 +106,22 @@ def serving_job(model: str, chosen: Mapping[str, Any]) -> Job:
     return Job(facts.name, 0.0, goal, search=search, on=chosen["on"], service=service)
 
 
-def _facts(model: str, chosen: Mapping[str, Any]) -> ModelFacts:
+def _known(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Counted]:
+    """What is known of the model before any trial, and what its rate counts."""
+    from mlcd.service import Counted
 
-    if chosen["on"].startswith("recorded:"):
+    kind, _, place = chosen["on"].partition(":")
+    if kind == "recorded" and place:
         from mlcd.errors import UnknownName
         from mlcd.knowledge.recordings import read_folder
 
-        folder = read_folder(Path(chosen["on"].partition(":")[2]))
+        folder = read_folder(Path(place))
         if model not in folder.models:
             raise UnknownName("recorded model", model, folder.models)
-        return folder.model(model).facts
+        return folder.model(model).facts, folder.counted
     from mlcd.operators.facts import facts_of
 
-    return facts_of(Path(model), chosen.get("shapes"))
+    return facts_of(Path(model), chosen.get("shapes")), Counted.REQUESTS
 
 
 def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,23 +83,29 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
         return see_through(resumed, decide_only, yes, output, line)
 
 
-def begin(job: Job, decide_only: bool, yes: bool, output: str) -> int:
-    """A new run of a job, from its start to the end."""
+def begin(
+    job: Job,
+    decide_only: bool,
+    yes: bool,
+    output: str,
+    beforehand: Callable[[Run], str] = lambda run: run.cloud.lacks,
+) -> int:
+    """A new run of a job, from its start to the end. `beforehand`: what there is to say before anything is measured."""
     from mlcd.assemble import start
     from mlcd.reports.text import Narrator
 
     _, progress = consoles()
     with live_progress(progress) as line:
         run = start(job, open_ledger(), Narrator(progress), line)
-        tell_what_it_lacks(run, progress)
+        tell_beforehand(beforehand(run), progress)
         with run.hold():
             return see_through(run, decide_only, yes, output, line)
 
 
-def tell_what_it_lacks(run: Run, console: Console) -> None:
-    """Before anything is measured there: what the machines are not."""
-    if run.cloud.lacks:
-        console.print(f"  -  {run.cloud.lacks}", style="yellow", highlight=False, markup=False)
+def tell_beforehand(words: str, console: Console) -> None:
+    """Before anything is measured: what the machines are not, or how long it may take."""
+    if words:
+        console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
 
 
 @contextmanager
