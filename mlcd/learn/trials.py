@@ -21,10 +21,10 @@ from mlcd.measurement import Measurement
 from mlcd.profilers import ServingProfiler
 from mlcd.service import Figure, ModelFacts, Service
 
-LONGEST_S = 20.0
+LONGEST_S = 10.0
 PACE = Pace(every_s=0.2)
 """Reports come often, so that a trial may be short."""
-TIGHT = 0.15
+TIGHT = 0.25
 """With so wide an interval of its rate a trial may end: many of them are learned from together."""
 
 

@@ -44,7 +44,7 @@ class Pace:
     """
 
     startup_s: float = 60.0
-    every_s: float = 0.5
+    every_s: float = 0.25
     timeout_s: float = 10.0
 
     @property

@@ -42,7 +42,9 @@ class Expectation:
     def __str__(self) -> str:
         if not self.chance:
             return "nothing is expected to keep what is asked"
-        return f"{self.median} trials expected to come within {self.within:.0%} of the best, {self.p90} if unlucky"
+        trials = "1 trial is" if self.median == 1 else f"{self.median} trials are"
+        unlucky = f", {self.p90} if unlucky" if self.p90 > self.median else ""
+        return f"{trials} expected to come within {self.within:.0%} of the best{unlucky}"
 
 
 def expected_trials(

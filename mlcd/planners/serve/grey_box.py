@@ -7,7 +7,8 @@ Symbols   y(x)    what a configuration is worth in a sample: 0 where it fails or
     next = argmax_x E[ max(best, y(x)) / max(best, y*) ]        until a trial keeps the caps: argmax_x E sqrt(y(x) / y*)
 
 The same rule picks the first trial. Where trials are noisy, one may seem to keep its caps and not do so, and would
-pass for the best: the chance of that, times best, is taken off. docs/methods/grey-box.md: the belief behind it, and what was measured.
+pass for the best: the chance of that, times best, is taken off. The belief behind it, and what was
+measured: docs/methods/grey-box.md.
 """
 
 from __future__ import annotations
@@ -72,8 +73,7 @@ class GreyBox:
         at = int(np.argmax(gains - 1e-9 * _price(space)))
         if gains[at] < NEGLIGIBLE:
             return _confirm_or_finish(job, history, float(gains[at]))
-        expected = float(worths[:, at].mean())
-        return Probe(space.configurations[at], f"expected {_said(job, expected)}, best so far {_said(job, top)}")
+        return Probe(space.configurations[at], f"{_hoped(job, worths[:, at])}; best so far {_said(job, top)}")
 
 
 @lru_cache(KEPT)
@@ -154,11 +154,7 @@ def _first_that_keeps(
         return Probe(space.configurations[at], "nothing is expected to keep what is asked; this one comes closest")
     scores = np.sqrt(worths / np.where(tops > 0, tops, 1.0)[:, None]).mean(axis=0)
     at = int(np.argmax(np.where(open_, scores - 1e-9 * _price(space), -1.0)))
-    kept = worths[:, at] > 0
-    expected = float(worths[kept, at].mean())
-    return Probe(
-        space.configurations[at], f"expected {_said(job, expected)}, and to keep all with a chance of {kept.mean():.0%}"
-    )
+    return Probe(space.configurations[at], _hoped(job, worths[:, at]))
 
 
 def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
@@ -207,6 +203,13 @@ def _excess(job: Job, draws: Draws) -> Floats:
 def _price(space: Space) -> Floats:
     """Dollars an hour, of each configuration."""
     return np.asarray(space.usd_per_s * 3_600)
+
+
+def _hoped(job: Job, worths: Floats) -> str:
+    """What is expected of a configuration, and how surely it keeps what is asked, where that is in doubt."""
+    kept = worths > 0
+    chance = f" with a chance of {kept.mean():.0%}" if kept.mean() < 0.995 else ""
+    return f"{_said(job, float(worths[kept].mean()))}{chance} expected"
 
 
 def _said(job: Job, worth_: float) -> str:

@@ -1,0 +1,129 @@
+"""The next serving trial among 2,160 and 10,000 configurations after 30 trials, in one run, on one machine.
+
+Models, operators and trials are made up: speed depends on how many there are, not on what they say. Two spaces of
+10,000: one where cores and memory vary beside what the device does (as on a GPU), one where every configuration is a
+cell of its own, which is the worst case.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.configuration import Space, serving_space
+from mlcd.history import History
+from mlcd.job import Goal, Job, Objective, Search
+from mlcd.knobs import Knobs, KnobTable
+from mlcd.measurement import Measurement, Outcome
+from mlcd.planners.serve.grey_box import GreyBox
+from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.service import Cap, Figure, ModelFacts, Operator, Profile, Served, Service
+from mlcd.strategy import Step
+from mlcd.version import VERSION
+
+MODELS, TRIALS, REPEATS, TARGET_MS = 22, 30, 21, 200
+BATCHES, SHARES = (1, 2, 4, 8, 16, 32, 64, 128, 256), (12, 25, 50, 100)
+SPACES = {
+    "2,160: 72 cells": (SHARES, BATCHES, (1, 2, 3, 4, 5), (0.5, 1, 2, 4, 8, 16)),
+    "10,080: 240 cells": (
+        (10, 12, 20, 25, 35, 50, 65, 75, 85, 100),
+        (*BATCHES, 48, 96, 192),
+        (1, 2, 3, 4, 5, 6, 7),
+        (0.5, 1, 2, 4, 8, 16),
+    ),
+    "10,000: 10,000 cells": (tuple(range(1, 101)), tuple(range(1, 51)), (1,), (16,)),
+}
+
+
+def space_of(
+    shares: tuple[int, ...], batches: tuple[int, ...], cores: tuple[int, ...], memory: tuple[float, ...]
+) -> Space:
+    """Every setting of these, in two precisions."""
+    knobs = {
+        "precision": ("fp32", "bf16"),
+        "sm_share": shares,
+        "batch": batches,
+        "cpu_cores": cores,
+        "memory_gb": memory,
+    }
+    prices = {"cpu_cores": 0.05, "sm_share": 0.04, "memory_gb": 0.02}
+    return serving_space(KnobTable(knobs, prices, cores="cpu_cores", memory="memory_gb"))
+
+
+def model(name: str, rng: np.random.Generator) -> SeenModel:
+    """A host's floor, and a device's time that grows with the batch and shrinks with the share."""
+    floor, work, held = 10 ** rng.uniform(-3.5, -2), 10 ** rng.uniform(-5, -3), 10 ** rng.uniform(-2, -0.3)
+    cells: dict[Knobs, Cell] = {}
+    for precision in ("fp32", "bf16"):
+        eases = 1.0 if precision == "fp32" else 0.4
+        for share in SHARES:
+            for batch in BATCHES:
+                seconds = max(floor, eases * work * batch / (share / 100)) * float(10 ** rng.normal(0, 0.03))
+                figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), seconds)
+                knobs = (("precision", precision), ("sm_share", share), ("batch", batch))
+                cells[knobs] = Cell(batch / seconds, figures, float(held + 0.003 * batch))
+    operators = tuple(Operator(f"operator{i}", 20, work * float(rng.random()), 1.0) for i in range(8))
+    profiles = tuple(Profile(batch, operators, precision) for precision in ("fp32", "bf16") for batch in (8, 64))
+    return SeenModel(ModelFacts(name, inputs="image", weights_mb=1_000 * held, profiles=profiles), cells)
+
+
+def knowledge(rng: np.random.Generator) -> Knowledge:
+    """Models that were seen."""
+    anatomy = Anatomy(("precision", "sm_share", "batch"), host="cpu_cores", memory="memory_gb")
+    hosts = {"image": {float(cores): 600.0 * cores for cores in range(1, 9)}}
+    return Knowledge(Kind.DEVICE, anatomy, tuple(model(f"seen{i}", rng) for i in range(MODELS)), hosts)
+
+
+def history(space: Space, rng: np.random.Generator) -> History:
+    """Trials spread over the space: what the device does with them is as made up as the seen models are."""
+    tried = []
+    for at in rng.choice(len(space), TRIALS, replace=False):
+        configuration = space.configurations[at]
+        batch, share = (float(dict(configuration.knobs)[name]) for name in ("batch", "sm_share"))
+        seconds = 0.004 + 2e-4 * batch / (share / 100)
+        figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), seconds)
+        served = Served(figures, figures, peak_gb=0.3 + 0.003 * batch)
+        tried.append(Measurement(configuration, Outcome.OK, 60.0, 0.01, batch / seconds, 0.01, served=served))
+    return History(tuple(tried))
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds: of the first choice, which works out what the seen models say, and of all later ones."""
+
+    first: float
+    later: list[float]
+    step: Step
+
+
+def measure(space: Space, rng: np.random.Generator) -> Timing:
+    """How long one choice takes."""
+    seen, past = knowledge(rng), history(space, rng)
+    service = Service(replace(model("new", rng).facts), (Cap(Figure.P95, 0.03),))
+    job = Job("speed", 1.0, Goal(Objective.PER_DOLLAR), service=service, search=Search("grey-box"))
+    strategy, took = GreyBox(seen), []
+    for _ in range(REPEATS + 1):
+        started = time.perf_counter()
+        step = strategy.next_step(job, space, past)
+        took.append(1_000 * (time.perf_counter() - started))
+    return Timing(took[0], took[1:], step)
+
+
+def main() -> None:
+    """Print how long choosing takes."""
+    print(f"mlcd {VERSION}, numpy {np.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, seed 0")
+    print(f"{MODELS} seen models, {TRIALS} trials, {REPEATS} choices; milliseconds; target {TARGET_MS} for 10,000")
+    for name, knobs in SPACES.items():
+        timing = measure(space_of(*knobs), np.random.default_rng(0))
+        low, middle, high = min(timing.later), statistics.median(timing.later), max(timing.later)
+        verdict = "ok" if middle < TARGET_MS else "TOO SLOW"
+        print(f"{name:24} median {middle:6.1f}  {low:6.1f} .. {high:6.1f}  first {timing.first:7.1f}  {verdict}")
+
+
+if __name__ == "__main__":
+    main()
