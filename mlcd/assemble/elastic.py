@@ -11,6 +11,8 @@ WHERE = ("simulated", "recorded", "local", "ray")
 def check_elastic(job: Job) -> None:
     """One line for what an elastic job lacks, or for what only an elastic job may ask."""
     elastic = job.elastic
+    if job.service is None and job.goal.objective is Objective.PER_DOLLAR:
+        raise UserError("per-dollar is a goal of `mlcd serve`; training is for fastest or cheapest, or the knee")
     if elastic is None:
         if job.goal.objective is Objective.KNEE:
             raise UserError("the knee is a goal of `mlcd scale`; `mlcd train` is for fastest or cheapest")

@@ -42,8 +42,8 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     if service is not None:
         account = account.asked(service)
     show_decision(results, account, decision, goal)
-    stored, looked = ("trials", "looked") if service is not None else ("probes", "probed")
+    stored = "probes" if service is None else "trials"
     results.print(
-        f"From stored {stored}; nothing was spent. A search with this goal from its start might have {looked} elsewhere.",
+        f"From stored {stored}; nothing was spent. A search with this goal from its start might have looked elsewhere.",
         style="dim",
     )

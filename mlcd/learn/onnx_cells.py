@@ -27,7 +27,6 @@ from mlcd.servers.model import Model
 
 def cells(path: Path, threads: int, batches: Sequence[int], shapes: Mapping[str, int]) -> Iterator[dict[str, object]]:
     """What each batch comes to; `reason` where it did not run."""
-    os.sched_setaffinity(0, server_cores(threads))
     with contextlib.suppress(ImportError):  # a server holds it, too
         import_module("aiohttp.web")
     told, model = open_model(path), Model(path, path.stem, threads)
@@ -55,6 +54,7 @@ def main() -> None:
     parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1,))
     parser.add_argument("--shapes", type=json.loads, default={}, help='such as {"sequence": 128}')
     given = parser.parse_args()
+    os.sched_setaffinity(0, server_cores(given.threads))
     for cell in cells(given.model, given.threads, given.batches, given.shapes):
         print(json.dumps(cell), flush=True)
 

@@ -61,7 +61,7 @@ def test_every_command_and_option_is_documented(name: str, command: click.Comman
 def test_no_option_is_documented_that_does_not_exist():
     page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
     for name, command in COMMANDS:
-        known = {word for parameter in command.params for word in parameter.opts} | {"-h", "--help"}
+        known = {word for p in command.params for word in (*p.opts, *p.secondary_opts)} | {"-h", "--help"}
         rows = [line.split("|")[1] for line in section(page, name).splitlines() if line.startswith("| `-")]
         assert set(re.findall(r"`(--?[a-z0-9-]+)", " ".join(rows))) <= known, name
 

@@ -116,10 +116,10 @@ def test_mlcd_train_probes_chooses_trains_to_the_end_and_the_result_is_good(tmp_
 
 def test_mlcd_scale_finds_workers_and_batch_on_the_way_to_the_target(tmp_path: Path):
     needs("torch")
-    grid = ("--workers", "1..2", "--batch", "64..128", "--target", "accuracy >= 0.95")
+    grid = ("--workers", "1..2", "--batch", "64..128", "--target", "accuracy >= 0.975")
     done, name = digits(tmp_path, 150, "scale", *grid)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "reached accuracy >= 0.95" in done.stdout + done.stderr
+    assert "reached accuracy >= 0.975" in done.stdout + done.stderr
     assert re.search(r"noise [\d,.]+ ±", done.stdout + done.stderr)
     (stored,) = (tmp_path / "home" / "models").iterdir()
     assert "digits-cnn" in stored.read_text(encoding="utf-8")
@@ -183,7 +183,8 @@ def test_a_script_without_a_tracker_is_read_by_its_pattern(machine: Machine):
 
 
 def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
-    jobs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/*.yaml") if path.name != "nodes.yaml"}
+    beside = ("nodes.yaml", "knobs.yaml")
+    jobs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/*.yaml") if path.name not in beside}
     more = {"pytorch-digits/job.yaml", "pytorch-char-rnn/job.yaml", "no-tracker/job.yaml"}
     assert jobs == {file for file, *_ in DIGITS} | more
     for file in jobs:

@@ -7,6 +7,7 @@ import pytest
 from mlcd.errors import UnknownName
 from mlcd.knowledge import shipped, shipped_curves, shipped_names
 from mlcd.seen import Kind
+from mlcd.service import Figure
 
 FAMILIES = {"cnn", "transformer", "rnn", "gan", "recsys"}
 CELLS = {"cpu": ("precision", "threads", "batch"), "h200": ("precision", "sm_share", "batch")}
@@ -37,14 +38,19 @@ def test_each_model_has_its_size_its_operators_and_its_memory(name: str):
         assert all(cell.peak_gb and cell.figures for cell in model.cells.values()), facts.name
 
 
-@pytest.mark.parametrize("name", ["cpu", "h200"])
-def test_the_rate_is_the_batch_over_the_median_latency(name: str):
-    from mlcd.service import Figure
-
-    for model in shipped(name).models:
+def test_on_the_h200_the_rate_is_the_batch_over_the_median_latency():
+    for model in shipped("h200").models:
         for knobs, cell in model.cells.items():
             batch = float(dict(knobs)["batch"])
             assert cell.rate == pytest.approx(batch / cell.figures[Figure.P50], rel=1e-6)
+
+
+def test_on_the_cpu_no_more_is_answered_than_its_clients_can_ask():
+    """Little's law: two clients for each place in a batch wait for their answers, and ask again."""
+    for model in shipped("cpu").models:
+        for knobs, cell in model.cells.items():
+            clients = max(2.0, 2 * float(dict(knobs)["batch"]))
+            assert cell.rate * cell.figures[Figure.P50] <= 1.2 * clients, (model.facts.name, knobs)
 
 
 @pytest.mark.parametrize("name", ["cpu", "h200"])

@@ -169,7 +169,7 @@ def test_the_zoo_has_at_least_twenty_models_of_five_families(tmp_path: Path):
     assert len(paths) == len(ZOO) >= 20
     families = [family(open_model(path)) for path in paths]
     assert {"cnn", "transformer", "rnn", "gan", "recsys"} == set(families)
-    assert min(families.count(each) for each in set(families)) >= 4
+    assert min(families.count(each) for each in set(families)) >= 3
     first = paths[0].read_bytes()
     assert write_zoo(tmp_path) == paths
     assert ZOO[paths[0].stem]().SerializeToString() == first

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcd.configuration import Space
+from mlcd.configuration import Space, serving_space
 from mlcd.history import History, Refusal
 from mlcd.job import Goal, Objective
+from mlcd.knobs import KnobTable
 from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.serve import Ernest, HeterBO, KnobTable, Morphling, Popular, Portfolio, Vesta, serving_space
+from mlcd.planners.serve import Ernest, HeterBO, Morphling, Popular, Portfolio, Vesta
 from mlcd.planners.serve.candidates import over, untried
 from mlcd.planners.serve.ernest import terms
 from mlcd.planners.serve.features import points, seen_values, shown

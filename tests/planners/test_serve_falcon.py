@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from mlcd.configuration import serving_space
 from mlcd.history import History
 from mlcd.key_operators import key_weights
-from mlcd.planners.serve import Falcon, KnobTable, serving_space
+from mlcd.knobs import KnobTable
+from mlcd.planners.serve import Falcon
 from mlcd.planners.serve.falcon_curves import Shape, best_setting, classify, curves, kept_knobs, surface
 from mlcd.planners.serve.falcon_trees import HEIGHT, Region, from_json, planted, split, to_json, two_means
 from mlcd.planners.serve.falcon_walk import Forest, follow

@@ -13,6 +13,8 @@ from mlcd.bench.elastic.searches import SEARCHES, Found
 from mlcd.job import Objective
 from mlcd.modeling.tradeoff import choose
 
+OBJECTIVES = (Objective.FASTEST, Objective.CHEAPEST, Objective.KNEE)
+"""Of training; the others are of services."""
 SHOWN = Objective.KNEE
 """The objective whose search the forecasts are taken from: it looks at time and at cost."""
 
@@ -83,7 +85,7 @@ class Pooled:
 
 def score(problem: Problem, search: str, reference: str, others: Sequence[Problem]) -> tuple[list[Row], list[Choice]]:
     """Every configuration, and the choice for every objective, each by its own search."""
-    found = {objective: SEARCHES[search](problem, reference, objective, others) for objective in Objective}
+    found = {objective: SEARCHES[search](problem, reference, objective, others) for objective in OBJECTIVES}
     batch = int(reference_run(problem.runs, reference).run.global_batch)
     rows = [_row(problem, search, found[SHOWN], i, batch) for i in range(len(problem.nodes))]
     return rows, [_choice(problem, search, objective, one) for objective, one in found.items()]
