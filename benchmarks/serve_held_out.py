@@ -1,0 +1,51 @@
+"""The H200's own models as strangers: the shared recording's are seen, those that ship with MLCD are searched for.
+
+python benchmarks/serve_held_out.py FOLDER OUT      FOLDER: a recording with points.csv, operators.csv and host.csv
+
+Writes a folder OUT that holds both in the recording's format, and prints the command that competes on it. Nothing of
+the grey-box search was chosen in sight of these 35 models. They were measured on another day than the recording.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+from pathlib import Path
+
+POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
+OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
+OURS = Path(__file__).parents[1] / "mlcd" / "knowledge" / "h200"
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: Path, columns: tuple[str, ...], found: list[dict[str, object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(found)
+
+
+def main(folder: Path, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    points: list[dict[str, object]] = [dict(row) for row in rows(folder / "points.csv")]
+    operators: list[dict[str, object]] = [dict(row) for row in rows(folder / "operators.csv")]
+    seen = {row["model"] for row in points}
+    for row in rows(OURS / "points.csv"):
+        points.append({**row, "rps": row["rate"], "peak_mb": float(row["peak_gb"]) * 1e9 / 2**20})
+    for row in rows(OURS / "operators.csv"):
+        told = {"self_device_us": 1e6 * float(row["seconds"]), "device_mem_mb": row["memory_mb"]}
+        operators.append({**row, **told})
+    write(out / "points.csv", POINTS, points)
+    write(out / "operators.csv", OPERATORS, operators)
+    shutil.copy(folder / "host.csv", out / "host.csv")
+    unseen = sorted({str(row["model"]) for row in points} - seen)
+    print(f"mlcd bench serve {out} --latency-ms 30 --seeds 5 --method all --unseen {','.join(unseen)}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
