@@ -74,17 +74,23 @@ def refusal(job: Job, space: Space, history: History, configurations: Sequence[C
     """Why probing these configurations at once is not allowed, or None if it is."""
     worst = [space.worst_probe(configuration) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
-    goal = job.goal
-    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
-        left = max(0.0, goal.budget_usd - history.spent_usd)
-        return f"the probe can cost {format_usd(usd)}; {format_usd(left)} of the budget is left"
-    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
-        left = max(0.0, goal.deadline_s - history.elapsed_s)
-        return f"the probe can take {format_duration(seconds)}; {format_duration(left)} is left to the deadline"
+    if (beyond := beyond_limits(job.goal, history, seconds, usd, "probe")) is not None:
+        return beyond
     protected = safe(job, space, history)
     if protected and not safe(job, space, history, usd, seconds):
-        best = min(protected, key=lambda m: objective(goal, forecast(job, space, m)))
+        best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, m)))
         return f"it would use what is reserved to finish on {best.configuration}"
+    return None
+
+
+def beyond_limits(goal: Goal, history: History, seconds: float, usd: float, what: str) -> str | None:
+    """Which limit a launch of so much would break by itself, in words; None if none."""
+    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
+        left = max(0.0, goal.budget_usd - history.spent_usd)
+        return f"the {what} can cost {format_usd(usd)}; {format_usd(left)} of the budget is left"
+    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
+        left = max(0.0, goal.deadline_s - history.elapsed_s)
+        return f"the {what} can take {format_duration(seconds)}; {format_duration(left)} is left to the deadline"
     return None
 
 

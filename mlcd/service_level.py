@@ -12,12 +12,11 @@ from collections.abc import Sequence
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Relaxation
-from mlcd.guarantee import fits
+from mlcd.guarantee import beyond_limits, fits
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement
 from mlcd.service import Cap, Service
-from mlcd.units import format_duration, format_usd
 
 
 def service_of(job: Job) -> Service:
@@ -76,18 +75,13 @@ def refusal(job: Job, space: Space, history: History, configurations: Sequence[C
     """Why trying these configurations at once is not allowed, or None if it is."""
     worst = [space.worst_probe(configuration) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
-    goal = job.goal
-    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
-        left = max(0.0, goal.budget_usd - history.spent_usd)
-        return f"the trial can cost {format_usd(usd)}; {format_usd(left)} of the budget is left"
-    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
-        left = max(0.0, goal.deadline_s - history.elapsed_s)
-        return f"the trial can take {format_duration(seconds)}; {format_duration(left)} is left to the deadline"
+    if (beyond := beyond_limits(job.goal, history, seconds, usd, "trial")) is not None:
+        return beyond
     found = best(job, history.good)
     if found is None or certifies(job, found) or found.configuration in configurations:
         return None
     again_s, again_usd = space.worst_probe(found.configuration)
-    if not fits(goal, history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
+    if not fits(job.goal, history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
         return f"it would use what is reserved to confirm {found.configuration}"
     return None
 

@@ -11,7 +11,7 @@ import mlcd
 
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
-NOUNS |= {"key_operators", "knobs", "service", "seen", "tensors"}
+NOUNS |= {"csv_table", "key_operators", "knobs", "service", "seen", "tensors"}
 PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee", "service_level"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {"reports", "jobfile", "models", "load", "servers", "operators", "knowledge"}

@@ -18,6 +18,7 @@ from mlcd.job import Job
 from mlcd.knobs import KnobTable
 from mlcd.knowledge import read_knowledge, shipped, shipped_names
 from mlcd.knowledge.recordings import ServingFolder, read_folder
+from mlcd.operators import open_model
 from mlcd.planners.serve.foresight import Expectation, expected_trials
 from mlcd.profilers import ServingProfiler
 from mlcd.seen import Anatomy, Kind, Knowledge
@@ -159,6 +160,13 @@ def check_service(job: Job) -> None:
     too_many = [value for value in table.knobs.get("threads", ()) if float(value) > cores]
     if too_many:
         raise UserError(f"knobs: threads {too_many[0]}: this machine has {cores} core{'s' if cores > 1 else ''}")
+    fixed = open_model(service.path).batch
+    too_large = [value for value in table.knobs.get("batch", ()) if fixed is not None and float(value) > fixed]
+    if too_large:
+        raise UserError(
+            f"knobs: batch {too_large[0]}: the model is exported for a batch of {fixed}; "
+            f"export it with a free batch axis, or say `batch: [{fixed}]`"
+        )
     weights_gb = (service.model.weights_mb or 0.0) / 1_000
     memory = [float(value) for value in table.knobs.get("memory_gb", ())]
     if memory and max(memory) < weights_gb:

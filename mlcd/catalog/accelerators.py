@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from mlcd.catalog.files import packaged_text
-from mlcd.catalog.table import read_table
+from mlcd.csv_table import read_table
+from mlcd.errors import CatalogError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Accelerator:
 def known_accelerators() -> dict[str, Accelerator]:
     """The packaged accelerators by name."""
     columns = ("name", "tflops_fp32", "memory_gb", "source")
-    lines = read_table(packaged_text("accelerators.csv"), name="mlcd/catalog/accelerators.csv", columns=columns)
+    text, name = packaged_text("accelerators.csv"), "mlcd/catalog/accelerators.csv"
+    lines = read_table(text, name=name, columns=columns, complain=CatalogError)
     return {
         line.text("name"): Accelerator(
             name=line.text("name"),

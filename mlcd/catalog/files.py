@@ -16,8 +16,8 @@ from importlib import resources
 from pathlib import Path
 
 from mlcd.catalog.row import COLUMNS, MINIMUM_BILLED_S, CatalogRow
-from mlcd.catalog.table import Line, read_table
 from mlcd.configuration import Offer
+from mlcd.csv_table import Line, read_table
 from mlcd.errors import CatalogError, UnknownName, UserError
 
 CLOUDS = tuple(MINIMUM_BILLED_S)
@@ -54,7 +54,7 @@ def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
     """The rows of a catalog file's text; `name` goes in front of complaints."""
     rows: list[CatalogRow] = []
     first_seen: dict[tuple[str, str], str] = {}
-    for line in read_table(text, name=name, columns=COLUMNS):
+    for line in read_table(text, name=name, columns=COLUMNS, complain=CatalogError):
         row = _parse_row(line, cloud)
         key = row.instance_type, row.region
         if key in first_seen:

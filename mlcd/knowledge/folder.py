@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mlcd.csv_table import Line
 from mlcd.errors import RecordingError
 from mlcd.knobs import Knob, Knobs
-from mlcd.knowledge.lines import Line, as_knob, read_lines
+from mlcd.knowledge.lines import as_knob, read_lines
 from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.service import Figure, ModelFacts, Operator, Profile
 

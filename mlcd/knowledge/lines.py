@@ -1,55 +1,15 @@
-"""A CSV file read strictly: every complaint names the file, the line and what to do."""
+"""The tables of a knowledge folder, read to the letter: a name may begin with a space, or hold a line's end."""
 
 from __future__ import annotations
 
 import csv
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from mlcd.csv_table import Line
 from mlcd.errors import RecordingError
 from mlcd.knobs import Knob
-
-
-@dataclass(frozen=True)
-class Line:
-    """One data line of a table; its readers complain with file:line."""
-
-    where: str
-    cells: dict[str, str]
-
-    def text(self, column: str) -> str:
-        """A cell that must say something."""
-        if not self.cells[column]:
-            raise self.error(f"{column} is empty; fill it in")
-        return self.cells[column]
-
-    def number(self, column: str, *, above_zero: bool = False) -> float:
-        """A finite number, zero or more."""
-        written = self.cells[column]
-        try:
-            value = float(written)
-        except ValueError:
-            raise self.error(f"{column} '{written}': expected a number, such as 3.06") from None
-        if not math.isfinite(value) or value < 0 or (above_zero and value == 0):
-            raise self.error(f"{column} '{written}': expected {'more than zero' if above_zero else 'zero or more'}")
-        return value
-
-    def perhaps(self, column: str) -> float | None:
-        """A number that may be left out, as may its column."""
-        return self.number(column) if self.cells.get(column) else None
-
-    def count(self, column: str) -> int:
-        """A whole number, zero or more."""
-        value = self.number(column)
-        if value != int(value):
-            raise self.error(f"{column} '{self.cells[column]}': expected a whole number, such as 8")
-        return int(value)
-
-    def error(self, complaint: str) -> RecordingError:
-        """The complaint, with where it was found."""
-        return RecordingError(f"{self.where}: {complaint}")
 
 
 def read_lines(path: Path, columns: Sequence[str]) -> list[Line]:
@@ -78,7 +38,7 @@ def _lines(reader: Iterator[list[str]], path: Path, columns: Sequence[str]) -> I
                 continue
             if len(cells) != len(header):
                 raise RecordingError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)} columns")
-            yield Line(f"{path}:{line}", dict(zip(header, cells, strict=True)))
+            yield Line(f"{path}:{line}", dict(zip(header, cells, strict=True)), RecordingError)
     except csv.Error as error:
         raise RecordingError(f"{path}:{line + 1}: not a CSV line: {error}") from None
 

@@ -103,3 +103,45 @@ def test_an_unknown_place_is_told(mlcd: Mlcd, tmp_path: Path) -> None:
     answer = mlcd("serve", "net_a", "--on", "recorded:" + str(tmp_path))
     assert answer.code == 2
     assert "no recorded load tests" in answer.err
+
+
+LIVE = "knobs: {{{KNOBS}}}\nprice: {{base: 0.04}}\n"
+
+
+@pytest.mark.parametrize(
+    ("knobs", "told"),
+    [
+        ("batch: [1], threads: [4096]", "threads 4096: this machine has"),
+        ("batch: [1], sm_share: [50]", "unknown knob of the embedded server 'sm_share'"),
+        ("batch: [1], memory_gb: [0.0000001]", "the model's weights alone are"),
+        ("batch: [1, 2, 8]", "batch 8: the model is exported for a batch of 2"),
+    ],
+)
+def test_knobs_that_contradict_the_machine_or_the_model_are_one_line(
+    mlcd: Mlcd, tmp_path: Path, knobs: str, told: str
+) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd.learn.zoo import cnn
+
+    model = cnn((4,), size=8)
+    for each in (*model.graph.input, *model.graph.output):
+        each.type.tensor_type.shape.dim[0].dim_value = 2
+    (tmp_path / "fixed.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "knobs.yaml").write_text(LIVE.format(KNOBS=knobs))
+    answer = mlcd("serve", tmp_path / "fixed.onnx", "--knobs", tmp_path / "knobs.yaml")
+    assert answer.code == 2
+    assert told in answer.err
+    assert mlcd("runs", "-o", "json").document["runs"] == []
+
+
+def test_an_endpoint_that_is_down_is_one_line_before_anything_is_tried(mlcd: Mlcd, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    knobs = "knobs: {concurrency: [1]}\nprice: {base: 0.04}\nserver: {url: 'http://127.0.0.1:9', model: m}\n"
+    (tmp_path / "knobs.yaml").write_text(knobs)
+    answer = mlcd("serve", tmp_path / "net.onnx", "--knobs", tmp_path / "knobs.yaml")
+    assert answer.code == 2
+    assert "connection refused" in answer.err
+    assert mlcd("runs", "-o", "json").document["runs"] == []

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mlcd.errors import CatalogError
+from mlcd.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Line:
 
     where: str
     cells: dict[str, str]
+    complain: type[UserError]
 
     def text(self, column: str) -> str:
         """A cell that must say something."""
@@ -36,6 +37,10 @@ class Line:
             raise self.error(f"{column} '{written}': must be {'more than zero' if above_zero else 'zero or more'}")
         return value
 
+    def perhaps(self, column: str) -> float | None:
+        """A number that may be left out, as may its column."""
+        return self.number(column) if self.cells.get(column) else None
+
     def count(self, column: str) -> int:
         """A whole number, zero or more."""
         value = self.number(column)
@@ -43,26 +48,26 @@ class Line:
             raise self.error(f"{column} '{self.cells[column]}': expected a whole number, such as 8")
         return int(value)
 
-    def error(self, complaint: str) -> CatalogError:
+    def error(self, complaint: str) -> UserError:
         """The complaint, with where it was found."""
-        return CatalogError(f"{self.where}: {complaint}")
+        return self.complain(f"{self.where}: {complaint}")
 
 
-def read_table(text: str, *, name: str, columns: Sequence[str]) -> Iterator[Line]:
-    """The data lines of a CSV text that must have these columns; others are ignored."""
+def read_table(text: str, *, name: str, columns: Sequence[str], complain: type[UserError]) -> Iterator[Line]:
+    """The data lines of a CSV text that must have these columns; others are ignored. `complain`: with what error."""
     # a spreadsheet may have put a byte order mark in front of the first column's name
     reader = csv.reader(text.removeprefix("\ufeff").splitlines(), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
         missing = [column for column in columns if column not in header]
         if missing:
-            raise CatalogError(f"{name}:1: missing column {', '.join(missing)}; expected {','.join(columns)}")
+            raise complain(f"{name}:1: missing column {', '.join(missing)}; expected {','.join(columns)}")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             where = f"{name}:{reader.line_num}"
             if len(cells) != len(header):
-                raise CatalogError(f"{where}: {len(cells)} cells, but the header has {len(header)} columns")
-            yield Line(where, {column: cell.strip() for column, cell in zip(header, cells, strict=True)})
+                raise complain(f"{where}: {len(cells)} cells, but the header has {len(header)} columns")
+            yield Line(where, {column: cell.strip() for column, cell in zip(header, cells, strict=True)}, complain)
     except csv.Error as error:
-        raise CatalogError(f"{name}:{reader.line_num}: not a CSV line: {error}") from None
+        raise complain(f"{name}:{reader.line_num}: not a CSV line: {error}") from None
