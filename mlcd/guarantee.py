@@ -150,7 +150,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     needs = [(m, forecast(job, space, m)) for m in history.good]
     if not needs:
         tried = len(history.measurements)
-        binding = _why_none_ran(history) if tried else _why_nothing_was_measured(goal, space, history)
+        binding = _why_none_ran(history) if tried else why_nothing_was_measured(goal, space, history)
         return Decision(None, because, binding=binding)
     ways = _relaxations(goal, history, needs)
     over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
@@ -168,12 +168,13 @@ def _why_none_ran(history: History) -> str:
     return f"{probes} could run the job" + (f": {mistakes.pop()}" if len(mistakes) == 1 else "")
 
 
-def _why_nothing_was_measured(goal: Goal, space: Space, history: History) -> str:
+def why_nothing_was_measured(goal: Goal, space: Space, history: History, what: str = "probe") -> str:
+    """Which limit is too small for any launch at all."""
     usd, seconds = float(space.probe_usd.min()), float(space.probe_s.min())
     if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
-        return f"the budget: the cheapest probe alone can cost {format_usd(usd)}"
+        return f"the budget: the cheapest {what} alone can cost {format_usd(usd)}"
     if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
-        return f"the deadline: the shortest probe alone can take {format_duration(seconds)}"
+        return f"the deadline: the shortest {what} alone can take {format_duration(seconds)}"
     return "nothing was measured"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Relaxation
-from mlcd.guarantee import beyond_limits, fits
+from mlcd.guarantee import beyond_limits, fits, why_nothing_was_measured
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement
@@ -86,20 +86,23 @@ def refusal(job: Job, space: Space, history: History, configurations: Sequence[C
     return None
 
 
-def decide(job: Job, history: History, because: str, configuration: Configuration | None = None) -> Decision:
+def decide(
+    job: Job, space: Space, history: History, because: str, configuration: Configuration | None = None
+) -> Decision:
     """The decision from what was tried: the named configuration if it keeps what is asked, or the best that does."""
     found = best(job, [m for m in history.good if m.configuration == configuration]) or best(job, history.good)
     if found is not None:
         return Decision(found.configuration, because, certified=certifies(job, found))
-    return _infeasible(job, history, because)
+    return _infeasible(job, space, history, because)
 
 
-def _infeasible(job: Job, history: History, because: str) -> Decision:
+def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
     service, ran = service_of(job), history.good
     if not ran:
         tried = len(history.measurements)
         none = "no trial" if tried == 1 else f"none of {tried} trials"
-        return Decision(None, because, binding=f"{none} could serve the model" if tried else "nothing was tried")
+        nothing = why_nothing_was_measured(job.goal, space, history, "trial")
+        return Decision(None, because, binding=f"{none} could serve the model" if tried else nothing)
     nearest = min(ran, key=lambda m: _excess(service, m))
     binding = ", ".join(_broken(service, nearest))
     caps = tuple(Cap(cap.figure, figure_of(nearest, cap)) for cap in service.caps if _over(nearest, cap) > 1)

@@ -131,6 +131,8 @@ def parse_share(text: str | float) -> float:
 
 def format_usd(usd: float) -> str:
     """Two decimals; more for less than a cent, so that a cheap probe is not shown as free."""
+    if 0 < abs(usd) < 0.00005:
+        return f"${usd:.{-math.floor(math.log10(abs(usd)))}f}"
     if 0 < abs(usd) < 0.01:
         return f"${usd:.4f}"
     return f"${usd:,.2f}"

@@ -72,7 +72,7 @@ def test_the_certified_is_chosen_before_the_better_one_that_is_not() -> None:
     sure, unsure = trial(0, 100, 0.02, high=1.1), trial(1, 120, 0.029, high=1.5)
     assert best(service(CAP), [unsure, sure]) is sure
     assert best(service(CAP), [unsure]) is unsure
-    assert not decide(service(CAP), history(unsure), "").certified
+    assert not decide(service(CAP), SPACE, history(unsure), "").certified
 
 
 def test_a_trial_beyond_the_budget_or_the_deadline_is_refused() -> None:
@@ -96,7 +96,9 @@ def test_what_confirms_the_best_stays_reserved() -> None:
 
 
 def test_an_impossible_cap_names_what_comes_closest() -> None:
-    decision = decide(service(Cap(Figure.P95, 0.001)), history(trial(0, 50, 0.02), trial(1, 90, 0.004), failed(2)), "")
+    decision = decide(
+        service(Cap(Figure.P95, 0.001)), SPACE, history(trial(0, 50, 0.02), trial(1, 90, 0.004), failed(2)), ""
+    )
     assert decision.configuration is None
     assert decision.binding == "p95 <= 1 ms"
     (way,) = decision.relaxations
@@ -105,14 +107,19 @@ def test_an_impossible_cap_names_what_comes_closest() -> None:
 
 
 def test_a_rate_that_nothing_reaches_says_what_was_reached() -> None:
-    decision = decide(service(min_rate=500), history(trial(0, 50), trial(1, 90)), "")
+    decision = decide(service(min_rate=500), SPACE, history(trial(0, 50), trial(1, 90)), "")
     assert decision.binding == "500 requests a second"
     assert decision.relaxations[0].min_rate == 90
 
 
 def test_nothing_that_ran_is_said_so() -> None:
-    assert decide(service(), history(failed(0), failed(1)), "").binding == "none of 2 trials could serve the model"
-    assert decide(service(), History(), "").binding == "nothing was tried"
+    assert (
+        decide(service(), SPACE, history(failed(0), failed(1)), "").binding == "none of 2 trials could serve the model"
+    )
+    tight = service(goal=Goal(Objective.PER_DOLLAR, budget_usd=0.5))
+    assert decide(tight, SPACE, History(), "").binding == "the budget: the cheapest trial alone can cost $1.00"
+    late = service(goal=Goal(Objective.PER_DOLLAR, deadline_s=60))
+    assert decide(late, SPACE, History(), "").binding == "the deadline: the shortest trial alone can take 1 h"
 
 
 def test_two_trials_of_a_configuration_are_surer_than_one() -> None:
@@ -152,7 +159,7 @@ def test_a_decision_keeps_what_is_asked_or_names_what_does_not(
 ) -> None:
     job = service(Cap(Figure.P95, cap_s), min_rate=min_rate)
     seen = history(*tried)
-    decision = decide(job, seen, "")
+    decision = decide(job, SPACE, seen, "")
     if decision.configuration is None:
         assert not any(keeps(job, m) for m in seen.good)
         assert decision.binding

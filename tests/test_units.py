@@ -164,3 +164,10 @@ def test_no_text_whatever_makes_a_parser_fail_otherwise_than_with_a_sentence(tex
         except ValueError as refused:
             told = str(refused)
         assert told.startswith(f"'{text}': ")
+
+
+def test_no_price_is_shown_as_free():
+    assert format_usd(0.00001) == "$0.00001"
+    assert format_usd(0.0000327) == "$0.00003"
+    assert format_usd(0.0002) == "$0.0002"
+    assert format_usd(0.0) == "$0.00"

@@ -133,7 +133,7 @@ def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None
     space, history = account.space, account.searched
     job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
     if job.service is not None:
-        return service_level.decide(job, history, "decided again from the stored trials")
+        return service_level.decide(job, space, history, "decided again from the stored trials")
     check_elastic(job)
     if job.elastic is None:
         return decide(job, space, history, "decided again from the stored probes")

@@ -58,7 +58,7 @@ class _Tally:
                 await target.send()
         except TimeoutError:
             self._failed(f"no answer within {self.timeout_s:g} s")
-        except Exception as error:
+        except Exception as error:  # whatever a server or a library does: a request that failed, told with its reason
             self._failed(reason(error))
         else:
             self.latencies_s.append(now_s() - due_s)

@@ -126,7 +126,7 @@ class Batcher:
         """Of each request, in a thread of its own. One that fails does not take the others of its batch with it."""
         try:
             return [*self._together(requests)]
-        except Exception as error:
+        except Exception as error:  # whatever the model raises is the answer of its request, not the server's end
             return [error] if len(requests) == 1 else [self._answers([request])[0] for request in requests]
 
     def _together(self, requests: Sequence[Tensors]) -> list[Answer]:

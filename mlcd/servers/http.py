@@ -69,7 +69,7 @@ class _Handlers:
             answer = await self.batcher.ask(inputs)
         except ValueError as error:  # of JSON and of text that is none, too
             return _json({"error": str(error)}, 400)
-        except Exception as error:
+        except Exception as error:  # whatever the model raises is a 500 with its reason
             if isinstance(error, MemoryError) or "allocat" in str(error):
                 self.out_of_memory("the model asked for more than there is")
             return _json({"error": f"{type(error).__name__}: {error}".splitlines()[0]}, 500)

@@ -37,7 +37,7 @@ def quantise(model: Path, folder: Path) -> Path:
                 quantize_dynamic(model, fresh, weight_type=QuantType.QInt8)
             kinds = {node.op_type for node in onnx.load(fresh, load_external_data=False).graph.node}
             onnxruntime.InferenceSession(fresh, providers=["CPUExecutionProvider"])
-        except Exception as error:
+        except Exception as error:  # onnx and its runtime raise anything; the user needs one line
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             raise UserError(f"{model}: cannot be quantised to int8 ({why}): leave int8 out of `precision`") from error
         if not any(part in kind for part in QUANTISED for kind in kinds):
@@ -71,5 +71,5 @@ if __name__ == "__main__":
         print(quantise(Path(sys.argv[1]), Path(sys.argv[2])))
     except (UserError, MissingExtra) as error:
         sys.exit(str(error))
-    except Exception as error:
+    except Exception as error:  # this process is there to turn whatever happens into one line
         sys.exit(f"{sys.argv[1]}: cannot be read as an ONNX model ({type(error).__name__})")

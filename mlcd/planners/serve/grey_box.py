@@ -144,6 +144,8 @@ def _first_that_keeps(
     job: Job, space: Space, draws: Draws, worths: Floats, open_: NDArray[np.bool_], trials: int
 ) -> Probe | Finish:
     """Nothing yet keeps what is asked: the one that may, and is worth much if it does."""
+    if not open_.any() and not trials:
+        return Finish("the limits do not allow a single trial")
     if not open_.any():
         return Finish("nothing is left to try, and nothing that was tried keeps what is asked")
     tops = worths[:, open_].max(axis=1)
