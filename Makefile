@@ -41,7 +41,7 @@ check:
 # Where there is none of this version, whatever asks for PyTorch gets the newest.
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,bench,ray,skypilot,serve,frameworks]'
+	$(PIP) -e '.[dev,bench,ray,skypilot,serve,lithops,frameworks]'
 	touch $@ .venv/installed-dev .venv/installed
 
 # What some tests compare with; where it cannot be installed they skip and say so.

@@ -10,6 +10,7 @@ from typing import Protocol
 from mlcd.configuration import Configuration
 from mlcd.job import Job
 from mlcd.measurement import Event
+from mlcd.serverless import Work
 
 
 class Provenance(StrEnum):
@@ -36,6 +37,7 @@ class Launch:
     even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
     it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
     `saved_samples` that a checkpoint holds already. `noise`: a probe that is to find out the gradient noise, too.
+    `work`: of a launch on functions, the epochs and the trials that it is for.
     """
 
     label: str
@@ -47,6 +49,7 @@ class Launch:
     round: int = 0
     saved_samples: float = 0.0
     noise: bool = False
+    work: Work | None = None
 
 
 Events = Generator[Event, bool | None, None]

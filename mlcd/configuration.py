@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.knobs import Knob, Knobs, KnobTable
+from mlcd.serverless import Allocation
 
 Floats = NDArray[np.float64]
 
@@ -53,18 +54,32 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Surcharge:
+    """What a launch costs beyond the time of its nodes: once, as calls and requests do, and by the hour."""
+
+    usd: float = 0.0
+    usd_per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """So many nodes of an offer and, where it may vary, the global batch that they train with.
 
     `knobs`: of a server, how each is set; those that the offer was cut to (cores, memory) are among them.
+    `allocation`: of functions, what each trial is given; the nodes are the functions of all trials that run at once.
     """
 
     offer: Offer
     nodes: int
     batch: int | None = None
     knobs: Knobs = ()
+    allocation: Allocation | None = None
+    surcharge: Surcharge = Surcharge()
 
     def __str__(self) -> str:
+        if self.allocation is not None:
+            trials = self.nodes // self.allocation.functions
+            return str(self.allocation) if trials <= 1 else f"{self.allocation}, {trials} trials at once"
         if self.knobs:
             return ", ".join(f"{name} {value}" for name, value in self.knobs)
         machines = f"{self.nodes} x {self.offer.name}"
@@ -77,14 +92,14 @@ class Configuration:
 
     @property
     def usd_per_hour(self) -> float:
-        """Price of all nodes together."""
-        return self.offer.usd_per_hour * self.nodes
+        """Price of all nodes together, and of what is rented beside them."""
+        return self.offer.usd_per_hour * self.nodes + self.surcharge.usd_per_hour
 
     def usd(self, seconds: float) -> float:
-        """What holding it for so long costs: by the second, with the offer's minimum."""
+        """What holding it for so long costs at the most: by the second, with the offer's minimum."""
         if seconds <= 0:
             return 0.0
-        return self.usd_per_hour * max(seconds, self.offer.minimum_billed_s) / 3_600
+        return self.surcharge.usd + self.usd_per_hour * max(seconds, self.offer.minimum_billed_s) / 3_600
 
 
 @dataclass(frozen=True, slots=True)

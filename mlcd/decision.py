@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlcd.configuration import Configuration
+from mlcd.serverless import Calibration, Plan
 from mlcd.service import Cap
 
 
@@ -60,6 +61,8 @@ class Decision:
     nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
     `curve`: of an elastic job, what each configuration is expected to take. `done`: the job reached its target while
     it was being probed, there, and nothing is left to run.
+    `plans`: of a job on functions, the stages as each method would plan them, the chosen plan first; `calibration`:
+    what they rest on.
     """
 
     configuration: Configuration | None
@@ -70,3 +73,5 @@ class Decision:
     relaxations: tuple[Relaxation, ...] = ()
     curve: tuple[Prediction, ...] = ()
     done: bool = False
+    plans: tuple[Plan, ...] = ()
+    calibration: Calibration | None = None

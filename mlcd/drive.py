@@ -91,6 +91,8 @@ def search(
 
 def conclude(finish: Finish, left: Job, space: Space, history: History) -> Decision:
     """The decision that a search has come to, for what is left of the job."""
+    if finish.decision is not None:
+        return finish.decision
     if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
         return Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
     if left.service is not None:
@@ -210,15 +212,20 @@ def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book
             step.noise,
         )
         return Reserved(probe, step.because, worst_usd, worst_s)
-    bound_s = lifetime_s(job.goal, account.history, configuration)
+    bounds = [lifetime_s(job.goal, account.history, configuration), step.most_s]
+    bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    run = Launch(label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds, saved)
+    run = Launch(
+        label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds, saved, work=step.work
+    )
     return Reserved(run, step.because, configuration.usd(worst_s), worst_s)
 
 
 def _billed(measurement: Measurement, seconds: float) -> Measurement:
     """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
+    if measurement.metered:
+        return replace(measurement, seconds=max(seconds, measurement.seconds))
     if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement
     return replace(measurement, seconds=seconds, usd=measurement.configuration.usd(seconds))

@@ -117,7 +117,8 @@ def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> fl
     if goal.deadline_s is not None:
         bounds.append(goal.deadline_s - history.elapsed_s)
     if goal.budget_usd is not None:
-        left_s = (goal.budget_usd - history.spent_usd) / configuration.usd_per_hour * 3_600
+        left_usd = goal.budget_usd - history.spent_usd - configuration.surcharge.usd
+        left_s = left_usd / configuration.usd_per_hour * 3_600
         # Under the billed minimum even one second costs the minimum.
         bounds.append(left_s if left_s >= configuration.offer.minimum_billed_s else 0.0)
     return max(0.0, min(bounds)) if bounds else None

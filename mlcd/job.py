@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from mlcd.serverless import Serverless
 from mlcd.service import Service
 
 
@@ -157,6 +158,7 @@ class Fingerprint:
 @dataclass(frozen=True)
 class Job:
     """A job: so many samples of work, a goal, and the task to run; or, with a `service`, a model to be served.
+    `serverless`: of a job on functions, what is trained there and what may be allocated to it.
 
     `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
@@ -182,3 +184,4 @@ class Job:
     elastic: Elastic | None = None
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     service: Service | None = None
+    serverless: Serverless | None = None

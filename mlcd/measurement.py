@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlcd.configuration import Configuration
+from mlcd.serverless import Calibrated, Epoch
 from mlcd.service import Served, Window
 
 Z = 3.0
@@ -56,7 +57,7 @@ class Sample:
 
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
     it is judged by; NaN is a value too. Of a service, the samples are answers, and `window` is what came since the last
-    report.
+    report. On functions, `epoch` is one that has ended, and `calibrated` what a probe has found out.
     """
 
     elapsed_s: float
@@ -65,6 +66,8 @@ class Sample:
     metric: float | None = None
     noise: Noise | None = None
     window: Window | None = None
+    epoch: Epoch | None = None
+    calibrated: Calibrated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ class Measurement:
     is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a rate the job
     keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
-    `served`: what a load test showed besides its rate.
+    `served`: what a load test showed besides its rate. `epochs`, `calibrated`: what functions did, or found out.
+    `metered`: the dollars are what was used, as functions are billed, and not the time that it was held.
     """
 
     configuration: Configuration
@@ -105,6 +109,9 @@ class Measurement:
     metric: float | None = None
     noise: Noise | None = None
     served: Served | None = None
+    epochs: tuple[Epoch, ...] = ()
+    calibrated: Calibrated | None = None
+    metered: bool = False
 
     @property
     def ok(self) -> bool:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mlcd.configuration import Configuration, Space
-from mlcd.decision import Prediction
+from mlcd.decision import Decision, Prediction
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
+from mlcd.serverless import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,17 @@ Watch = Callable[[Measurement], Outcome | None]
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Run the job itself on this configuration, for the work that is left."""
+    """Run the job itself on this configuration, for the work that is left.
+
+    `work`: on functions, the part of it that is done now. `most_s`: it is given up after so long, whatever the limits.
+    """
 
     configuration: Configuration
     because: str
     samples: float
     watch: Watch | None = None
+    work: Work | None = None
+    most_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Finish:
 
     `curve`: what a model expects of each configuration, for a search that has one. `unproven`: it names a
     configuration that was not measured, which no certificate can be about. `done`: the job itself has ended well.
+    `decision`: of a search that decides from more than measured rates, what it has come to.
     """
 
     because: str
@@ -68,6 +75,7 @@ class Finish:
     curve: tuple[Prediction, ...] = ()
     unproven: bool = False
     done: bool = False
+    decision: Decision | None = None
 
 
 Step = Probe | Round | Apply | Finish

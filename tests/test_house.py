@@ -11,10 +11,21 @@ import mlcd
 
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
-NOUNS |= {"csv_table", "key_operators", "knobs", "service", "seen", "tensors"}
+NOUNS |= {"csv_table", "key_operators", "knobs", "service", "seen", "serverless", "tensors"}
 PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee", "service_level"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
-SIDE_BY_SIDE |= {"reports", "jobfile", "models", "load", "servers", "operators", "knowledge"}
+SIDE_BY_SIDE |= {
+    "reports",
+    "jobfile",
+    "models",
+    "load",
+    "servers",
+    "operators",
+    "knowledge",
+    "storages",
+    "workloads",
+    "calibrations",
+}
 ABOVE = {"assemble", "control", "record", "support", "learn", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),
@@ -26,6 +37,7 @@ LEVEL = {
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}
 MAY_SEE |= {("backends", "load"), ("backends", "servers"), ("backends", "operators"), ("servers", "operators")}
+MAY_SEE |= {("backends", "storages"), ("backends", "workloads")}
 """The few sights between rooms that stand side by side."""
 
 

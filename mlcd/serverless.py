@@ -1,0 +1,266 @@
+"""Training on functions: what is trained, what may be allocated to it, what that costs, and what was seen of it.
+
+Symbols, as in Wu et al. (CE-scaling, IPDPS 2023), table III
+
+    theta = (n, m, s)   an allocation: functions, memory of each, the storage that they meet at    Allocation
+    D, M, b_z           megabytes of data and of the model; samples that a function takes at once  Workload
+    k = D / (n b_z)     iterations of an epoch                                                     Workload.iterations
+    u(m)                seconds to work through a megabyte with memory m                           Calibration.compute
+    b_s, l_s            bandwidth and latency of a storage                                         Link
+    p_f, p_invk, p_s    prices of a function's time, of a call, of a storage                       Tariff
+    q_i, r_i            trials and epochs of a stage                                               Stage
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+MB_PER_VCPU = 1_769
+"""Lambda gives a function one whole vCPU at this much memory, and shares of one below, in proportion."""
+MOST_FUNCTIONS = 3_000
+SMALLEST_MB, LARGEST_MB = 128, 10_240
+DELTA = 0.1
+"""How far the predicted epochs may move before the allocation is looked at again (CE-scaling, section IV-G)."""
+
+
+class StorageKind(StrEnum):
+    """Where functions meet to exchange what they have learned."""
+
+    S3 = "s3"
+    DYNAMODB = "dynamodb"
+    ELASTICACHE = "elasticache"
+    VM_PS = "vm-ps"
+
+
+STORAGES = tuple(str(kind) for kind in StorageKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """So many functions of one memory size, and the storage that they meet at: theta."""
+
+    functions: int
+    memory_mb: int
+    storage: str
+
+    def __str__(self) -> str:
+        return f"{self.functions} x {self.memory_mb} MB, {self.storage}"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRate:
+    """What a storage costs and what it cannot do.
+
+    Charged by the request, or by the minute that its server is up. `largest_mb`: what one object may hold.
+    `aggregates`: it averages by itself, as a parameter server does.
+    """
+
+    name: str
+    usd_per_request: float = 0.0
+    usd_per_minute: float = 0.0
+    largest_mb: float = math.inf
+    aggregates: bool = False
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """What functions and storages cost, and since when that is known. `date` and `source` go into every report."""
+
+    usd_per_gb_s: float
+    usd_per_call: float
+    storages: tuple[StorageRate, ...]
+    cloud: str = ""
+    region: str = ""
+    date: str = ""
+    source: str = ""
+
+    def storage(self, name: str) -> StorageRate:
+        """The rate of the storage of that name."""
+        return next(rate for rate in self.storages if rate.name == name)
+
+    def usd_per_function_s(self, memory_mb: float) -> float:
+        """p_f(m)."""
+        return self.usd_per_gb_s * memory_mb / 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is trained, and how large it is.
+
+    `model` and `data` are names of MLCD's own, or `module:Class` beside the job file. `batch`: samples that one
+    function takes in an iteration.
+    """
+
+    model: str
+    data: str
+    samples: int
+    data_mb: float
+    model_mb: float
+    batch: int
+    learning_rate: float = 0.01
+
+    def iterations(self, functions: int) -> int:
+        """k: the times that the functions meet in an epoch; a last, smaller batch counts."""
+        return max(1, math.ceil(self.samples / (functions * self.batch)))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """So many trials, each of them trained for so many epochs."""
+
+    trials: int
+    epochs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """A hyperparameter search by successive halving: each stage keeps one trial of `eta`.
+
+    `space`: for each hyperparameter its lowest and highest value; drawn log-uniformly from the job's seed.
+    """
+
+    trials: int
+    eta: int = 2
+    epochs_per_stage: int = 2
+    space: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """From all trials down to one that is left: 16,384 trials by halves are 14 stages, the last of two."""
+        found, left = [], self.trials
+        while left > 1:
+            found.append(Stage(left, self.epochs_per_stage))
+            left = max(1, left // self.eta)
+        return tuple(found) or (Stage(1, self.epochs_per_stage),)
+
+
+@dataclass(frozen=True)
+class Serverless:
+    """A job on functions: what is trained, between which ends it may be allocated, and what that costs.
+
+    `endpoints`: where a storage is reached, as a URL; one that is not named is started on this machine where that is
+    possible. `concurrency`: functions that the account lets run at once; None where nobody says. `memory_at_once_mb`:
+    memory of all functions together, where the machine sets a limit. `tuning`: None for plain training. `epochs`: what
+    the target is known or guessed to take; None to find out by sampling. `tariff` is frozen when a run starts.
+    """
+
+    workload: Workload
+    functions: tuple[int, int] = (1, MOST_FUNCTIONS)
+    memory_mb: tuple[int, int] = (SMALLEST_MB, LARGEST_MB)
+    storages: tuple[str, ...] = STORAGES
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    concurrency: int | None = None
+    memory_at_once_mb: int | None = None
+    tuning: Tuning | None = None
+    epochs: float | None = None
+    delta: float = DELTA
+    tariff: Tariff | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What functions do in one launch: so many epochs of each of these trials, which have so many behind them.
+
+    `then`: the allocation of the epoch after, where another one is known to come: its functions are started while this
+    one still runs (CE-scaling's delayed restart).
+    """
+
+    epochs: int
+    done: int = 0
+    trials: tuple[int, ...] = (0,)
+    then: Allocation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch of one trial, as its functions told it: how long, for how much, and the loss at its end.
+
+    The parts are of the slowest function. `number` counts from 1. `function_s`: what the functions are billed for,
+    together, attempts that came to nothing included; `retries`: how many there were of these.
+    """
+
+    trial: int
+    number: int
+    seconds: float
+    usd: float
+    loss: float
+    start_s: float = 0.0
+    load_s: float = 0.0
+    compute_s: float = 0.0
+    sync_s: float = 0.0
+    function_s: float = 0.0
+    requests: int = 0
+    retries: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What one calibration probe has measured, on one allocation.
+
+    `s_per_mb`: u(m). `load_mb_per_s`: reading the data. `start_s`: from the call until the last function was up.
+    `sync_s`: one exchange of the model between all functions. `transfers`: single objects, (megabytes, seconds).
+    """
+
+    allocation: Allocation
+    s_per_mb: float
+    load_mb_per_s: float
+    start_s: float
+    sync_s: float
+    transfers: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a storage does: l_s, b_s; and, where exchanges were measured, what one took: (functions, seconds)."""
+
+    latency_s: float
+    mb_per_s: float
+    exchanges: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What is known of a platform and of a job on it; `modelled` where it was not measured, and `source` says by whom.
+
+    `compute`: (memory in MB, u(m)) rising in memory. `start`: seconds until a call is up, and more for each function.
+    """
+
+    compute: tuple[tuple[float, float], ...]
+    links: Mapping[str, Link]
+    load_mb_per_s: float
+    start: tuple[float, float] = (0.0, 0.0)
+    rel_error: float = 0.0
+    modelled: bool = False
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A stage with what is allocated to each of its trials: how long it is to take, and cost, in all."""
+
+    stage: Stage
+    allocation: Allocation
+    seconds: float
+    usd: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Allocations for all stages, one after the other, and the method that made it."""
+
+    method: str
+    stages: tuple[Planned, ...]
+
+    @property
+    def seconds(self) -> float:
+        """T: stages follow each other."""
+        return sum(each.seconds for each in self.stages)
+
+    @property
+    def usd(self) -> float:
+        """C."""
+        return sum(each.usd for each in self.stages)
