@@ -10,7 +10,7 @@ from typing import Protocol
 from mlcd.configuration import Configuration
 from mlcd.job import Job
 from mlcd.measurement import Event
-from mlcd.serverless import Work
+from mlcd.serverless import MOST_ATTEMPTS, Work
 
 
 class Provenance(StrEnum):
@@ -37,7 +37,8 @@ class Launch:
     even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
     it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
     `saved_samples` that a checkpoint holds already. `noise`: a probe that is to find out the gradient noise, too.
-    `work`: of a launch on functions, the epochs and the trials that it is for.
+    `work`: of a launch on functions, the epochs and the trials that it is for. `most_usd`: what functions are billed
+    for is counted as it is used, and nothing is begun that could bring it above this.
     """
 
     label: str
@@ -50,6 +51,14 @@ class Launch:
     saved_samples: float = 0.0
     noise: bool = False
     work: Work | None = None
+    most_usd: float | None = None
+
+    def bill_usd(self, seconds: float) -> float:
+        """What it comes to where nobody has metered it: the time that it was held, or what functions may use."""
+        usd = self.configuration.usd(seconds)
+        if self.most_usd is None:
+            return usd
+        return min(self.most_usd, usd + (MOST_ATTEMPTS - 1) * self.configuration.surcharge.usd)
 
 
 Events = Generator[Event, bool | None, None]

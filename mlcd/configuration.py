@@ -119,16 +119,20 @@ class Choice:
     """An offer, the node counts that it can be rented in, and the batches to train with there, where these may vary.
 
     A batch that does not divide by the workers is left out. `settings`: of a server, each way to set its knobs there.
+    `given`: of functions, the configurations themselves.
     """
 
     offer: Offer
     nodes: tuple[int, ...] = (1,)
     batches: tuple[int, ...] = ()
     settings: tuple[Knobs, ...] = ()
+    given: tuple[Configuration, ...] = ()
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
-        """Node counts rising, and batches within each; of a server, its settings in order."""
+        """Node counts rising, and batches within each; of a server, its settings in order; or as they were given."""
+        if self.given:
+            return self.given
         if self.settings:
             return tuple(Configuration(self.offer, 1, knobs=knobs) for knobs in self.settings)
         if not self.batches:

@@ -16,12 +16,13 @@ from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted
-from mlcd.guarantee import decide, lifetime_s, refusal, remaining
+from mlcd.guarantee import decide, left_usd, lifetime_s, refusal, remaining
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
 from mlcd.measurement import Measurement, Outcome
 from mlcd.profiler import Profiler
+from mlcd.serverless import MOST_ATTEMPTS
 from mlcd.strategy import Apply, Finish, Probe, Round, Strategy
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration]], str | None]
@@ -171,7 +172,7 @@ def _measure(
     before_s = clock.elapsed_s()
     look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
     try:
-        return _billed(profiler.measure(job, order, look, watch), clock.elapsed_s() - before_s), None
+        return _billed(order, profiler.measure(job, order, look, watch), clock.elapsed_s() - before_s), None
     except BackendError as error:
         return _cut_short(order, clock.elapsed_s() - before_s, Outcome.FAILED, str(error)), None
     except BaseException as error:
@@ -195,44 +196,45 @@ def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:
 
 def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
-    account, configuration, saved = book.account, step.configuration, book.account.history.saved_samples
-    ordinal = account.launches + place
-    label = f"{book.run}-{account.orders + place + 1}"  # of every order its own, whatever became of those before
+    account, configuration = book.account, step.configuration
+    order = Launch(
+        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
+        configuration=configuration,
+        purpose=Purpose.PROBE if isinstance(step, Probe) else Purpose.RUN,
+        samples=job.work_samples if isinstance(step, Probe) else step.samples,
+        lifetime_s=None,
+        ordinal=account.launches + place,
+        round=account.rounds,
+        saved_samples=account.history.saved_samples,
+        noise=isinstance(step, Probe) and step.noise,
+        work=step.work,
+    )
     if isinstance(step, Probe):
-        worst_s, worst_usd = space.worst_probe(configuration)
-        probe = Launch(
-            label,
-            configuration,
-            Purpose.PROBE,
-            job.work_samples,
-            worst_s,
-            ordinal,
-            account.rounds,
-            saved,
-            step.noise,
-        )
-        return Reserved(probe, step.because, worst_usd, worst_s)
-    bounds = [lifetime_s(job.goal, account.history, configuration), step.most_s]
-    bound_s = min((bound for bound in bounds if bound is not None), default=None)
+        bound_s: float | None = space.probe_time.seconds(configuration.nodes)
+    else:
+        bounds = [lifetime_s(job.goal, account.history, configuration), step.most_s]
+        bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    run = Launch(
-        label, configuration, Purpose.RUN, step.samples, bound_s, ordinal, account.rounds, saved, work=step.work
-    )
-    return Reserved(run, step.because, configuration.usd(worst_s), worst_s)
+    worst_usd = configuration.usd(worst_s)
+    if configuration.allocation is None:
+        return Reserved(replace(order, lifetime_s=bound_s), step.because, worst_usd, worst_s)
+    worst_usd += (MOST_ATTEMPTS - 1) * configuration.surcharge.usd
+    most_usd = min(worst_usd, left_usd(job.goal, account.history))
+    return Reserved(replace(order, lifetime_s=bound_s, most_usd=most_usd), step.because, most_usd, worst_s)
 
 
-def _billed(measurement: Measurement, seconds: float) -> Measurement:
+def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurement:
     """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
-    if measurement.metered:
+    if order.most_usd is not None:  # functions are billed by what they use, as their profiler has counted
         return replace(measurement, seconds=max(seconds, measurement.seconds))
     if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement
-    return replace(measurement, seconds=seconds, usd=measurement.configuration.usd(seconds))
+    return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))
 
 
 def _cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str) -> Measurement:
-    return Measurement(order.configuration, outcome, seconds, order.configuration.usd(seconds), detail=detail)
+    return Measurement(order.configuration, outcome, seconds, order.bill_usd(seconds), detail=detail)
 
 
 def _interrupted(book: Book) -> Interrupted:

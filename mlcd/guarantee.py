@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,14 +112,21 @@ def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     return kept
 
 
+def left_usd(goal: Goal, history: History) -> float:
+    """What is left of the budget; without one there is no end to it."""
+    return inf if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd)
+
+
 def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> float | None:
-    """How long this configuration can be held before a limit breaks; None without limits."""
+    """How long this configuration can be held before a limit breaks; None without limits.
+
+    What functions cost is counted as it is used (`Launch.most_usd`): no time says when it is too much.
+    """
     bounds = []
     if goal.deadline_s is not None:
         bounds.append(goal.deadline_s - history.elapsed_s)
-    if goal.budget_usd is not None:
-        left_usd = goal.budget_usd - history.spent_usd - configuration.surcharge.usd
-        left_s = left_usd / configuration.usd_per_hour * 3_600
+    if goal.budget_usd is not None and configuration.allocation is None:
+        left_s = (goal.budget_usd - history.spent_usd) / configuration.usd_per_hour * 3_600
         # Under the billed minimum even one second costs the minimum.
         bounds.append(left_s if left_s >= configuration.offer.minimum_billed_s else 0.0)
     return max(0.0, min(bounds)) if bounds else None

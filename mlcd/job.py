@@ -33,11 +33,15 @@ class Communication(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """An objective under limits on the whole: probes and the final run together. None means no limit."""
+    """An objective under limits on the whole: probes and the final run together. None means no limit.
+
+    `stated`: the owner named the objective; what is usual for a command gives way then.
+    """
 
     objective: Objective = Objective.FASTEST
     budget_usd: float | None = None
     deadline_s: float | None = None
+    stated: bool = field(default=False, compare=False)
 
     @property
     def limited(self) -> bool:

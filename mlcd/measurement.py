@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlcd.configuration import Configuration
-from mlcd.serverless import Calibrated, Epoch
+from mlcd.serverless import Calibrated, Epoch, Work
 from mlcd.service import Served, Window
 
 Z = 3.0
@@ -92,6 +92,7 @@ class Measurement:
     keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     `served`: what a load test showed besides its rate. `epochs`, `calibrated`: what functions did, or found out.
+    `work`: what functions were asked for.
     `metered`: the dollars are what was used, as functions are billed, and not the time that it was held.
     """
 
@@ -112,6 +113,7 @@ class Measurement:
     epochs: tuple[Epoch, ...] = ()
     calibrated: Calibrated | None = None
     metered: bool = False
+    work: Work | None = None
 
     @property
     def ok(self) -> bool:

@@ -15,13 +15,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from random import Random
 
 MB_PER_VCPU = 1_769
 """Lambda gives a function one whole vCPU at this much memory, and shares of one below, in proportion."""
 MOST_FUNCTIONS = 3_000
 SMALLEST_MB, LARGEST_MB = 128, 10_240
+LONGEST_CALL_S = 900.0
+"""Lambda ends a call after a quarter of an hour; an epoch is one call of each of its functions."""
+RUNTIME_MB, COPIES = 64.0, 3
+"""What a function needs beside its data: the interpreter, and the model as parameters, as gradient and as mean."""
+MOST_ATTEMPTS = 3
+"""Times that an epoch is tried: one that breaks is given up as a whole, and paid for."""
+CALIBRATION_STEPS = 24
+"""Iterations of a calibration at the most, where requests are paid for."""
+SAMPLE = 0.1
+"""The share of the data on which the epochs to the target are estimated beforehand."""
 DELTA = 0.1
 """How far the predicted epochs may move before the allocation is looked at again (CE-scaling, section IV-G)."""
 
@@ -102,6 +113,16 @@ class Workload:
     batch: int
     learning_rate: float = 0.01
 
+    def sampled(self, share: float, functions: int) -> Workload:
+        """A part of it that one function trains as so many would train the whole: as often, on smaller batches."""
+        samples = max(1, round(self.samples * share))
+        batch = max(1, round(self.batch * functions * share))
+        return replace(self, samples=samples, data_mb=self.data_mb * share, batch=batch)
+
+    def needs_mb(self, functions: int) -> float:
+        """Memory below which a function cannot hold its share of the data and the model."""
+        return RUNTIME_MB + COPIES * self.model_mb + self.data_mb / functions
+
     def iterations(self, functions: int) -> int:
         """k: the times that the functions meet in an epoch; a last, smaller batch counts."""
         return max(1, math.ceil(self.samples / (functions * self.batch)))
@@ -136,6 +157,14 @@ class Tuning:
             left = max(1, left // self.eta)
         return tuple(found) or (Stage(1, self.epochs_per_stage),)
 
+    def drawn(self, trial: int, seed: int) -> dict[str, float]:
+        """The hyperparameters of a trial; each has draws of its own, whatever others there are."""
+        found = {}
+        for name, (low, high) in self.space.items():
+            share = Random(f"{seed}/{trial}/{name}").random()
+            found[name] = math.exp(math.log(low) + share * math.log(high / low))
+        return found
+
 
 @dataclass(frozen=True)
 class Serverless:
@@ -143,8 +172,9 @@ class Serverless:
 
     `endpoints`: where a storage is reached, as a URL; one that is not named is started on this machine where that is
     possible. `concurrency`: functions that the account lets run at once; None where nobody says. `memory_at_once_mb`:
-    memory of all functions together, where the machine sets a limit. `tuning`: None for plain training. `epochs`: what
-    the target is known or guessed to take; None to find out by sampling. `tariff` is frozen when a run starts.
+    memory of all functions together, where the machine sets a limit. `call_s`: how long a call may take; the paper's
+    models know no end. `tuning`: None for plain training. `epochs`: what the target is known or guessed to take; None
+    to find out by sampling. `tariff` is frozen when a run starts.
     """
 
     workload: Workload
@@ -154,10 +184,20 @@ class Serverless:
     endpoints: Mapping[str, str] = field(default_factory=dict)
     concurrency: int | None = None
     memory_at_once_mb: int | None = None
+    call_s: float = math.inf
     tuning: Tuning | None = None
     epochs: float | None = None
     delta: float = DELTA
     tariff: Tariff | None = None
+
+    def at_once(self, allocation: Allocation, trials: int) -> int:
+        """How many of so many trials fit beside each other; at least one, or the allocation would not exist."""
+        bounds = [trials]
+        if self.concurrency is not None:
+            bounds.append(self.concurrency // allocation.functions)
+        if self.memory_at_once_mb is not None:
+            bounds.append(self.memory_at_once_mb // (allocation.functions * allocation.memory_mb))
+        return max(1, min(bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +205,15 @@ class Work:
     """What functions do in one launch: so many epochs of each of these trials, which have so many behind them.
 
     `then`: the allocation of the epoch after, where another one is known to come: its functions are started while this
-    one still runs (CE-scaling's delayed restart).
+    one still runs (CE-scaling's delayed restart). `sample_of`: train a sample of the data only, on one function, as
+    so many would train all of it; see `Workload.sampled`.
     """
 
     epochs: int
     done: int = 0
     trials: tuple[int, ...] = (0,)
     then: Allocation | None = None
+    sample_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +257,15 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a storage does: l_s, b_s; and, where exchanges were measured, what one took: (functions, seconds)."""
+    """What a storage does: l_s, b_s; and, where exchanges were measured, what one took: (functions, seconds).
+
+    `start`: seconds until functions that meet there are up, and more for each, where that was seen.
+    """
 
     latency_s: float
     mb_per_s: float
     exchanges: tuple[tuple[int, float], ...] = ()
+    start: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

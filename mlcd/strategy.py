@@ -27,12 +27,16 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Measure this configuration for a few minutes. `noise`: until its gradient noise is known, too."""
+    """Measure this configuration for a few minutes. `noise`: until its gradient noise is known, too.
+
+    `work`: on functions, what to train of a sample of the data; None to calibrate.
+    """
 
     configuration: Configuration
     because: str
     look: Look | None = None
     noise: bool = False
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

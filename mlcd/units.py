@@ -102,7 +102,7 @@ def parse_gb(text: str | float) -> float:
     return value
 
 
-def parse_range(text: str | int) -> tuple[int, int]:
+def parse_range(text: str | int, most: int = MOST_NODES) -> tuple[int, int]:
     """'1..50' or '8' -> the smallest and the largest count, both included."""
     match = re.fullmatch(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", str(text))
     if isinstance(text, bool) or match is None:
@@ -112,8 +112,8 @@ def parse_range(text: str | int) -> tuple[int, int]:
         raise ValueError(f"'{text}': the smallest count is 1")
     if high < low:
         raise ValueError(f"'{text}': the range is empty; did you mean {high}..{low}?")
-    if high > MOST_NODES:
-        raise ValueError(f"'{text}': the largest count is {MOST_NODES}")
+    if high > most:
+        raise ValueError(f"'{text}': the largest count is {most}")
     return low, high
 
 
