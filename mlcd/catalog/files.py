@@ -44,7 +44,7 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow,
     refreshed = refreshed_path(cloud, directory) if directory is not None else None
     if refreshed is not None and refreshed.exists():
         try:
-            return parse_rows(_read(refreshed), cloud=cloud, name=str(refreshed))
+            return parse_rows(read_text(refreshed), cloud=cloud, name=str(refreshed))
         except CatalogError as error:
             raise CatalogError(f"{error} (delete the file to return to the packaged catalog)") from None
     return parse_rows(packaged_text(f"{cloud}.csv"), cloud=cloud, name=f"mlcd/catalog/{cloud}.csv")
@@ -132,7 +132,8 @@ def _cell(value: str | float | None) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a price file; `CatalogError` says why it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

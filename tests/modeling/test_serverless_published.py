@@ -1,0 +1,64 @@
+"""The modelled AWS: its constants have sources, and its shape over memory is that of real Lambda."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlcd.catalog.serverless import load_tariff
+from mlcd.modeling.serverless.boundary import boundary
+from mlcd.modeling.serverless.epoch import EpochModel
+from mlcd.modeling.serverless.published import CONSTANTS, STARTS, cold_start, published
+from mlcd.serverless import STORAGES, Serverless, Workload
+
+HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)
+MEASURED = Path(__file__).parents[3] / "shared/data/serverless/lambda_memory_duration_2018.csv"
+
+
+def test_it_says_that_it_is_modelled_and_every_constant_says_where_it_is_from() -> None:
+    found = published(HIGGS)
+    assert found.modelled
+    assert "modelled" in found.source
+    assert set(found.links) == set(STORAGES)
+    assert all(constant.source and constant.unit for constant in CONSTANTS.values())
+
+
+def test_computing_falls_with_memory_as_lambda_measured_it_in_2018() -> None:
+    if not MEASURED.exists():
+        pytest.skip(f"{MEASURED} is not there: the measurements are not part of the repository")
+    rows = list(csv.DictReader(MEASURED.read_text().splitlines()))
+    memory = np.array([float(row["memory_mb"]) for row in rows])
+    seconds = np.array([float(row["duration_ms"]) for row in rows]) / 1_000
+    model = EpochModel(HIGGS, load_tariff(), published(HIGGS, parallel=0.0))  # it has one thread
+    ratio = seconds / model.s_per_mb(memory)
+    assert np.all(np.abs(np.log(ratio / np.median(ratio))) < 0.1)
+
+
+def test_more_vcpus_help_as_far_as_code_is_parallel() -> None:
+    def gain(parallel: float) -> float:
+        seconds = EpochModel(HIGGS, load_tariff(), published(HIGGS, parallel=parallel)).s_per_mb([1_769, 10_240])
+        return float(seconds[0] / seconds[1])
+
+    assert (gain(0.0), gain(1.0)) == pytest.approx((1.0, 10_240 / 1_769))
+
+
+def test_cold_functions_start_about_as_they_were_seen_to() -> None:
+    once_s, each_s = cold_start()
+    assert all(abs(once_s + each_s * n - seconds) < 2 for n, seconds in STARTS)
+    assert published(HIGGS, start=(0.0, 0.0)).start == (0.0, 0.0)
+
+
+def test_a_model_whose_weights_are_used_often_computes_longer() -> None:
+    large = replace(HIGGS, model="own:Net", model_mb=12.0)
+    assert published(large, reuse=14.0).compute[0][1] > 10 * published(large).compute[0][1]
+    assert published(replace(large, model="mobilenet")).compute == published(large, reuse=14.0).compute
+
+
+def test_it_is_enough_to_plan_with() -> None:
+    found = boundary(EpochModel(HIGGS, load_tariff(model_mb=HIGGS.model_mb), published(HIGGS)), Serverless(HIGGS))
+    assert len(found) > 100
+    assert found.seconds[0] < found.seconds[-1] / 2
