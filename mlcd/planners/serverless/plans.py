@@ -1,0 +1,55 @@
+"""The planners of stages by their names, and the two ends of what any of them can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlcd.errors import UserError
+from mlcd.job import Goal
+from mlcd.planners.serverless.cirrus import cirrus
+from mlcd.planners.serverless.exact import exact
+from mlcd.planners.serverless.fixed import fixed
+from mlcd.planners.serverless.greedy import greedy
+from mlcd.planners.serverless.problem import Menu, StageProblem, as_plan
+from mlcd.planners.serverless.siren import siren
+from mlcd.planners.serverless.static import lambdaml
+from mlcd.serverless import Plan
+
+Planner = Callable[[StageProblem, Goal], Plan | None]
+"""None: no plan of that method keeps the limits."""
+
+PLANNERS: dict[str, Planner] = {
+    "exact": exact,
+    "greedy": greedy,
+    "lambdaml": lambdaml,
+    "siren": siren,
+    "cirrus": cirrus,
+    "fixed": fixed,
+}
+
+
+def fastest(problem: StageProblem) -> Plan:
+    """The least time for every stage, whatever it costs."""
+    return as_plan("fastest", _menus(problem), [0] * len(problem.stages))
+
+
+def cheapest(problem: StageProblem) -> Plan:
+    """The least dollars for every stage, however long it takes."""
+    menus = _menus(problem)
+    return as_plan("cheapest", menus, [len(menu) - 1 for menu in menus])
+
+
+def _menus(problem: StageProblem) -> tuple[Menu, ...]:
+    menus = problem.menus()
+    if all(len(menu) for menu in menus):
+        return menus
+    workload, limits = problem.model.workload, problem.limits
+    some = [name for name in limits.storages if problem.model.exists(name)]
+    if some:
+        raise UserError(
+            f"no allocation of {limits.functions[0]} functions or more and {limits.memory_mb[0]} MB or more fits into "
+            "what may run at once: allow fewer functions, less memory, or more at once"
+        )
+    raise UserError(
+        f"none of {', '.join(limits.storages)} can hold a model of {workload.model_mb:g} MB: allow another storage"
+    )
