@@ -1,7 +1,8 @@
 """How a running job is measured."""
 
+from mlcd.profilers.functions import FunctionsProfiler
 from mlcd.profilers.progress import Progress
 from mlcd.profilers.serving import ServingProfiler
 from mlcd.profilers.training import TrainingProfiler
 
-__all__ = ["Progress", "ServingProfiler", "TrainingProfiler"]
+__all__ = ["FunctionsProfiler", "Progress", "ServingProfiler", "TrainingProfiler"]

@@ -28,7 +28,7 @@ def scale(job: Job, cloud: Cloud, learned: Mapping[str, Any] | None = None) -> t
     book = ledger.begin(job.name, cloud.clock, started)
     decision = search(exploring(job), job, cloud.space, cloud.profiler, book)
     if decision.configuration is not None:
-        launch(steering(job, decision.configuration), job, cloud.space, cloud.profiler, book)
+        launch(steering(job, decision), job, cloud.space, cloud.profiler, book)
     assert ledger.account(book.run) == book.account, "replay differs from what was live"
     return ledger.lines(book.run), decision
 

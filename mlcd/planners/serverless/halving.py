@@ -1,0 +1,121 @@
+"""Tuning by successive halving on functions: a stage at a time, and only the better part of its trials goes on.
+
+Jamieson and Talwalkar (2016) for the halving, Wu et al. (CE-scaling, IPDPS 2023, section III-C) for the plan of its
+stages. What is left of the limits is planned again before each stage, since stages never take exactly what was planned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mlcd.configuration import Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.modeling.serverless.epoch import EpochModel
+from mlcd.planners.serverless.foresight import left_of, patience_s, planned
+from mlcd.planners.serverless.problem import StageProblem
+from mlcd.planners.serverless.space import configuration, frozen, on_functions
+from mlcd.serverless import Calibration, Plan, Stage, Tuning, Work
+from mlcd.strategy import Apply, Finish, Step
+from mlcd.units import format_count
+
+MOST_LAUNCHES = 3
+"""Of a stage that breaks; what its trials have finished by then counts."""
+
+Losses = Mapping[tuple[int, int], float]
+"""By trial and epoch."""
+
+
+@dataclass(frozen=True)
+class SuccessiveHalving:
+    """Runs the stages of a tuning job, best plan first, within what is left of the limits."""
+
+    calibration: Calibration
+    method: str = "exact"
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The next stage, what is missing of a broken one, or the trial that is left."""
+        tuning, losses = _tuned(job), losses_of(history)
+        stages, trials, done = tuning.stages, tuple(range(tuning.trials)), 0
+        for place, stage in enumerate(stages):
+            after = done + stage.epochs
+            if missing := [trial for trial in trials if (trial, after) not in losses]:
+                return self._stage(job, history, place, missing, losses)
+            kept = stages[place + 1].trials if place + 1 < len(stages) else 1
+            trials, done = best(trials, after, losses, kept), after
+        loss = losses[trials[0], done]
+        if not math.isfinite(loss):
+            return Finish("no trial has a loss that is a number: try lower learning rates")
+        where = history.runs[-1].configuration
+        return Finish(f"the best of {tuning.trials} trials is {trials[0]}: loss {loss:.4g}", where)
+
+    def _stage(self, job: Job, history: History, place: int, missing: list[int], losses: Losses) -> Step:
+        serverless, stages = on_functions(job), _tuned(job).stages
+        before, after = sum(s.epochs for s in stages[:place]), sum(s.epochs for s in stages[: place + 1])
+        if (broken := _broken(history, after)) >= MOST_LAUNCHES:
+            return Finish(f"stage {place + 1} was tried {broken} times: {history.runs[-1].ending}")
+        # Trials that a broken launch has left at different epochs go on in turn, the furthest behind first.
+        behind = {trial: _reached(losses, trial, before, after) for trial in missing}
+        done = min(behind.values())
+        group = tuple(trial for trial in missing if behind[trial] == done)
+        ahead = (Stage(len(group), after - done), *stages[place + 1 :])
+        problem = StageProblem(EpochModel(serverless.workload, frozen(serverless), self.calibration), serverless, ahead)
+        plan = planned(problem, left_of(job.goal, history, self.calibration), self.method)
+        if plan is None:
+            return Finish(_out_of_limits(job, place, len(stages)))
+        work = Work(after - done, done, group)
+        where = configuration(serverless, plan.stages[0].allocation, work)
+        samples = serverless.workload.samples * len(group) * work.epochs
+        most_s = patience_s(plan.stages[0].seconds)
+        return Apply(where, _because(plan, place, len(stages)), samples, work=work, most_s=most_s)
+
+
+def losses_of(history: History) -> Losses:
+    """Every loss that was told. An epoch that was done again counts as it came out last."""
+    return {(epoch.trial, epoch.number): epoch.loss for run in history.runs for epoch in run.epochs}
+
+
+def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tuple[int, ...]:
+    """So many trials with the smallest losses after this epoch; what is not a number is the worst."""
+
+    def order(trial: int) -> tuple[float, int]:
+        loss = losses[trial, epoch]
+        return (loss if math.isfinite(loss) else math.inf, trial)
+
+    return tuple(sorted(sorted(trials, key=order)[:kept]))
+
+
+def _reached(losses: Losses, trial: int, before: int, after: int) -> int:
+    """The last epoch of a trial, of those from one stage to the next."""
+    return max((number for number in range(before + 1, after) if (trial, number) in losses), default=before)
+
+
+def _broken(history: History, after: int) -> int:
+    """How many launches at the end did not come to an end of this stage's epochs."""
+    count = 0
+    for run in reversed(history.runs):
+        if any(epoch.number >= after for epoch in run.epochs):
+            break
+        count += 1
+    # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken.
+    return sum(1 for run in history.runs[len(history.runs) - count :] if not run.epochs)
+
+
+def _because(plan: Plan, place: int, stages: int) -> str:
+    stage = plan.stages[0].stage
+    trials = f"{format_count(stage.trials)} {'trial' if stage.trials == 1 else 'trials'}"
+    return f"stage {place + 1} of {stages}: {trials}, {stage.epochs} epochs each on {plan.stages[0].allocation}"
+
+
+def _out_of_limits(job: Job, place: int, stages: int) -> str:
+    limits = [name for name, limit in (("budget", job.goal.budget_usd), ("deadline", job.goal.deadline_s)) if limit]
+    return f"stage {place + 1} of {stages} does not fit into what is left of the {' and the '.join(limits)}"
+
+
+def _tuned(job: Job) -> Tuning:
+    tuning = on_functions(job).tuning
+    if tuning is None:
+        raise ValueError("a job without trials is not tuned")
+    return tuning

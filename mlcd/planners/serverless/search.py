@@ -1,0 +1,86 @@
+"""What a job on functions begins with: calibrate, estimate the epochs where nobody knows them, plan.
+
+Wu et al. (CE-scaling, IPDPS 2023), sections III-B and III-C. What the paper takes as constants is measured here, by
+probes that are paid for out of the same budget, and kept for the runs to come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from mlcd.configuration import Space
+from mlcd.decision import Decision
+from mlcd.guarantee import why_nothing_was_measured
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.modeling.serverless.calibration import calibrate
+from mlcd.modeling.serverless.epoch import EpochModel
+from mlcd.planners.serverless.foresight import decide
+from mlcd.planners.serverless.problem import StageProblem
+from mlcd.planners.serverless.sampling import expected_stage, out_of_reach, sample
+from mlcd.planners.serverless.space import frozen, on_functions, usable
+from mlcd.serverless import Calibration, Serverless
+from mlcd.strategy import Finish, Probe, Step
+
+_CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
+
+
+@dataclass(frozen=True)
+class PlanOnFunctions:
+    """Calibrates on the probes of the space, samples, and plans by the method of that name."""
+
+    method: str = "exact"
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """A probe that is still missing, or the plan."""
+        serverless = on_functions(job)
+        if stored_calibration(serverless, history) is None:
+            for each in space.configurations:
+                if each not in history.tried:
+                    return Probe(each, f"calibration: {each}")
+        calibration = _known(serverless, history)
+        if calibration is not None:
+            missing = sample(job, _problem(job, calibration, history), history, self.method)
+            if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
+                return missing
+        return self.answer(job, space, history)
+
+    def answer(self, job: Job, space: Space, history: History) -> Finish:
+        """The decision that what is known comes to; nothing is probed."""
+        calibration = _known(on_functions(job), history)
+        if calibration is None:
+            failed = next((m.ending for m in history.measurements if m.calibrated is None), None)
+            nothing = why_nothing_was_measured(job.goal, space, history)
+            binding = f"no probe could calibrate: {failed}" if failed else nothing
+            return Finish("nothing is known of the functions", decision=Decision(None, binding, binding=binding))
+        if (beyond := out_of_reach(job, history)) is not None:
+            return Finish(beyond, decision=Decision(None, beyond, binding=beyond, calibration=calibration))
+        decision = decide(_problem(job, calibration, history), job.goal, history, calibration, self.method)
+        return Finish(decision.because, decision=decision)
+
+
+def stored_calibration(serverless: Serverless, history: History) -> Calibration | None:
+    """What earlier runs have stored, if it is about every storage that this job may use."""
+    if history.learned is None:
+        return None
+    stored = _CALIBRATION.validate_python(history.learned)
+    return stored if set(usable(serverless)) <= set(stored.links) else None
+
+
+def measured_calibration(serverless: Serverless, history: History) -> Calibration | None:
+    """What the probes of this run have shown."""
+    probes = [m.calibrated for m in history.measurements if m.calibrated is not None]
+    return calibrate(probes, serverless.workload) if probes else None
+
+
+def _known(serverless: Serverless, history: History) -> Calibration | None:
+    return stored_calibration(serverless, history) or measured_calibration(serverless, history)
+
+
+def _problem(job: Job, calibration: Calibration, history: History) -> StageProblem:
+    """The stages to plan: those of the tuning, or all epochs that training is expected to take as one."""
+    serverless = on_functions(job)
+    stages = serverless.tuning.stages if serverless.tuning is not None else (expected_stage(job, history),)
+    return StageProblem(EpochModel(serverless.workload, frozen(serverless), calibration), serverless, stages)

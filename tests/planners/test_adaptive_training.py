@@ -1,0 +1,384 @@
+"""Training on functions: chosen again when the epochs turn out otherwise, and only then; never beyond its limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.configuration import Space
+from mlcd.guarantee import remaining
+from mlcd.history import History
+from mlcd.job import Goal, Job, Objective, Target
+from mlcd.measurement import Measurement, Outcome
+from mlcd.modeling.serverless.boundary import boundary
+from mlcd.modeling.serverless.epoch import EpochModel
+from mlcd.planners.serverless.adaptive import MOST_TRIES, AdaptiveTraining
+from mlcd.serverless import (
+    Allocation,
+    Calibration,
+    Epoch,
+    Link,
+    Serverless,
+    StorageRate,
+    Tariff,
+    Workload,
+)
+from mlcd.strategy import Apply, Finish, Step
+
+METHODS = ("exact", "greedy", "lambdaml", "siren", "cirrus", "fixed")
+TARIFF = Tariff(
+    1.6e-5,
+    2e-7,
+    (
+        StorageRate("s3", usd_per_request=5e-6),
+        StorageRate("elasticache", usd_per_minute=1e-3),
+        StorageRate("vm-ps", usd_per_minute=1.5e-3, aggregates=True),
+    ),
+)
+CALIBRATION = Calibration(
+    compute=((128.0, 4.0), (512.0, 1.0), (1769.0, 0.3), (3538.0, 0.25)),
+    links={"s3": Link(0.08, 65.0), "elasticache": Link(0.01, 600.0), "vm-ps": Link(0.001, 200.0)},
+    load_mb_per_s=80.0,
+    start=(1.0, 0.02),
+    rel_error=0.02,
+)
+WORKLOAD = Workload("lr", "higgs", samples=100_000, data_mb=200.0, model_mb=1.0, batch=2_000)
+SERVERLESS = Serverless(
+    WORKLOAD, functions=(1, 60), memory_mb=(128, 3_538), storages=tuple(CALIBRATION.links), tariff=TARIFF
+)
+MODEL = EpochModel(WORKLOAD, TARIFF, CALIBRATION)
+POINTS = boundary(MODEL, SERVERLESS)
+CHEAPEST_USD, FASTEST_S = float(POINTS.usd.min()), float(POINTS.seconds.min())
+NOWHERE = Space(())
+Curve = Callable[[int], float]
+
+
+def job(goal: Goal | None = None, target: float | None = 0.4, most: int = 400, delta: float = 0.1) -> Job:
+    wanted = None if target is None else Target("loss", target, at_least=False)
+    return Job(
+        "training",
+        float(most * WORKLOAD.samples),
+        goal or Goal(),
+        target=wanted,
+        serverless=replace(SERVERLESS, delta=delta),
+    )
+
+
+def falling(epochs: float) -> Curve:
+    """A loss that is 0.4 after so many epochs."""
+    return lambda e: 0.3 + 0.4 * math.exp(-math.log(4) * e / epochs)
+
+
+@dataclass
+class Platform:
+    """A fake of functions: epochs take what the model says, times what it is told to, and lose as the curve says."""
+
+    curve: Curve
+    off: Callable[[int], float] = lambda launch: 1.0
+    fails: Callable[[int, Allocation], Outcome | None] = lambda launch, where: None
+    gap_s: float = 0.0
+    """From the end of a launch to the next."""
+
+    def run(self, strategy: AdaptiveTraining, whole: Job, most: int = 500) -> tuple[list[Step], History]:
+        history, steps = History(), list[Step]()
+        while len(steps) < most:
+            step = strategy.next_step(remaining(whole, history), NOWHERE, history)
+            steps.append(step)
+            if not isinstance(step, Apply):
+                return steps, history
+            history = history.with_run(self.launch(step, len(steps) - 1))
+            history = replace(history, elapsed_s=history.elapsed_s + self.gap_s)
+        raise AssertionError("it never ended")
+
+    def launch(self, step: Apply, number: int) -> Measurement:
+        where, work = step.configuration.allocation, step.work
+        assert where is not None
+        assert work is not None
+        off = self.off(number)
+        seconds, usd = off * MODEL.epoch_s(where), off * MODEL.epoch_usd(where)
+        if (failed := self.fails(number, where)) is not None:
+            return Measurement(step.configuration, failed, seconds, usd, detail="as told")
+        epoch = Epoch(0, work.done + 1, seconds, usd, self.curve(work.done + 1))
+        saved = float((work.done + 1) * WORKLOAD.samples)
+        return Measurement(
+            step.configuration, Outcome.OK, seconds, usd, saved_samples=saved, epochs=(epoch,), metered=True
+        )
+
+
+def trained(method: str, epochs: float, whole: Job, platform: Platform) -> tuple[list[Step], History]:
+    return platform.run(AdaptiveTraining(CALIBRATION, method, epochs), whole)
+
+
+def used(history: History) -> list[Allocation]:
+    return [run.configuration.allocation for run in history.runs if run.configuration.allocation is not None]
+
+
+def restarts(history: History) -> int:
+    return sum(one != other for one, other in pairwise(used(history)))
+
+
+def end(steps: list[Step]) -> Finish:
+    assert isinstance(steps[-1], Finish)
+    return steps[-1]
+
+
+def within_budget(epochs: float, room: float) -> Goal:
+    """A budget of so many times what so many epochs cost at the least."""
+    return Goal(Objective.FASTEST, budget_usd=room * epochs * CHEAPEST_USD)
+
+
+def within_deadline(epochs: float, room: float) -> Goal:
+    return Goal(Objective.CHEAPEST, deadline_s=room * epochs * FASTEST_S)
+
+
+# The limits.
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(METHODS),
+    st.floats(6, 25),
+    st.floats(0.4, 2.5),
+    st.floats(0.5, 6.0),
+    st.booleans(),
+    st.lists(st.floats(-1.0, 1.0), min_size=8, max_size=8),
+)
+def test_whatever_the_epochs_turn_out_to_be_no_limit_is_broken(
+    method: str, epochs: float, wrong: float, room: float, budget: bool, noise: list[float]
+) -> None:
+    goal = within_budget(epochs, room) if budget else within_deadline(epochs, room)
+    spread = 3 * CALIBRATION.rel_error
+    platform = Platform(falling(epochs), off=lambda launch: 1 + spread * noise[launch % len(noise)])
+    steps, history = trained(method, epochs * wrong, job(goal, most=40), platform)
+    assert goal.budget_usd is None or history.spent_usd <= goal.budget_usd
+    assert goal.deadline_s is None or history.elapsed_s <= goal.deadline_s
+    if end(steps).configuration is None:
+        assert "one more epoch does not fit into the " in end(steps).because
+        assert "no epoch is done" in end(steps).because or "the loss is" in end(steps).because
+    else:
+        assert end(steps).because.startswith("reached loss <= 0.4 in ")
+
+
+def test_an_epoch_that_does_not_fit_is_said_with_the_limit_and_what_is_missing() -> None:
+    steps, _ = trained("exact", 20, job(within_budget(30, 0.5)), Platform(falling(30)))
+    assert "one more epoch does not fit into the budget: an epoch can cost $" in end(steps).because
+    assert " more would reach loss <= 0.4" in end(steps).because
+    steps, history = trained(
+        "exact", 20, job(Goal(Objective.CHEAPEST, deadline_s=FASTEST_S / 2)), Platform(falling(30))
+    )
+    assert not history.runs
+    assert "the deadline: an epoch can take " in end(steps).because
+
+
+@pytest.mark.parametrize("method", ["exact", "greedy", "cirrus"])
+@pytest.mark.parametrize("wrong", [0.5, 1.0, 1.8])
+def test_a_wrong_estimate_is_made_up_for(method: str, wrong: float) -> None:
+    floor = float(boundary(MODEL, SERVERLESS, storages=("vm-ps",)).usd.min() if method == "cirrus" else CHEAPEST_USD)
+    goal = Goal(Objective.FASTEST, budget_usd=2 * 40 * floor)
+    steps, _ = trained(method, 40 * wrong, job(goal), Platform(falling(40)))
+    assert end(steps).because.startswith("reached loss <= 0.4 in 40 epochs")
+
+
+def bent_at(at: int, expected: float, true: int) -> Curve:
+    """A loss that falls as if it took so many epochs until it is bent, and takes more."""
+    begun = falling(expected)
+    height = begun(at) - 0.3
+    return lambda e: begun(e) if e <= at else 0.3 + height * (0.1 / height) ** ((e - at) / (true - at))
+
+
+def test_more_epochs_than_were_estimated_are_survived_where_a_plan_for_the_expected_ones_is_not() -> None:
+    twice = job(within_budget(25, 2.0))  # what the 25 epochs of the estimate cost at the least; it takes 40
+    steps, history = trained("exact", 25, twice, Platform(falling(40)))
+    assert end(steps).because.startswith("reached loss <= 0.4 in 40 epochs")
+    assert end(trained("lambdaml", 25, twice, Platform(falling(40)))[0]).configuration is None
+    late = trained("greedy", 25, twice, Platform(falling(40)))[1]
+    assert history.elapsed_s < 0.9 * late.elapsed_s
+
+
+def test_what_shows_late_is_survived_where_a_plan_for_the_expected_epochs_is_not() -> None:
+    whole = job(within_budget(40, 1.5))
+    assert end(trained("exact", 25, whole, Platform(bent_at(16, 25, 40)))[0]).configuration is not None
+    assert end(trained("greedy", 25, whole, Platform(bent_at(16, 25, 40)))[0]).configuration is None
+
+
+# The delta test.
+
+
+def test_an_estimate_that_holds_is_never_chosen_again() -> None:
+    for method in ("greedy", "lambdaml", "fixed", "cirrus"):
+        _, history = trained(method, 40, job(within_budget(40, 4.0)), Platform(falling(40)))
+        assert restarts(history) == 0
+
+
+def with_spike(curve: Curve, at: int) -> Curve:
+    return lambda e: curve(e) * (1.15 if e == at else 1.0)
+
+
+def with_plateau(curve: Curve, at: int) -> Curve:
+    return lambda e: curve(min(e, at) if e < at + 3 else e - 2)
+
+
+@pytest.mark.parametrize(("method", "at", "more"), [("exact", 10, 3), ("greedy", 25, 2)])
+@pytest.mark.parametrize("bent", [with_spike, with_plateau])
+def test_one_spike_or_one_plateau_does_not_make_it_thrash(
+    method: str, bent: Callable[[Curve, int], Curve], at: int, more: int
+) -> None:
+    whole = job(within_budget(40, 4.0))
+    _, smooth = trained(method, 40, whole, Platform(falling(40)))
+    steps, bumpy = trained(method, 40, whole, Platform(bent(falling(40), at)))
+    assert end(steps).configuration is not None
+    assert restarts(bumpy) <= restarts(smooth) + more
+
+
+def test_epochs_that_become_fewer_are_a_reason_to_choose_again_too() -> None:
+    steps, history = trained("greedy", 60, job(within_budget(60, 1.5)), Platform(falling(20)))
+    changes = [step for step in steps if isinstance(step, Apply) and step.work is not None and step.work.then]
+    assert changes
+    assert "are expected now, not 60" in changes[0].because
+    old, new = used(history)[0], used(history)[-1]
+    assert MODEL.epoch_s(new) < MODEL.epoch_s(old)
+
+
+def test_the_old_allocation_runs_once_more_while_the_new_functions_start() -> None:
+    steps, history = trained("greedy", 60, job(within_budget(60, 1.5)), Platform(falling(20)))
+    epochs = [step for step in steps if isinstance(step, Apply)]
+    for step, after in zip(epochs, used(history)[1:], strict=False):
+        assert step.work is not None
+        assert (step.work.then or step.configuration.allocation) == after
+
+
+def test_a_larger_delta_restarts_less_often() -> None:
+    def after(delta: float) -> int:
+        return restarts(trained("greedy", 15, job(within_budget(40, 1.4), delta=delta), Platform(falling(40)))[1])
+
+    assert after(10.0) == 0
+    assert after(0.02) >= after(0.1) >= 1
+
+
+def test_time_that_passes_between_launches_restarts_nothing() -> None:
+    whole = job(within_deadline(40, 2.0))
+    for method in ("exact", "greedy", "cirrus"):
+        at_once = trained(method, 40, whole, Platform(falling(40)))[1]
+        steps, slowly = trained(method, 40, whole, Platform(falling(40), gap_s=0.05))
+        assert restarts(slowly) <= restarts(at_once) + 1
+        assert end(steps).configuration is not None
+
+
+# How it ends.
+
+
+def test_a_loss_that_is_no_number_ends_it_with_advice() -> None:
+    steps, _ = trained("exact", 40, job(), Platform(lambda e: math.nan if e == 5 else 1.0 / e**0.1))
+    assert end(steps).configuration is None
+    assert end(steps).because == "the loss is nan after epoch 5: try a lower learning rate"
+
+
+def test_work_that_is_used_up_ends_it_well_only_without_a_target() -> None:
+    steps, history = trained("exact", 5, job(target=None, most=7), Platform(falling(40)))
+    assert len(history.runs) == 7
+    assert end(steps).configuration is not None
+    steps, history = trained("exact", 5, job(most=7), Platform(falling(40)))
+    assert len(history.runs) == 7
+    assert end(steps).configuration is None
+    assert "was not reached in the 7 epochs that it may take; after 7 epochs the loss is" in end(steps).because
+
+
+def test_a_target_below_the_floor_is_tried_within_the_limits_and_told() -> None:
+    steps, history = trained("exact", 20, job(within_budget(60, 1.0)), Platform(lambda e: 0.5 + 0.3 * math.exp(-e / 4)))
+    assert len(history.runs) > 40
+    assert any("not in sight, the loss tends to 0.5" in step.because for step in steps)
+    assert "loss <= 0.4 is below what was ever seen, the loss tends to 0.5" in end(steps).because
+
+
+def test_a_launch_that_fails_is_tried_elsewhere_and_given_up_after_a_few() -> None:
+    whole = job(within_budget(30, 4.0))
+    bad = Platform(falling(30), fails=lambda launch, where: Outcome.LAUNCH_FAILED if launch in (4, 5) else None)
+    steps, history = trained("exact", 30, whole, bad)
+    assert end(steps).configuration is not None
+    assert len({*used(history)[4:7]}) == 3
+    assert "after: launch failed, as told" in steps[5].because
+    worse = Platform(falling(30), fails=lambda launch, where: Outcome.FAILED if launch > 4 else None)
+    steps, history = trained("exact", 30, whole, worse)
+    assert end(steps).configuration is None
+    assert len(history.runs) == 5 + MOST_TRIES
+    assert f"epoch 6 was tried {MOST_TRIES} times; the last time: failed, as told" in end(steps).because
+
+
+def test_too_little_memory_is_not_tried_again() -> None:
+    def fails(launch: int, where: Allocation) -> Outcome | None:
+        return Outcome.OUT_OF_MEMORY if where.memory_mb < 600 else None
+
+    goal = Goal(Objective.CHEAPEST)
+    steps, history = trained("exact", 30, job(goal), Platform(falling(30), fails=fails))
+    small = [run for run in history.runs if run.outcome is Outcome.OUT_OF_MEMORY]
+    assert len(small) < MOST_TRIES
+    assert end(steps).configuration is not None
+    assert used(history)[-1].memory_mb > max(where.memory_mb for where in used(history)[: len(small)])
+
+
+def test_an_allocation_that_failed_by_itself_is_left_alone() -> None:
+    first = used(trained("exact", 30, job(within_budget(30, 4.0)), Platform(falling(30)))[1])[0]
+    platform = Platform(falling(30), fails=lambda launch, where: Outcome.TIMED_OUT if where == first else None)
+    _, history = trained("exact", 30, job(within_budget(30, 4.0)), platform)
+    assert used(history).count(first) == 1
+
+
+def test_epochs_that_take_more_than_the_model_says_are_planned_for() -> None:
+    goal = within_budget(30, 3.0)
+    steps, history = trained("exact", 30, job(goal), Platform(falling(30), off=lambda launch: 1.6))
+    assert end(steps).because.startswith("reached")
+    assert goal.budget_usd is not None
+    assert history.spent_usd <= goal.budget_usd
+
+
+def test_the_same_history_gives_the_same_step() -> None:
+    whole = job(within_budget(30, 3.0))
+    steps, history = trained("exact", 20, whole, Platform(falling(30)))
+    for count in range(0, len(history.runs), 5):
+        before = History()
+        for run in history.runs[:count]:
+            before = before.with_run(run)
+        assert (
+            AdaptiveTraining(CALIBRATION, "exact", 20).next_step(remaining(whole, before), NOWHERE, before)
+            == steps[count]
+        )
+
+
+@pytest.mark.parametrize("method", ["exact", "greedy"])
+def test_a_strategy_that_has_steered_other_runs_takes_the_same_steps_as_a_new_one(method: str) -> None:
+    used_before = AdaptiveTraining(CALIBRATION, method, 20)
+    for room, epochs in ((3.0, 30), (1.5, 30), (1.5, 20), (1.5, 30)):
+        whole, platform = job(within_budget(30, room)), Platform(falling(epochs))
+        assert platform.run(used_before, whole) == trained(method, 20, whole, platform)
+
+
+# The methods.
+
+
+def test_siren_meets_at_s3_and_uses_more_at_first_and_cirrus_has_its_server() -> None:
+    _, history = trained("siren", 40, job(within_budget(40, 4.0)), Platform(falling(40)))
+    assert {where.storage for where in used(history)} == {"s3"}
+    costs = [run.usd for run in history.runs]
+    assert np.mean(costs[:10]) > np.mean(costs[-10:])
+    _, history = trained("cirrus", 40, job(within_deadline(40, 4.0)), Platform(falling(40)))
+    assert {where.storage for where in used(history)} == {"vm-ps"}
+
+
+def test_lambdaml_never_changes_and_ends_where_its_allocation_no_longer_fits() -> None:
+    steps, history = trained("lambdaml", 20, job(within_budget(40, 0.9)), Platform(falling(40)))
+    assert len(set(used(history))) == 1
+    assert end(steps).configuration is None
+    assert len(history.runs) < 40
+
+
+def test_a_method_without_its_storage_says_so() -> None:
+    whole = replace(job(), serverless=replace(SERVERLESS, storages=("elasticache",)))
+    steps, _ = trained("siren", 20, whole, Platform(falling(20)))
+    assert end(steps).because.startswith("no allocation can be used with s3")

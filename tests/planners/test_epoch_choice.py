@@ -1,0 +1,53 @@
+"""Which allocation for the epochs left, if their number is known; and when new functions are called."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.job import Goal, Objective
+from mlcd.modeling.serverless.boundary import Boundary
+from mlcd.modeling.serverless.epoch import Parts
+from mlcd.planners.serverless.choice import Options, furthest, options, reserved, single
+from mlcd.planners.serverless.restart import launch_after_s, waited_s
+
+
+def offer(seconds: list[float], usd: list[float]) -> Options:
+    """Allocations with so many seconds, rising, and dollars, falling, of an epoch."""
+    some = np.arange(1, len(seconds) + 1)
+    return options(Boundary(some, 128 * some, np.zeros_like(some), ("s3",), np.array(seconds), np.array(usd)))
+
+
+def test_one_allocation_is_the_best_that_is_within_the_limits_for_all_epochs() -> None:
+    offered = offer([1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
+    assert single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0)) == ((1, 10),)
+    assert single(offered, 10, Goal(Objective.CHEAPEST, deadline_s=30.0)) == ((1, 10),)
+    assert single(offered, 10, Goal(Objective.FASTEST)) == ((0, 10),)
+    assert single(offered, 10, Goal(Objective.FASTEST, budget_usd=1.9)) is None
+    assert single(offered, 10, Goal(Objective.FASTEST, budget_usd=4.0, deadline_s=14.0)) is None
+
+
+def test_what_is_kept_back_never_makes_a_plan_impossible() -> None:
+    offered = offer([1.0, 2.0, 4.0], [0.5, 0.3, 0.2])
+    goal = Goal(Objective.FASTEST, budget_usd=10 * 0.2)
+    assert reserved(offered, goal, 10, 100).budget_usd == pytest.approx(10 * 0.2)
+    assert single(offered, 10, reserved(offered, goal, 10, 100)) is not None
+    assert reserved(offered, goal, 4, 2).budget_usd == pytest.approx(8 * 0.2)
+    assert furthest(offered, goal) == 2
+
+
+# The delayed restart.
+
+
+@settings(max_examples=50, deadline=None)
+@given(*[st.floats(0, 100)] * 6)
+def test_new_functions_are_up_exactly_when_the_running_epoch_ends(
+    start: float, load: float, rest: float, new_start: float, new_load: float, new_rest: float
+) -> None:
+    running, starting = Parts(start, load, rest, 1.0), Parts(new_start, new_load, new_rest, 1.0)
+    up_s = launch_after_s(running, starting) + new_start + new_load
+    assert launch_after_s(running, starting) >= 0
+    assert up_s == pytest.approx(max(running.seconds, new_start + new_load))
+    assert waited_s(running, starting) == pytest.approx(max(0.0, new_start + new_load - running.seconds))

@@ -1,0 +1,180 @@
+"""What a job on functions is begun with: which probes, what they decide, and what stands in the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlcd.configuration import Configuration
+from mlcd.history import History
+from mlcd.job import Goal, Job, Objective, Target
+from mlcd.measurement import Measurement, Outcome
+from mlcd.modeling.serverless.epoch import EpochModel
+from mlcd.planners.serverless import PlanOnFunctions, calibration_space, configuration
+from mlcd.planners.serverless.sampling import expected_epochs
+from mlcd.planners.serverless.space import memory_levels
+from mlcd.serverless import (
+    STORAGES,
+    Allocation,
+    Calibrated,
+    Calibration,
+    Epoch,
+    Link,
+    Serverless,
+    Tuning,
+    Work,
+    Workload,
+)
+from mlcd.strategy import Finish, Probe
+from mlcd.testing.functions import TARIFF
+
+LR = Workload("lr", "higgs", 100_000, 100.0, 0.001, 1_000)
+SERVERLESS = Serverless(LR, functions=(1, 16), memory_mb=(256, 3_538), tariff=TARIFF)
+TRUTH = Calibration(
+    ((128.0, 0.5), (1_769.0, 0.04), (3_538.0, 0.03)),
+    {name: Link(0.002, 80.0) for name in STORAGES},
+    60.0,
+    (0.5, 0.05),
+)
+JOB = Job(
+    "trained",
+    60 * 100_000.0,
+    Goal(budget_usd=5.0),
+    dataset_samples=100_000,
+    target=Target("loss", 0.5, at_least=False),
+    serverless=SERVERLESS,
+)
+TUNED = replace(JOB, target=None, serverless=replace(SERVERLESS, tuning=Tuning(64)))
+
+
+def calibrated(where: Configuration) -> Measurement:
+    """What a probe would show if the truth were the model."""
+    assert where.allocation is not None
+    parts = EpochModel(LR, TARIFF, TRUTH).parts(where.allocation)
+    n = where.allocation.functions
+    shown = Calibrated(
+        where.allocation,
+        s_per_mb=parts.compute_s / (LR.data_mb / n),
+        load_mb_per_s=60.0,
+        start_s=parts.start_s,
+        sync_s=parts.sync_s / LR.iterations(n),
+        transfers=((0.001, 0.002 + 0.001 / 80), (1.0, 0.002 + 1 / 80)),
+    )
+    return Measurement(where, Outcome.OK, 5.0, 0.001, calibrated=shown)
+
+
+def sampled(asked: Probe, losses: list[float]) -> Measurement:
+    epochs = tuple(Epoch(0, number, 1.0, 0.0, loss) for number, loss in enumerate(losses, 1))
+    return Measurement(asked.configuration, Outcome.OK, 5.0, 0.001, epochs=epochs, metered=True, work=asked.work)
+
+
+def searched(job: Job, losses: list[float] | None = None) -> tuple[Finish, History]:
+    """Until it finishes; every probe shows the truth."""
+    space, history = calibration_space(job.serverless or SERVERLESS), History()
+    while isinstance(asked := PlanOnFunctions().next_step(job, space, history), Probe):
+        shown = calibrated(asked.configuration) if asked.work is None else sampled(asked, losses or [])
+        history = replace(history, measurements=(*history.measurements, shown), spent_usd=history.spent_usd + shown.usd)
+    assert isinstance(asked, Finish)
+    return asked, history
+
+
+def test_every_storage_is_probed_with_few_functions_and_with_many_and_every_memory_once():
+    probed = [c.allocation for c in calibration_space(SERVERLESS).configurations if c.allocation is not None]
+    for storage in STORAGES:
+        assert len({each.functions for each in probed if each.storage == storage}) == 2
+    assert {each.memory_mb for each in probed} == set(memory_levels(SERVERLESS))
+
+
+def test_no_probe_needs_more_than_may_run_at_once():
+    tight = replace(SERVERLESS, memory_at_once_mb=2_000, concurrency=5, memory_mb=(256, 1_769))
+    for each in calibration_space(tight).configurations:
+        assert each.allocation is not None
+        assert each.allocation.functions <= 5
+        assert each.allocation.functions * each.allocation.memory_mb <= 2_000
+
+
+def test_a_storage_that_cannot_hold_the_model_is_not_probed():
+    large = replace(SERVERLESS, workload=replace(LR, model_mb=12.0))
+    names = {c.allocation.storage for c in calibration_space(large).configurations if c.allocation is not None}
+    assert names == {"s3", "elasticache", "vm-ps"}
+
+
+def test_tuning_is_decided_from_the_probes_and_the_exact_plan_comes_first():
+    finish, _ = searched(TUNED)
+    decision = finish.decision
+    assert decision is not None
+    assert decision.certified
+    assert [plan.method for plan in decision.plans][:2] == ["exact", "greedy"]
+    assert decision.forecast is not None
+    assert decision.forecast.worst_usd <= 5.0
+    assert decision.calibration is not None
+    assert decision.calibration.links["s3"].latency_s == pytest.approx(0.002, rel=0.01)
+
+
+def test_the_epochs_come_from_a_sample_unless_the_job_knows_them():
+    losses = [0.4 + 0.6 / (1 + 0.3 * epoch) for epoch in range(1, 9)]  # 0.5 after 16.7
+    finish, history = searched(JOB, losses)
+    assert 12 <= expected_epochs(JOB, history) <= 22
+    assert finish.decision is not None
+    assert finish.decision.plans[0].stages[0].stage.epochs == pytest.approx(expected_epochs(JOB, history), abs=1)
+    known = replace(JOB, serverless=replace(SERVERLESS, epochs=9.0))
+    _, history = searched(known)
+    assert expected_epochs(known, history) == 9.0
+    assert not any(m.epochs for m in history.measurements)
+
+
+def test_a_target_below_what_the_sample_tends_to_is_told():
+    losses = [0.4 + 0.6 * 0.4**epoch for epoch in range(1, 9)]
+    finish, _ = searched(replace(JOB, target=Target("loss", 0.1, at_least=False)), losses)
+    assert finish.decision is not None
+    assert finish.decision.configuration is None
+    assert finish.decision.binding.startswith("the target loss <= 0.1: the sample came down to 0.4")
+
+
+def test_a_deadline_that_nothing_meets_names_the_fastest():
+    finish, _ = searched(replace(TUNED, goal=Goal(Objective.CHEAPEST, deadline_s=3.0)))
+    decision = finish.decision
+    assert decision is not None
+    assert decision.binding == "the deadline"
+    assert decision.relaxations[0].deadline_s is not None
+    again, _ = searched(
+        replace(TUNED, goal=Goal(Objective.CHEAPEST, deadline_s=decision.relaxations[0].deadline_s * 1.001))
+    )
+    assert again.decision is not None
+    assert again.decision.configuration is not None, "the relaxation that was named is enough"
+
+
+def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
+    quick, _ = searched(replace(TUNED, goal=Goal(Objective.FASTEST)))
+    cheap, _ = searched(replace(TUNED, goal=Goal(Objective.CHEAPEST)))
+    assert quick.decision is not None and cheap.decision is not None  # noqa: PT018
+    fast, thrifty = quick.decision.plans[0], cheap.decision.plans[0]
+    both = Goal(Objective.FASTEST, budget_usd=thrifty.usd * 1.25, deadline_s=fast.seconds * 1.25)
+    finish, _ = searched(replace(TUNED, goal=both))
+    assert finish.decision is not None
+    assert finish.decision.binding == "the budget and the deadline together"
+    assert {way.budget_usd is None for way in finish.decision.relaxations} == {True, False}
+
+
+def test_probes_that_all_fail_say_why():
+    space, history = calibration_space(SERVERLESS), History()
+    while isinstance(asked := PlanOnFunctions().next_step(TUNED, space, history), Probe):
+        failed = Measurement(asked.configuration, Outcome.FAILED, 1.0, 0.001, detail="no rights")
+        history = replace(history, measurements=(*history.measurements, failed))
+    assert isinstance(asked, Finish)
+    assert asked.decision is not None
+    assert "no rights" in asked.decision.binding
+
+
+def test_a_configuration_is_paid_for_its_functions_its_calls_and_its_storage():
+    work = Work(2, trials=tuple(range(10)))
+    where = configuration(replace(SERVERLESS, concurrency=12), Allocation(4, 1_024, "elasticache"), work)
+    assert where.nodes == 12, "three trials of four functions at once"
+    assert replace(SERVERLESS, concurrency=12).at_once(Allocation(4, 1_024, "elasticache"), 10) == 3
+    rate = TARIFF.storage("elasticache").usd_per_minute
+    assert where.surcharge.usd == pytest.approx(20 * (4 * TARIFF.usd_per_call + rate))
+    assert where.usd_per_hour == pytest.approx(12 * TARIFF.usd_per_gb_s * 3_600 + 3 * 60 * rate)
+    by_request = configuration(SERVERLESS, Allocation(4, 1_024, "s3"), Work(1))
+    requests = LR.iterations(4) * 42 * TARIFF.storage("s3").usd_per_request
+    assert by_request.surcharge.usd == pytest.approx(4 * TARIFF.usd_per_call + requests)
