@@ -1,0 +1,133 @@
+"""Bulk-synchronous averaging: what every function leaves with, what it takes, and what breaks a meeting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from in_memory import InMemory
+from meetings import exact, meet, vectors
+
+from mlcd.clock import VirtualClock
+from mlcd.storages import Meeting, MeetingBroken, StorageGone
+from mlcd.storages.exchange import GROWTH, KEPT_BYTES, KEPT_KEYS, LATEST_S, SOONEST_S
+from mlcd.storages.storage import StorageError
+from mlcd.storages.vectors import to_bytes
+
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(floats, min_size=3, max_size=3), min_size=n, max_size=n)))
+def test_all_leave_with_the_exact_mean_and_the_same_bits(numbers):
+    brought = [np.array(each, np.float32) for each in numbers]
+    objects: dict[str, bytes] = {}
+    left = meet(lambda: InMemory(objects), "g", brought)
+    assert np.array_equal(left[0].means[0], exact(brought))
+    assert len({each.means[0].tobytes() for each in left}) == 1
+
+
+@pytest.mark.parametrize("functions", [1, 2, 3, 5])
+def test_a_step_takes_3n_minus_2_transfers_and_misses_are_requests_only(functions):
+    objects: dict[str, bytes] = {}
+    steps = 4
+    left = meet(lambda: InMemory(objects), "g", vectors(functions, 10), steps)
+    assert sum(each.transfers for each in left) == steps * (3 * functions - 2)
+    assert [each.transfers for each in left] == [steps * functions, *[2 * steps] * (functions - 1)]
+    assert all(each.requests >= each.transfers for each in left)
+
+
+def test_every_step_has_a_mean_of_its_own():
+    brought = vectors(3, 10)
+    objects: dict[str, bytes] = {}
+    for left in meet(lambda: InMemory(objects), "g", brought, steps=5):
+        for step, found in enumerate(left.means):
+            assert np.array_equal(found, exact([each * np.float32(step + 1) for each in brought]))
+
+
+def alone(rank: int, functions: int, objects: dict[str, bytes], timeout_s: float = 30.0) -> tuple[Meeting, InMemory]:
+    """A function whose time passes only while it waits."""
+    clock = VirtualClock()
+    storage = InMemory(objects, clock)
+    return Meeting(storage, "g", rank, functions, timeout_s, clock), storage
+
+
+def test_who_does_not_come_is_named():
+    objects = {f"g/7/{rank}": to_bytes(vectors(1, 4)[0]) for rank in (1, 3)}
+    meeting, _ = alone(0, 5, objects)
+    with pytest.raises(MeetingBroken, match=r"5 functions in g, step 7: ranks 2, 4 did not come within 30 s"):
+        meeting.average(7, vectors(1, 4)[0])
+    assert meeting.clock.elapsed_s() == pytest.approx(30.0)
+
+
+def test_a_function_that_gets_no_mean_says_that_it_waited_for_rank_0():
+    meeting, _ = alone(2, 3, {})
+    with pytest.raises(MeetingBroken, match=r"rank 2 has no mean after 30 s: rank 0 did not come, or still waits"):
+        meeting.average(0, vectors(1, 4)[0])
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.floats(0.0, 20.0))
+def test_looking_is_seldom_and_costs_a_third_of_the_time_at_the_most(comes_s):
+    class Late(InMemory):
+        def get(self, key):
+            if self.clock.elapsed_s() >= comes_s:
+                self.objects[key] = to_bytes(vectors(1, 4)[0])
+            return super().get(key)
+
+    clock = VirtualClock()
+    storage = Late({}, clock)
+    Meeting(storage, "g", 1, 2, 30.0, clock).average(0, vectors(1, 4)[0])
+    late_s = clock.elapsed_s() - comes_s
+    assert late_s <= min(LATEST_S, max(SOONEST_S, GROWTH * comes_s)) + 1e-9
+    assert storage.requests < 20 + comes_s / LATEST_S
+
+
+def test_what_earlier_steps_left_is_deleted_on_the_way_and_the_rest_by_clear():
+    objects: dict[str, bytes] = {}
+    most = 0
+    big = np.ones(KEPT_BYTES // 40, np.float32)
+    meeting, storage = alone(0, 2, objects)
+    for step in range(60):
+        objects[f"g/{step}/1"] = to_bytes(big)
+        meeting.average(step, big)
+        most = max(most, len(objects))
+    assert most * big.nbytes <= KEPT_BYTES + 4 * big.nbytes
+    assert len(objects) <= KEPT_KEYS
+    storage.clear("g/")
+    assert objects == {}
+
+
+def test_what_an_older_attempt_still_sends_never_reaches_a_newer_one():
+    objects: dict[str, bytes] = {}
+    old, new = vectors(2, 10, seed=1), vectors(2, 10, seed=2)
+    objects["attempt-1/0/1"] = to_bytes(old[1])
+    for left in meet(lambda: InMemory(objects), "attempt-2", new):
+        assert np.array_equal(left.means[0], exact(new))
+
+
+def test_a_vector_that_is_put_twice_counts_once():
+    brought = vectors(3, 10)
+    objects = {"g/0/1": to_bytes(brought[1]), "g/0/2": to_bytes(brought[2])}
+    InMemory(objects).put("g/0/1", to_bytes(brought[1]))
+    meeting, _ = alone(0, 3, objects)
+    assert np.array_equal(meeting.average(0, brought[0]), exact(brought))
+
+
+def test_vectors_of_different_lengths_do_not_meet():
+    meeting, _ = alone(0, 2, {"g/0/1": to_bytes(vectors(1, 3)[0])})
+    with pytest.raises(MeetingBroken, match="rank 1 brought 3 numbers, rank 0 has 4"):
+        meeting.average(0, vectors(1, 4)[0])
+
+
+@pytest.mark.parametrize(("error", "seen"), [(StorageGone, MeetingBroken), (StorageError, StorageError)])
+def test_a_storage_that_is_gone_breaks_the_meeting_and_one_that_refuses_says_so_itself(error, seen):
+    class Ill(InMemory):
+        def put(self, key, value):
+            raise error("redis has restarted")
+
+    with pytest.raises(seen, match="redis has restarted") as caught:
+        Meeting(Ill({}), "g", 1, 2).average(0, vectors(1, 4)[0])
+    assert type(caught.value) is seen
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,115 @@
+"""Servers on this machine: found, started, ended with whoever started them; and what is said where that fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mlcd.errors import BackendError, UnknownName, UserError
+from mlcd.storages.local import available, find_dynalite, reachable, serve
+
+OWNER = """
+import sys
+from pathlib import Path
+from mlcd.storages.local import serve
+print(serve("vm-ps", Path(sys.argv[1])).url, flush=True)
+sys.stdin.read()
+"""
+
+
+def listens(url: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(url.rsplit(":", 1)[1]))) == 0
+
+
+def test_a_server_ends_with_whoever_started_it_even_if_that_is_killed(tmp_path):
+    command = [sys.executable, "-c", OWNER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        url = owner.stdout.readline().strip()
+        assert listens(url)
+        os.kill(owner.pid, signal.SIGKILL)
+    until_s = time.monotonic() + 10
+    while listens(url) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert not listens(url)
+
+
+def test_a_server_is_gone_once_it_is_left_and_may_be_stopped_twice(tmp_path):
+    with serve("vm-ps", tmp_path) as server:
+        assert listens(server.url)
+    assert not listens(server.url)
+    server.stop()
+
+
+def test_a_server_that_ends_as_it_starts_is_told_with_its_last_words(tmp_path, monkeypatch):
+    broken = tmp_path / "dynalite"
+    broken.write_text("#!/bin/sh\necho no such port >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("MLCD_DYNALITE", str(broken))
+    if (why := available("dynamodb")) is not None:
+        pytest.skip(why)
+    with pytest.raises(BackendError, match="dynamodb ended as it started: no such port"):
+        serve("dynamodb", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "to_do"),
+    [("elasticache", "apt-get install redis-server"), ("dynamodb", "npm install --prefix .npm dynalite")],
+)
+def test_what_is_not_installed_is_told_with_what_to_install(name, to_do, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert to_do in available(name)
+    with pytest.raises(UserError, match=to_do):
+        serve(name, tmp_path)
+
+
+def test_the_parameter_server_is_always_there():
+    assert available("vm-ps") is None
+
+
+def test_a_storage_that_nobody_knows_is_told():
+    with pytest.raises(UnknownName, match="unknown storage 'minio'"):
+        available("minio")
+
+
+def test_dynalite_is_found_where_npm_put_it_in_a_folder_above(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLCD_DYNALITE", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / ".npm" / "node_modules" / ".bin" / "dynalite"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert find_dynalite() == str(program)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("s3", "http://127.0.0.1:{}/bucket"),
+        ("dynamodb", "http://127.0.0.1:{}/table"),
+        ("elasticache", "redis://127.0.0.1:{}/0"),
+        ("vm-ps", "tcp://127.0.0.1:{}"),
+    ],
+)
+def test_a_storage_that_does_not_answer_is_told_in_one_line(name, form):
+    pytest.importorskip("redis" if name == "elasticache" else "boto3" if name != "vm-ps" else "json")
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # taken, but nobody listens
+        url = form.format(nobody.getsockname()[1])
+        with pytest.raises(UserError, match=f"{name} at {url} has not answered .* correct `endpoints: {name}`") as told:
+            reachable(name, url, patience_s=0.1)
+    assert "\n" not in str(told.value)
+
+
+def test_a_server_that_speaks_something_else_is_told(tmp_path):
+    with serve("vm-ps", tmp_path) as server, pytest.raises(UserError, match="elasticache at redis://"):
+        reachable("elasticache", server.url.replace("tcp", "redis") + "/0", patience_s=0.1)

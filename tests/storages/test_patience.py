@@ -1,0 +1,92 @@
+"""Asking again: what passes is waited out, for as long as is said; what does not is told at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlcd.clock import VirtualClock
+from mlcd.errors import UnknownName, UserError
+from mlcd.storages import StorageGone, boto, connect
+from mlcd.storages.storage import Fate, Patient
+
+
+class Flaky:
+    def __init__(self, failures: float, error: Exception) -> None:
+        self.left, self.error = failures, error
+
+    def __call__(self) -> str:
+        self.left -= 1
+        if self.left >= 0:
+            raise self.error
+        return "answer"
+
+
+def test_a_short_silence_is_waited_out_and_every_try_is_a_request():
+    clock = VirtualClock()
+    client = Patient("vm-ps", "tcp://host:1", clock, patience_s=5.0)
+    assert client.ask(Flaky(4, ConnectionResetError("gone"))) == "answer"
+    assert client.requests == 5
+    assert 0 < clock.elapsed_s() < 5.0
+
+
+def test_a_long_silence_ends_in_one_line_that_says_who_and_for_how_long():
+    clock = VirtualClock()
+    client = Patient("vm-ps", "tcp://host:1", clock, patience_s=5.0)
+    with pytest.raises(StorageGone) as caught:
+        client.ask(Flaky(float("inf"), ConnectionRefusedError("refused\nmore")))
+    assert str(caught.value) == "vm-ps at tcp://host:1 has not answered for 5 s (refused)"
+    assert 4.0 <= clock.elapsed_s() <= 5.0
+
+
+def test_an_error_of_the_program_is_no_silence():
+    client = Patient("vm-ps", "tcp://host:1", VirtualClock())
+    with pytest.raises(ZeroDivisionError):
+        client.ask(Flaky(1, ZeroDivisionError()))
+    assert client.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "form"),
+    [
+        ("s3", "redis://host:1/0", "s3://BUCKET or http://HOST:PORT/BUCKET"),
+        ("s3", "http://127.0.0.1:1", "names no bucket"),
+        ("dynamodb", "http://127.0.0.1:1/a/b", "names no table"),
+        ("elasticache", "host:6379", "redis://HOST:PORT/DB"),
+        ("vm-ps", "tcp://host", "tcp://HOST:PORT"),
+        ("vm-ps", "tcp://host:port", "tcp://HOST:PORT"),
+        ("vm-ps", "", "tcp://HOST:PORT"),
+    ],
+)
+def test_an_address_of_the_wrong_form_is_told_with_the_right_one(name, url, form):
+    with pytest.raises(UserError, match=form) as caught:
+        connect(name, url)
+    assert url in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_storage_that_nobody_knows_gets_a_suggestion():
+    with pytest.raises(UnknownName, match="did you mean 'dynamodb'"):
+        connect("dynamo", "http://host/table")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "fate"),
+    [
+        ("SlowDown", 503, Fate.PASSES),
+        ("ProvisionedThroughputExceededException", 400, Fate.PASSES),
+        ("SomethingNew", 500, Fate.PASSES),
+        ("NoSuchBucket", 404, Fate.LOST),
+        ("ResourceNotFoundException", 400, Fate.LOST),
+        ("AccessDenied", 403, Fate.REFUSED),
+    ],
+)
+def test_what_aws_says_is_waited_out_or_final(code, status, fate):
+    exceptions = pytest.importorskip("botocore.exceptions")
+    told = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    assert boto.fate(exceptions.ClientError(told, "PutObject")) is fate
+
+
+def test_credentials_that_are_missing_are_final_and_an_error_of_the_program_is_none_of_aws():
+    exceptions = pytest.importorskip("botocore.exceptions")
+    assert boto.fate(exceptions.NoCredentialsError()) is Fate.REFUSED
+    assert boto.fate(ZeroDivisionError()) is Fate.NOT_OURS

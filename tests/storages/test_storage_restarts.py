@@ -1,0 +1,91 @@
+"""A server that ends or restarts while functions meet: nothing is lost unseen, and a new attempt goes well."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import numpy as np
+import pytest
+from meetings import exact, meet, vectors
+
+from mlcd.storages import Meeting, MeetingBroken, connect
+from mlcd.storages.local import available, serve
+
+FORGET, KEEP = ("elasticache", "vm-ps"), ("s3", "dynamodb")
+
+
+def running(name, tmp_path):
+    if (why := available(name)) is not None:
+        pytest.skip(why)
+    return serve(name, tmp_path)
+
+
+class Told:
+    """A storage that tells when its first put, or its first average, is on its way to the server."""
+
+    def __init__(self, storage):
+        self.storage, self.asked = storage, threading.Event()
+
+    @property
+    def requests(self):
+        return self.storage.requests
+
+    def get(self, key):
+        self.asked.set()
+        return self.storage.get(key)
+
+    def put(self, key, value):
+        self.storage.put(key, value)
+
+    def delete(self, keys):
+        self.storage.delete(keys)
+
+
+def begun(server, brought, pool):
+    """Rank 1 has put its vector and waits for the mean."""
+    storage = connect(server.name, server.url)
+    storage.put("before", b"it knows the server")
+    if server.name == "vm-ps":
+        assert storage.average("first", 0, 1, 2, brought[1], 0.0) == (0,)
+        return storage, pool.submit(Meeting(storage, "first", 1, 2, 20.0).average, 0, brought[1])
+    told = Told(storage)
+    waiting = pool.submit(Meeting(told, "first", 1, 2, 20.0).average, 0, brought[1])
+    assert told.asked.wait(10)
+    return storage, waiting
+
+
+@pytest.mark.parametrize("name", FORGET)
+def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well(name, tmp_path):
+    brought = vectors(2, 100)
+    with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
+        storage, waiting = begun(server, brought, pool)
+        with closing(storage):
+            server.restart()
+            with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost what it held"):
+                waiting.result(20)
+        for left in meet(lambda: connect(name, server.url), "second", brought):
+            assert np.array_equal(left.means[0], exact(brought))
+
+
+@pytest.mark.parametrize("name", KEEP)
+def test_a_server_that_keeps_is_waited_for_and_the_meeting_goes_on(name, tmp_path):
+    brought = vectors(2, 100)
+    with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
+        storage, waiting = begun(server, brought, pool)
+        with closing(storage):
+            server.restart()
+            with closing(connect(name, server.url)) as other:
+                assert np.array_equal(Meeting(other, "first", 0, 2).average(0, brought[0]), exact(brought))
+            assert np.array_equal(waiting.result(20), exact(brought))
+
+
+@pytest.mark.parametrize("name", FORGET)
+def test_a_server_that_ends_breaks_the_meeting_in_one_line(name, tmp_path):
+    with running(name, tmp_path) as server, closing(connect(name, server.url, patience_s=0.2)) as storage:
+        storage.put("a", b"x")
+        server.stop()
+        with pytest.raises(MeetingBroken, match=f"{name} at .* has not answered for 0 s") as caught:
+            Meeting(storage, "g", 1, 2).average(0, vectors(1, 10)[0])
+        assert "\n" not in str(caught.value)
