@@ -14,7 +14,7 @@ demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
 	MLCD_HOME=.mlcd $(BIN)/mlcd report last --to report.html
 
-test: .venv/installed-all .venv/installed-beside .venv-mlserver/installed
+test: .venv/installed-all .venv/installed-beside .npm/installed .venv-mlserver/installed
 	$(MAKE) --no-print-directory check
 
 quick: .venv/installed-dev
@@ -44,10 +44,15 @@ check:
 	$(PIP) -e '.[dev,bench,ray,skypilot,serve,lithops,frameworks]'
 	touch $@ .venv/installed-dev .venv/installed
 
-# What some tests compare with; where it cannot be installed they skip and say so.
+# What some tests compare with, or meet at; where it cannot be installed they skip and say so.
 .venv/installed-beside: | .venv/bin/python
-	-command -v wrk >/dev/null || (apt-get -qq update && apt-get -qq install -y wrk) >/dev/null
+	-command -v wrk >/dev/null && command -v redis-server >/dev/null || \
+	  (apt-get -qq update && apt-get -qq install -y wrk redis-server) >/dev/null
 	touch $@
+
+# DynamoDB on loopback, for functions that meet there.
+.npm/installed:
+	-npm install --silent --no-audit --no-fund --prefix .npm dynalite@4 && touch $@
 
 # MLServer, in an environment of its own: its fastapi is not ours.
 .venv-mlserver/installed:
@@ -55,4 +60,4 @@ check:
 	  'mlserver>=1.7,<2' && touch $@
 
 clean:
-	rm -rf .venv .venv-mlserver .mlcd report.html
+	rm -rf .venv .venv-mlserver .npm .mlcd report.html

@@ -1,0 +1,168 @@
+"""What is kept about functions: the meter, the models that count, and data in a bucket; without any function."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from mlcd.backends.serverless.counted import Counted, TooManyRequests
+from mlcd.backends.serverless.dataset import bounds, load, store
+from mlcd.backends.serverless.meter import Bill, Meter
+from mlcd.backends.serverless.models import Models
+from mlcd.backends.serverless.tries import LATEST_S, STRAGGLER, Pace
+from mlcd.errors import BackendError
+from mlcd.serverless import Allocation, StorageRate, Tariff
+from mlcd.workloads import partition
+
+STEPS = 10
+
+
+@dataclass
+class Bucket:
+    """As much of Lithops' client as is used."""
+
+    bucket: str = "bucket"
+    backend: str = "memory"
+    objects: dict[str, bytes] = field(default_factory=dict)
+    written: int = 0
+
+    def put_object(self, bucket: str, key: str, data: object) -> None:
+        self.written += 1
+        self.objects[key] = data.read() if hasattr(data, "read") else data.encode()
+
+    def get_object(self, bucket: str, key: str, extra_get_args: dict[str, str] | None = None) -> bytes:
+        found = io.BytesIO(self.objects[key])
+        if not extra_get_args:
+            return found.read()
+        first, last = map(int, extra_get_args["Range"].removeprefix("bytes=").split("-"))
+        found.seek(first)
+        return found.read(last - first + 1)
+
+    def delete_object(self, bucket: str, key: str) -> None:
+        self.objects.pop(key, None)
+
+    def list_keys(self, bucket: str, prefix: str) -> list[str]:
+        return [key for key in self.objects if key.startswith(prefix)]
+
+
+def test_every_part_is_read_as_it_was_made_and_the_data_is_written_once():
+    bucket = Bucket()
+    stored = store(bucket, "higgs", 1_001)
+    assert store(bucket, "higgs", 1_001) == stored
+    assert bucket.written == 3
+    for parts in (1, 3, 7):
+        for part in range(parts):
+            expected = partition("higgs", 1_001, part, parts)
+            for read, made in zip(load(bucket, stored, part, parts), expected, strict=True):
+                assert np.array_equal(read, made)
+
+
+def test_data_that_was_not_written_whole_is_written_again():
+    bucket = Bucket()
+    stored = store(bucket, "higgs", 100)
+    del bucket.objects[f"{stored.key}/whole"]
+    bucket.objects[f"{stored.key}/features"] = b"half"
+    assert store(bucket, "higgs", 100) == stored
+    assert len(load(bucket, stored, 0, 1)[0]) == 100
+
+
+@settings(deadline=None, max_examples=50)
+@given(some.integers(1, 10_000), some.integers(1, 50))
+def test_parts_follow_each_other_and_differ_by_one_row(samples, parts):
+    found = [bounds(samples, part, parts) for part in range(parts)]
+    assert [begin for begin, _ in found] == [0, *(end for _, end in found[:-1])]
+    assert found[-1][1] == samples
+    sizes = {end - begin for begin, end in found}
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_model_counts_once_it_is_committed_and_older_ones_go(tmp_path: Path):
+    bucket = Bucket(objects={f"m{epoch}": b"" for epoch in range(1, 5)} | {"again": b""})
+    models = Models(tmp_path, bucket)
+    assert models.find(0, 0) is None
+    with pytest.raises(BackendError, match="trial 0 after epoch 1 is not known"):
+        models.find(0, 1)
+    for epoch in (1, 2, 3):
+        models.commit(0, epoch, f"m{epoch}")
+    assert set(bucket.objects) == {"m2", "m3", "m4", "again"}
+    assert Models(tmp_path, bucket).find(0, 3) == "m3"
+    models.commit(0, 3, "again")  # the same epoch, done again after a crash
+    assert models.find(0, 3) == "again"
+    assert set(bucket.objects) == {"m2", "m4", "again"}
+
+
+TARIFFS = some.builds(
+    lambda second, call, request, minute: Tariff(
+        second, call, (StorageRate("s3", usd_per_request=request, usd_per_minute=minute),)
+    ),
+    some.floats(0, 1e-3),
+    some.floats(0, 1e-2),
+    some.floats(0, 1e-4),
+    some.floats(0, 1e-2),
+)
+ATTEMPTS = some.lists(some.tuples(some.integers(0, 2), some.floats(0, 1), some.floats(0.1, 50)), max_size=30)
+
+
+@settings(deadline=None, max_examples=100)
+@given(TARIFFS, some.integers(1, 20), some.floats(0, 2), ATTEMPTS)
+def test_whatever_is_granted_and_used_never_costs_more_than_the_launch_may(tariff, functions, most_usd, attempts):
+    meter = Meter(tariff, Allocation(functions, 1_024, "s3"), STEPS, most_usd)
+    running: dict[int, float] = {}
+    bills: dict[int, tuple[Bill, float]] = {}
+    for work, used, wanted_s in attempts:
+        if work in running:
+            bill, seconds = bills.get(work, (Bill(), 0.0))
+            lasts_s, requests = running.pop(work)
+            bill.calls += functions
+            bill.function_s += used * lasts_s * functions
+            bill.requests += requests or 0
+            bills[work] = bill, seconds + used * lasts_s
+            meter.settle(work, *bills[work])
+        elif (grant := meter.grant(work, wanted_s, 0.1, 0.5)) is not None:
+            assert grant.seconds <= wanted_s
+            running[work] = grant.seconds, grant.requests
+    assert sum(meter.usd(*each) for each in bills.values()) <= most_usd + 1e-9
+
+
+def test_without_a_limit_or_a_tariff_everything_is_granted():
+    for tariff in (None, Tariff(1.0, 1.0, (StorageRate("s3"),))):
+        grant = Meter(tariff, Allocation(2, 1_024, "s3"), STEPS).grant("work", 100.0, 1.0, 0.5)
+        assert grant is not None
+        assert grant.seconds == 100.0
+        assert grant.requests is None
+
+
+def test_a_straggler_is_known_by_the_median_of_its_own_allocation():
+    pace, few, many = Pace(soonest_s=5.0), Allocation(2, 1_024, "s3"), Allocation(9, 1_024, "s3")
+    assert pace.patience_s("train_epoch", few) == LATEST_S
+    for seconds in (10.0, 20.0, 1_000.0):
+        pace.note("train_epoch", few, seconds)
+    pace.note("train_epoch", many, 0.1)
+    assert pace.patience_s("train_epoch", few) == STRAGGLER * 20.0
+    assert pace.patience_s("train_epoch", many) == 5.0
+    assert pace.patience_s("calibrate", few) == LATEST_S
+
+
+@dataclass
+class Memory:
+    """A storage."""
+
+    requests: int = 0
+
+    def get(self, key: str) -> bytes | None:
+        self.requests += 1
+        return None
+
+
+def test_a_function_asks_no_more_than_it_may():
+    counted = Counted(Memory(), 2)  # type: ignore[arg-type]
+    assert counted.get("a") is counted.get("b") is None
+    with pytest.raises(TooManyRequests, match="the 2 requests"):
+        counted.get("c")
+    assert counted.requests == 2
