@@ -7,7 +7,8 @@ from collections.abc import Callable
 from mlcd.configuration import Configuration
 from mlcd.decision import Forecast, Relaxation
 from mlcd.guarantee import fits
-from mlcd.job import Target
+from mlcd.history import History
+from mlcd.job import Goal, Target
 from mlcd.ledger import Status
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
@@ -56,11 +57,8 @@ def certificate(story: Story) -> str:
     if found is None or not goal.limited:
         return ""
     configuration, ahead = found
-    gone, rows = story.search, []
-    if goal.budget_usd is not None:
-        rows.append(_equation(gone.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
-    if goal.deadline_s is not None:
-        rows.append(_equation(gone.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
+    gone = story.search
+    rows = equations(goal, gone, ahead)
     kept = fits(goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     verb = "stays within" if kept else "does not stay within"
     note = f"What the search took, plus finishing at the slow end of the measured rate, {verb} the limit."
@@ -68,6 +66,16 @@ def certificate(story: Story) -> str:
     return element(
         "div", element("h3", text(where)), *rows, element("p", text(note), class_="note"), class_="certificate"
     )
+
+
+def equations(goal: Goal, gone: History, ahead: Forecast) -> list[str]:
+    """What is gone and what is counted on, against each limit."""
+    rows = []
+    if goal.budget_usd is not None:
+        rows.append(_equation(gone.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
+    if goal.deadline_s is not None:
+        rows.append(_equation(gone.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
+    return rows
 
 
 def actual(story: Story) -> str:

@@ -15,18 +15,29 @@ from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.measurement import Measurement
 from mlcd.reports.finishing import finish
+from mlcd.reports.serverless.document import (
+    allocation_document,
+    boundary_document,
+    planned_documents,
+    probe_document,
+    ran_document,
+    serverless_document,
+)
 from mlcd.reports.serving.document import caps_document, service_document, trial_document
+from mlcd.serverless import Planned, Serverless
 from mlcd.service import Service
 
 
-def run_document(lines: Sequence[Line]) -> dict[str, Any]:
-    """Everything a program would want to know of a run."""
+def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dict[str, Any]:
+    """Everything a program would want to know of a run. `boundary`: of a run on functions, one epoch's."""
     account = Account.replay((line.entry, line.elapsed_s) for line in lines)
     begun = account.started
     if begun is None:
         return {"run": lines[0].run if lines else None, "status": "empty"}
     if begun.job.service is not None:
         return _serving(lines, account, begun.job.service)
+    if begun.job.serverless is not None:
+        return _on_functions(lines, account, begun, begun.job.serverless, boundary)
     history = account.history
     final = history.runs[-1] if history.runs else None
     return {
@@ -84,6 +95,41 @@ def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[
         "decision": _decided(account),
         "spent_usd": history.spent_usd,
         "elapsed_s": history.elapsed_s,
+        "version": begun.version,
+    }
+
+
+def _on_functions(
+    lines: Sequence[Line], account: Account, begun: Started, serverless: Serverless, boundary: Sequence[Planned]
+) -> dict[str, Any]:
+    """The same of a run on functions: its plans, its stages or epochs, its calibration."""
+    job, history, decision, reasons = account.job, account.history, account.decision, _reasons(lines)
+    return {
+        "run": lines[0].run,
+        "status": str(account.status),
+        "started_at": lines[0].written_at.isoformat(),
+        "job": job.name,
+        **serverless_document(serverless),
+        "goal": goal_document(job.goal),
+        **_elastic(job),
+        "on": begun.on,
+        "provenance": str(begun.provenance),
+        "method": job.search.method,
+        "seed": job.search.seed,
+        "probes": [
+            {**probe_document(line.entry.measurement), "because": reasons.get(line.entry.launch.label, "")}
+            for line in lines
+            if isinstance(line.entry, Settled) and line.entry.launch.purpose is Purpose.PROBE
+        ],
+        "refused": [{**_place(r.configuration), "because": r.because} for r in history.refusals],
+        "decision": {**decision_document(decision), **planned_documents(decision, job)} if decision else None,
+        "boundary": boundary_document(boundary),
+        **ran_document(account),
+        "ended": account.ended.because if account.ended is not None else None,
+        "spent_usd": history.spent_usd,
+        "elapsed_s": history.elapsed_s,
+        "probing_usd": sum(m.usd for m in history.measurements),
+        "probing_s": sum(m.seconds for m in history.measurements),
         "version": begun.version,
     }
 
@@ -176,6 +222,9 @@ def _finish(account: Account, measurement: Measurement) -> dict[str, Any] | None
 
 
 def _place(configuration: Configuration) -> dict[str, Any]:
+    if configuration.allocation is not None:
+        priced = {"functions_at_once": configuration.nodes, "usd_per_hour": configuration.usd_per_hour}
+        return {**allocation_document(configuration.allocation), **priced}
     return {
         "instance_type": configuration.offer.instance_type,
         "nodes": configuration.nodes,

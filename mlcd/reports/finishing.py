@@ -9,6 +9,7 @@ from mlcd.decision import Decision, Forecast
 from mlcd.guarantee import forecast
 from mlcd.job import Job
 from mlcd.measurement import Measurement
+from mlcd.reports.serverless.words import best_epoch
 
 
 def finish(job: Job, space: Space, decision: Decision | None, measurement: Measurement) -> Forecast:
@@ -22,6 +23,6 @@ def finish(job: Job, space: Space, decision: Decision | None, measurement: Measu
 
 
 def last_metric(launches: Iterable[Measurement]) -> float | None:
-    """The last value that was reported of what the job is judged by."""
-    told = [m.metric for m in launches if m.metric is not None]
-    return told[-1] if told else None
+    """The last value that was reported of what the job is judged by; on functions, the loss of the best trial."""
+    told = [best_epoch(m.epochs).loss if m.epochs else m.metric for m in launches]
+    return next((metric for metric in reversed(told) if metric is not None), None)

@@ -32,11 +32,15 @@ from mlcd.reports.figures import (
 from mlcd.reports.figures.marks import cross, marker, ring
 from mlcd.reports.markup import element, text
 from mlcd.reports.reasons import reasons
+from mlcd.reports.serverless import answer as serverless
+from mlcd.reports.serverless.page import Part, parts
+from mlcd.reports.serverless.page import command as serverless_command
 from mlcd.reports.serving import answer as serving
 from mlcd.reports.serving.tables import trials
 from mlcd.reports.serving.words import broken_words
 from mlcd.reports.story import Story
 from mlcd.reports.tables import expected, ledger, measured
+from mlcd.serverless import Planned
 from mlcd.service import Service
 from mlcd.service_level import value
 
@@ -77,9 +81,12 @@ _INTERVAL_NOTE = "Slanted bars hold the outcome nine times of ten: what takes lo
 _HOLLOW_NOTE = " Hollow marks cannot be certified: at the slow end of their rate they pass a limit."
 
 
-def page(lines: Sequence[Line]) -> str:
-    """The page of one run, from all its entries."""
+def page(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> str:
+    """The page of one run, from all its entries. `boundary`: of a run on functions, that of one epoch."""
     story = Story.of(lines)
+    if story.job.serverless is not None:
+        sections = (_part(part) for part in parts(story, boundary))
+        return _document(story, _serverless_header(story), *sections, *_texts(story))
     if story.job.service is not None:
         return _document(story, _service_header(story), *_service_figures(story), *_texts(story))
     return _document(story, _header(story), *_figures(story), *_texts(story))
@@ -128,6 +135,18 @@ def _service_header(story: Story) -> str:
     name = element("h1", text(story.job.name))
     top = (serving.answer(story), serving.key_figures(story), serving.kept(story))
     return element("header", _about(story), name, *top)
+
+
+def _serverless_header(story: Story) -> str:
+    name = element("h1", text(story.job.name))
+    top = (serverless.answer(story), serverless.key_figures(story), serverless.kept(story))
+    return element("header", _about(story), name, *top)
+
+
+def _part(part: Part) -> str:
+    note = element("p", text(part.note), class_="note") if part.note else ""
+    above = _figure(part.draw, part.note, listed(part.marks)) if part.draw is not None else note
+    return _section(part.title, above, part.table)
 
 
 def _service_figures(story: Story) -> list[str]:
@@ -202,7 +221,8 @@ def _spending(story: Story) -> list[str]:
 
 def _texts(story: Story) -> list[str]:
     table = measured if story.job.service is None else trials
-    found = [_section("Everything measured", table(story))] if story.probes else []
+    shown = story.probes and story.job.serverless is None
+    found = [_section("Everything measured", table(story))] if shown else []
     found.append(_section("The reasons", reasons(story)))
     summary = element("summary", text(f"All {len(story.lines)} entries"))
     note = element(
@@ -233,6 +253,8 @@ def command(story: Story) -> str:
     search, goal = story.job.search, story.goal
     if story.job.service is not None:
         return _serve_command(story, story.job.service)
+    if story.job.serverless is not None:
+        return serverless_command(story)
     verb = "train" if story.job.elastic is None else "scale"
     words = ["mlcd", verb, "JOB.yaml", "--decide-only", "--on", story.started.on, "--goal", str(goal.objective)]
     words += ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []

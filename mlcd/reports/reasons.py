@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from mlcd.backend import Purpose
 from mlcd.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
-from mlcd.measurement import Measurement
+from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
+from mlcd.reports.serverless.words import result_words
 from mlcd.reports.serving.words import short_words
 from mlcd.reports.story import Story
 from mlcd.units import format_rate
@@ -23,7 +24,13 @@ def reasons(story: Story) -> str:
                 number += probe
                 label = str(number) if probe else "run"
                 items.append(
-                    _item(label, str(m.configuration), why[launch.label], _showed(story, m), "" if m.ok else "failed")
+                    _item(
+                        label,
+                        str(m.configuration),
+                        why[launch.label],
+                        _showed(story, m),
+                        "" if m.ok or m.outcome is Outcome.OK else "failed",
+                    )
                 )
             case Refused():
                 items.append(_item("–", str(line.entry.configuration), line.entry.because, "refused", "refused"))
@@ -51,6 +58,8 @@ def why_it_ended(story: Story) -> str:
 def _showed(story: Story, m: Measurement) -> str:
     if story.job.service is not None:
         return short_words(m, story.job.service)
+    if story.job.serverless is not None:
+        return result_words(m)
     return f"{format_rate(m.rate)} samples/s" if m.ok else outcome_words(m.outcome)
 
 

@@ -12,7 +12,7 @@ from mlcd.reports.curve import Curve, cells
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
-from mlcd.reports.words import noise_words
+from mlcd.reports.words import noise_words, result_words
 from mlcd.units import format_duration, format_rate, format_usd
 
 Columns = Sequence[tuple[str, str]]
@@ -100,6 +100,7 @@ def _ledger_cells(line: Line) -> list[str]:
             where, kind = str(m.configuration), _purposeful(kind, entry.launch.purpose)
             usd, seconds = _exact(m.usd), f"{m.seconds:,.1f}"
             because = outcome_words(m.outcome) + (f": {m.detail}" if m.detail else "")
+            because = result_words(m) if m.configuration.allocation is not None else because
         case Voided():
             where, usd, seconds = str(entry.launch.configuration), _exact(0.0), "0.0"
         case Refused():

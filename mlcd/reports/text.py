@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.backend import Provenance, Purpose
+from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.decision import Decision
 from mlcd.guarantee import objective, remaining
 from mlcd.job import Goal
@@ -29,6 +29,9 @@ from mlcd.ledger import (
 )
 from mlcd.measurement import Measurement
 from mlcd.reports.finishing import finish, last_metric
+from mlcd.reports.serverless.terminal import first_words as functions_first_words
+from mlcd.reports.serverless.terminal import say_decision, show_plan, show_run
+from mlcd.reports.serverless.words import functions_of, work_words
 from mlcd.reports.serving.terminal import first_words, show_service
 from mlcd.reports.words import curve_words, decision_words, goal_words, reached_words, reserve_words, result_words
 from mlcd.service import Service
@@ -40,10 +43,12 @@ MOST_ROWS = 15
 class Narrator:
     """Tells a run as its entries are written; a stored run is told by handing it the stored ones."""
 
-    def __init__(self, console: Console, before: Account | None = None) -> None:
+    def __init__(self, console: Console, before: Account | None = None, epochs: bool = True) -> None:
+        """`epochs`: whether launches of a run on functions are told one by one; a table of them comes anyway."""
         self._console = console
         self._account = before or Account()
         self._at_once = 1
+        self._epochs = epochs
 
     def __call__(self, line: Line) -> None:
         """Tell one entry."""
@@ -51,6 +56,15 @@ class Narrator:
         match line.entry:
             case Started(job=job) as started if job.service is not None:
                 self._say(f"[bold]{escape(line.run)}[/bold]  {escape(first_words(started))}")
+            case Started(job=job) as started if job.serverless is not None:
+                wanted = goal_words(job.goal, job.target)
+                self._say(
+                    f"[bold]{escape(line.run)}[/bold]  {escape(functions_first_words(started))}, {escape(wanted)}"
+                )
+            case Reserved(launch=launch) | Settled(launch=launch) if self._skips(launch):
+                pass
+            case Reserved(launch=launch) as entry if launch.purpose is Purpose.RUN and launch.work is not None:
+                self._say_work(launch, entry.because)
             case Started(job=job, space=space, provenance=provenance):
                 size = f"{len(space)} configurations of {len(space.choices)} types"
                 size += f", {len(line.entry.known)} of them known from earlier runs" if line.entry.known else ""
@@ -83,6 +97,18 @@ class Narrator:
             case Ended(because=because):
                 self._say(f"[dim]{escape(because)}[/dim]")
 
+    def _skips(self, launch: Launch) -> bool:
+        return not self._epochs and launch.work is not None and launch.purpose is Purpose.RUN
+
+    def _say_work(self, launch: Launch, because: str) -> None:
+        """A stage that begins; of a training run, an epoch on another allocation than the last, and why."""
+        serverless, runs = functions_of(self._account.job), self._account.history.runs
+        said = f"run  [bold]{escape(work_words(serverless, launch))}[/bold]"
+        if serverless.tuning is not None:
+            self._say(said)
+        elif not runs or runs[-1].configuration.allocation != launch.configuration.allocation:
+            self._say(f"{said}  [dim]{escape(because)}[/dim]")
+
     def _say(self, markup: str) -> None:
         self._console.print(markup, highlight=False, soft_wrap=True)
 
@@ -106,6 +132,9 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     if account.job.service is not None:
         show_service(console, account, decision, goal)
         return
+    if account.job.serverless is not None:
+        _show_functions(console, account, decision, goal)
+        return
     if history.measurements:
         console.print()
         if history.good:
@@ -116,11 +145,25 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     console.print()
     for line in reserve_words(decision, goal, history):
         console.print(f"Reserve: {line}", highlight=False)
-    label = f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
     style = "bold green" if decision.configuration is not None else "bold yellow"
-    console.print(f"Decision{label}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False)
+    console.print(
+        f"Decision{_label(account)}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False
+    )
     if decision.curve:
         console.print(f"Curve: {curve_words(decision)}", highlight=False, markup=False)
+
+
+def _show_functions(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
+    """The plan beside others, what it rests on, the reserve, and the decision in a sentence."""
+    job = replace(account.job, goal=goal)
+    show_plan(console, job, decision, provenance=account.provenance)
+    for line in reserve_words(decision, goal, account.searched):
+        console.print(f"Reserve: {line}", highlight=False)
+    say_decision(console, job, decision, _label(account))
+
+
+def _label(account: Account) -> str:
+    return f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
 
 
 def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
@@ -161,6 +204,8 @@ def show_outcome(console: Console, account: Account) -> None:
     decision, runs = account.decision, account.history.runs
     if decision is not None and decision.done:
         _show_total(console, account)
+    if account.job.serverless is not None:
+        show_run(console, account)
     if decision is None or not runs or (decision.forecast is None and not decision.curve):
         return
     foreseen, job = decision.forecast, account.job

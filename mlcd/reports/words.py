@@ -6,6 +6,7 @@ from mlcd.decision import Decision, Relaxation
 from mlcd.history import History
 from mlcd.job import Goal, Target
 from mlcd.measurement import Measurement, Noise, Z
+from mlcd.reports.serverless.words import result_words as functions_words
 from mlcd.reports.serving.words import asked_words, trial_words
 from mlcd.service import Service
 from mlcd.units import format_duration, format_rate, format_usd
@@ -79,6 +80,8 @@ def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]
 
 def result_words(measurement: Measurement, service: Service | None = None) -> str:
     """'1,743 samples/s ± 4.7 %', with the noise and the metric of a job that tells them; or how it failed."""
+    if measurement.configuration.allocation is not None:
+        return functions_words(measurement)
     if measurement.ok and service is not None:
         return trial_words(measurement, service)
     if measurement.ok:

@@ -14,6 +14,9 @@ CHARACTER = 6.4
 """Width of a character of figure text in pixels, taken generously: the reader's font is not known."""
 WIDE_RANGE = 4
 """Values that differ by more than this factor are fitted with a log scale."""
+UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "m"), (0.0, 1.0, "s"))
+"""From so many seconds on, ticks stand at round numbers of this unit."""
+ROUND_TIMES = (0.001, 0.01, 0.1, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600, 10_800, 36_000, 86_400, 259_200, 864_000)
 Box = tuple[float, float, float, float]
 
 
@@ -159,6 +162,16 @@ def drawing(key: str, width: int, height: float, title: str, description: str, *
 def marked(scale: Scale, words: Callable[[float], str], most: int = 6) -> list[tuple[float, str]]:
     """A scale's ticks as pixels and words."""
     return [(scale(tick), words(tick)) for tick in scale.ticks(most)]
+
+
+def time_ticks(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
+    """Ticks of a scale of seconds, at round numbers of a unit that suits its length; of several where one does not."""
+    size, unit = next((size, unit) for least, size, unit in UNITS if scale.high >= least)
+    if scale.log and scale.low < size / 10:
+        found = [(scale(s), format_duration(s)) for s in ROUND_TIMES if scale.low <= s <= scale.high]
+        return found[:: math.ceil(len(found) / most)] if found else []
+    counted = Scale(scale.low / size, scale.high / size, scale.start, scale.end, scale.log)
+    return marked(counted, lambda count: f"{count:,.6g} {unit}", most)
 
 
 def fitted(values: Sequence[float], start: float, end: float) -> Scale:

@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlcd.reports.curve import Curve, Point
-from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, path, shortened, usd_tick
+from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, path, shortened, time_ticks, usd_tick
 from mlcd.reports.figures.limits import Limits
 from mlcd.reports.figures.marks import COLOURS, marker, ring
 from mlcd.reports.markup import element, text
 from mlcd.units import format_duration, format_usd
-
-UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "m"), (0.0, 1.0, "s"))
-"""From so many seconds on, ticks stand at round numbers of this unit."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,7 @@ def _ticks(curve: Curve, plane: _Plane, most: int) -> tuple[list[tuple[float, st
     """At round numbers of a unit that suits the length of the run; of none where there are only factors."""
     if curve.relative:
         return marked(plane.x, _factor, most), marked(plane.y, _factor, 7)
-    x = plane.x
-    size, unit = next((size, unit) for least, size, unit in UNITS if x.high >= least)
-    counted = Scale(x.low / size, x.high / size, x.start, x.end, x.log)
-    return marked(counted, lambda count: f"{count:,.6g} {unit}", most), marked(plane.y, usd_tick, 7)
+    return time_ticks(plane.x, most), marked(plane.y, usd_tick, 7)
 
 
 def _factor(factor: float) -> str:

@@ -1,0 +1,157 @@
+"""A plan as the JSON that configures functions and the storage they meet at.
+
+Wu et al. (CE-scaling, IPDPS 2023), section V-A: 'outputs a configuration file in JSON, which is then used by Lambda to
+invoke functions and select external storage services'. Fields of AWS are spelled as CreateFunction and
+PutFunctionConcurrency spell them; what only the user knows (Role, Code, Runtime, Handler) is not invented.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlcd.errors import WrongState
+from mlcd.ledger import Account
+from mlcd.reports.serverless.document import tariff_document
+from mlcd.reports.serverless.rows import epoch_rows
+from mlcd.reports.serverless.words import basis_words, chosen_plan
+from mlcd.serverless import LONGEST_CALL_S, Allocation, Plan, Serverless, Stage
+
+PATIENCE = 3
+"""Times the expected length of an epoch that its functions may take before Lambda ends them."""
+DEFAULT_CONCURRENCY = 1_000
+"""Functions at once that a new AWS account has in a region."""
+UNRESERVED = 100
+"""Of these, what AWS keeps for functions that have reserved nothing."""
+MOST_LETTERS = 64
+"""Of a function's name."""
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Epochs in a row on one allocation: `seconds` and `usd` of all of them, for all trials."""
+
+    stage: Stage
+    first_epoch: int
+    allocation: Allocation
+    seconds: float
+    usd: float
+
+
+def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
+    """The functions to create, and the segments to run on them, one after the other."""
+    serverless, decision = account.job.serverless, account.decision
+    if serverless is None:
+        raise WrongState(f"run '{name}' is not on functions: export it with --to skypilot, kserve, triton or compose")
+    plan = chosen_plan(decision) if decision is not None else None
+    if decision is None or plan is None:
+        why = f": {decision.binding or decision.because}" if decision is not None else " yet"
+        raise WrongState(f"run '{name}' has no plan{why}; there is nothing to export")
+    segments = _ran(account) or _planned(plan)
+    told = [_segment(name, serverless, each) for each in segments]
+    tariff = serverless.tariff
+    return {
+        "run": name,
+        "source": str(account.provenance),
+        "from": "run" if _ran(account) else "plan",
+        "numbers": "as they were billed" if _ran(account) else basis_words(decision.calibration, account.provenance),
+        "region": tariff.region if tariff is not None else "",
+        "method": plan.method,
+        "workload": _workload(serverless),
+        "functions": _functions(told),
+        "segments": told,
+        "expected": {"seconds": sum(each.seconds for each in segments), "usd": sum(each.usd for each in segments)},
+        "prices": tariff_document(tariff) if tariff is not None else None,
+    }
+
+
+def _planned(plan: Plan) -> list[_Segment]:
+    found, done = [], 0
+    for each in plan.stages:
+        found.append(_Segment(each.stage, done + 1, each.allocation, each.seconds, each.usd))
+        done += each.stage.epochs
+    return found
+
+
+def _ran(account: Account) -> list[_Segment]:
+    """Of a training run that has ended: the allocations as the scheduler chose them, epochs alike together."""
+    if account.ended is None or (account.job.serverless is not None and account.job.serverless.tuning is not None):
+        return []
+    found: list[_Segment] = []
+    for row in epoch_rows(account):
+        if row.epoch is None or row.allocation is None:
+            continue
+        here = _Segment(Stage(1, 1), row.epoch.number, row.allocation, row.epoch.seconds, row.epoch.usd)
+        if found and found[-1].allocation == here.allocation:
+            last = found.pop()
+            epochs = Stage(1, last.stage.epochs + 1)
+            here = _Segment(epochs, last.first_epoch, last.allocation, last.seconds + here.seconds, last.usd + here.usd)
+        found.append(here)
+    return found
+
+
+def _segment(run: str, serverless: Serverless, segment: _Segment) -> dict[str, Any]:
+    allocation, stage = segment.allocation, segment.stage
+    at_once = serverless.at_once(allocation, stage.trials)
+    epoch_s = segment.seconds / stage.epochs / math.ceil(stage.trials / at_once)
+    wanted, most = allocation.functions * at_once, (serverless.concurrency or DEFAULT_CONCURRENCY) - UNRESERVED
+    notes = []
+    if wanted > most:
+        notes.append(f"{wanted:,} functions at once are more than {most:,}, what an account can reserve: none is")
+    if epoch_s > LONGEST_CALL_S:
+        notes.append(
+            f"an epoch takes {epoch_s:,.0f} s and a function lives {LONGEST_CALL_S:.0f} s: it has to be resumed"
+        )
+    return {
+        "FunctionName": _function_name(run, allocation.memory_mb),
+        "MemorySize": allocation.memory_mb,
+        "Timeout": min(int(LONGEST_CALL_S), max(1, math.ceil(PATIENCE * epoch_s))),
+        "ReservedConcurrentExecutions": wanted if wanted <= most else None,
+        "functions": allocation.functions,
+        "trials": stage.trials,
+        "trials_at_once": at_once,
+        "epochs": stage.epochs,
+        "first_epoch": segment.first_epoch,
+        "storage": _storage(run, serverless, allocation.storage),
+        "expected": {"epoch_s": epoch_s, "seconds": segment.seconds, "usd": segment.usd},
+        "notes": notes,
+    }
+
+
+def _functions(segments: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One for each memory size, with the longest time that any of its segments may take."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in segments:
+        name = each["FunctionName"]
+        longest = max(each["Timeout"], found.get(name, each)["Timeout"])
+        found[name] = {"FunctionName": name, "MemorySize": each["MemorySize"], "Timeout": longest}
+    return list(found.values())
+
+
+def _storage(run: str, serverless: Serverless, kind: str) -> dict[str, Any]:
+    rates = serverless.tariff.storages if serverless.tariff is not None else ()
+    rate = next((rate for rate in rates if rate.name == kind), None)
+    largest = rate.largest_mb if rate is not None and math.isfinite(rate.largest_mb) else None
+    return {
+        "kind": kind,
+        "endpoint": serverless.endpoints.get(kind),
+        "prefix": f"{run}/",
+        "aggregates": rate is not None and rate.aggregates,
+        "largest_object_mb": largest,
+    }
+
+
+def _workload(serverless: Serverless) -> dict[str, Any]:
+    work = serverless.workload
+    told = {"model": work.model, "data": work.data, "samples": work.samples, "batch": work.batch}
+    return {**told, "learning_rate": work.learning_rate, "data_mb": work.data_mb, "model_mb": work.model_mb}
+
+
+def _function_name(run: str, memory_mb: int) -> str:
+    """Letters, digits, hyphens and underscores: 'mlcd-higgs-1-512mb'."""
+    end = f"-{memory_mb}mb"
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", f"mlcd-{run}").strip("-")
+    return f"{safe[: MOST_LETTERS - len(end)].rstrip('-')}{end}"
