@@ -11,6 +11,7 @@ import click
 
 from mlcd.cli.bench_elastic import elastic
 from mlcd.cli.bench_serve import serve
+from mlcd.cli.bench_serverless import serverless
 from mlcd.cli.options import consoles, output, written
 from mlcd.cli.paper import paper
 from mlcd.cli.tables import several
@@ -36,6 +37,7 @@ def bench() -> None:
 bench.add_command(paper)
 bench.add_command(elastic)
 bench.add_command(serve)
+bench.add_command(serverless)
 
 
 @bench.command()
