@@ -14,6 +14,8 @@ from mlcd.backends.ray.cluster import resources
 from mlcd.backends.skypilot import accounts, clouds_at_hand
 from mlcd.catalog import CLOUDS, load_rows
 from mlcd.errors import MlcdError, UnknownName
+from mlcd.serverless import STORAGES
+from mlcd.storages.local import available
 from mlcd.version import VERSION
 
 CORE = ("numpy", "scipy", "scikit-learn", "pydantic", "pyyaml", "click", "rich")
@@ -34,7 +36,7 @@ class Check:
 def checks(backend: str | None = None) -> list[Check]:
     """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
     if backend is None:
-        return [_python(), _core(), _state(), _catalog(), *_backends(), *_extras(), _ray(), _skypilot()]
+        return [_python(), _core(), _state(), _catalog(), *_backends(), *_extras(), _ray(), _skypilot(), _lithops()]
     if backend not in ABOUT:
         raise UnknownName("backend to check", backend, ABOUT)
     return ABOUT[backend]()
@@ -130,5 +132,26 @@ def _skypilot_and_accounts() -> list[Check]:
     return [*found, Check("clouds to rent from", bool(at_hand), told, last, needed=True)]
 
 
-ABOUT: dict[str, Callable[[], list[Check]]] = {"ray": _ray_and_cluster, "skypilot": _skypilot_and_accounts}
+def _lithops() -> Check:
+    ok = util.find_spec("lithops") is not None
+    version = f"lithops {metadata.version('lithops')}" if ok else "not installed"
+    to_do = "" if ok else "for jobs on functions: pip install 'mlcd[lithops]'"
+    return Check("extra lithops", ok, version, to_do, needed=False)
+
+
+def _functions_and_storages() -> list[Check]:
+    """The package, and each storage that this machine can start a server of."""
+    found = [replace(_lithops(), needed=True)]
+    for name in STORAGES:
+        why = available(name)
+        told = "its server can be started here" if why is None else "no server of it here"
+        found.append(Check(f"storage {name}", why is None, told, why or "", needed=False))
+    return found
+
+
+ABOUT: dict[str, Callable[[], list[Check]]] = {
+    "ray": _ray_and_cluster,
+    "skypilot": _skypilot_and_accounts,
+    "functions": _functions_and_storages,
+}
 """Backends that need more than MLCD to be installed, and how that is checked."""

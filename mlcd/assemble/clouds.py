@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,9 +22,9 @@ from mlcd.errors import UnknownName, UserError
 from mlcd.job import Job
 from mlcd.planners.elastic import elastic_space
 from mlcd.planners.train import grid, narrow
-from mlcd.profilers import ServingProfiler, TrainingProfiler
+from mlcd.profilers import FunctionsProfiler, ServingProfiler, TrainingProfiler
 
-BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "skypilot", "skypilot:CLOUD")
+BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "skypilot", "skypilot:CLOUD", "functions")
 
 LIVE_NOISE = 0.02
 """Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
@@ -48,14 +49,16 @@ SKYPILOT_PROBE = ProbeTime(1_200.0, 60.0)
 class Cloud:
     """A place to search and run on: what can be rented there, and how it is measured.
 
-    `lacks`: what its machines do not keep of what their types say, in a line for the user.
+    `lacks`: what its machines do not keep of what their types say, in a line for the user. `close`: what is put away
+    when a run is over.
     """
 
     space: Space
     backend: Backend
-    profiler: TrainingProfiler | ServingProfiler
+    profiler: TrainingProfiler | ServingProfiler | FunctionsProfiler
     clock: Clock
     lacks: str = ""
+    close: Callable[[], None] = lambda: None
 
     @property
     def provenance(self) -> Provenance:
@@ -71,6 +74,7 @@ def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None
     if job.elastic is not None:
         rigid = replace(job, elastic=None, search=replace(job.search, nodes=(1, job.elastic.workers[1])))
         place = cloud(on, rigid, elapsed_s, started_at)
+        assert isinstance(place.profiler, TrainingProfiler)  # as on every cloud of machines
         tight = place.profiler.tight * ELASTIC_LOOSER if place.profiler.tight is not None else None
         return replace(place, space=elastic_space(place.space, job), profiler=replace(place.profiler, tight=tight))
     kind, _, rest = on.partition(":")

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from mlcd import guarantee, service_level
 from mlcd.assemble.serving import knowledge_for
-from mlcd.configuration import Configuration
+from mlcd.decision import Decision
 from mlcd.drive import Guard
 from mlcd.errors import UnknownName
+from mlcd.history import History
 from mlcd.job import Job, Search
 from mlcd.planners import serve
 from mlcd.planners.elastic import ElasticSearch, RunElastic
+from mlcd.planners.serverless import PLANNERS, AdaptiveTraining, PlanOnFunctions, SuccessiveHalving, expected_epochs
 from mlcd.planners.train import (
     CheapestOffer,
     CherryPick,
@@ -58,6 +60,10 @@ def exploring(job: Job) -> Strategy:
     """What searches for the job."""
     if job.service is not None:
         return serve_method(job.search, knowledge_for(job))
+    if job.serverless is not None:
+        if job.search.method not in PLANNERS:
+            raise UnknownName("method", job.search.method, PLANNERS)
+        return PlanOnFunctions(job.search.method)
     return ElasticSearch(job.elastic.mode) if job.elastic is not None else method(job.search)
 
 
@@ -66,9 +72,18 @@ def guarding(job: Job) -> Guard:
     return service_level.refusal if job.service is not None else guarantee.refusal
 
 
-def steering(job: Job, configuration: Configuration) -> Strategy:
-    """What runs the job, once it is decided where."""
-    return RunElastic(configuration) if job.elastic is not None else RunToCompletion(configuration)
+def steering(job: Job, decision: Decision, searched: History | None = None) -> Strategy:
+    """What runs the job, once it is decided where. `searched`: what was known then."""
+    if decision.configuration is None:
+        raise ValueError("nothing was decided that could be run")
+    if job.serverless is not None and decision.calibration is not None:
+        if job.serverless.tuning is not None:
+            return SuccessiveHalving(decision.calibration, job.search.method)
+        epochs = expected_epochs(job, searched or History())
+        return AdaptiveTraining(decision.calibration, job.search.method, epochs)
+    if job.elastic is not None:
+        return RunElastic(decision.configuration)
+    return RunToCompletion(decision.configuration)
 
 
 SERVE_METHODS: dict[str, Callable[[Knowledge, int], Strategy]] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from mlcd import drive, service_level
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
+from mlcd.assemble.functions import functions_cloud, prepared, remember_calibration, stored_calibration
 from mlcd.assemble.lessons import known_by_model, lesson, remember
 from mlcd.assemble.methods import exploring, guarding, steering
 from mlcd.assemble.serving import check_service, service_cloud
@@ -23,6 +24,7 @@ from mlcd.job import Goal, Job
 from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
 from mlcd.planners.elastic import ElasticSearch
+from mlcd.planners.serverless import PlanOnFunctions
 from mlcd.profilers import Progress
 from mlcd.service import Service
 from mlcd.version import VERSION
@@ -59,9 +61,12 @@ class Run:
             return self.decision
         strategy = exploring(self.job)
         guard = guarding(self.job)
-        return drive.search(
+        decision = drive.search(
             strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, guard=guard, stop=stop
         )
+        if self.job.serverless is not None:
+            remember_calibration(self.book.account)
+        return decision
 
     def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
         """Run the job on the decided configuration to its end."""
@@ -76,8 +81,11 @@ class Run:
             )
         if self.book.account.ended is not None:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
-        strategy = steering(self.job, decision.configuration)
-        last = drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+        strategy = steering(self.job, decision, self.book.account.searched)
+        try:
+            last = drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+        finally:
+            self.cloud.close()
         if self.job.elastic is not None:
             remember(self.name, self.book.account)
         return last
@@ -85,7 +93,7 @@ class Run:
 
 def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
-    job = _absolute(job)
+    job = _absolute(job) if job.serverless is None else prepared(job)
     exploring(job)  # a wrong name is told before anything is written
     check_elastic(job)
     if job.service is not None:
@@ -97,9 +105,11 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Pr
         job = replace(job, search=replace(job.search, parallel=1))
     place = _shown(_place(job), progress)
     known: tuple[Measurement, ...] = ()
-    if job.search.earlier and job.elastic is None and job.service is None:
+    if job.search.earlier and job.elastic is None and job.service is None and job.serverless is None:
         known = known_by_model(job, place.space, known_from(ledger, job, place.space))
     learned, whose = lesson(job, place.space)
+    if job.serverless is not None:
+        learned = stored_calibration(job)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
     return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)
 
@@ -134,6 +144,9 @@ def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None
     job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
     if job.service is not None:
         return service_level.decide(job, space, history, "decided again from the stored trials")
+    if job.serverless is not None:
+        again = PlanOnFunctions(job.search.method).answer(job, space, history)
+        return drive.conclude(again, job, space, history)
     check_elastic(job)
     if job.elastic is None:
         return decide(job, space, history, "decided again from the stored probes")
@@ -144,6 +157,8 @@ def _place(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None)
     """Where the job is tried."""
     if job.service is not None:
         return service_cloud(job, elapsed_s, started_at)
+    if job.serverless is not None:
+        return functions_cloud(job, elapsed_s, started_at)
     return cloud(job.on, job, elapsed_s, started_at)
 
 

@@ -22,6 +22,7 @@ from mlcd.version import VERSION
 
 COMMANDS = {
     "train": "mlcd.cli.train:train",
+    "tune": "mlcd.cli.tune:tune",
     "scale": "mlcd.cli.scale:scale",
     "serve": "mlcd.cli.serve:serve",
     "operators": "mlcd.cli.operators:operators",

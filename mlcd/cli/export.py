@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mlcd.reports.deploy.deployment import Deployment
     from mlcd.reports.deploy.files import Export
 
-TO = ("skypilot", "kserve", "triton", "compose")
+TO = ("skypilot", "kserve", "triton", "compose", "lambda")
 
 
 @click.command()
@@ -30,7 +31,7 @@ TO = ("skypilot", "kserve", "triton", "compose")
 )
 @output
 def export(run: str, target: str, file: Path | None, folder: Path | None, output: str) -> None:
-    """The decision as files for another tool: a task (skypilot), or a deployment (kserve, triton, compose)."""
+    """The decision as files for another tool: a task, a deployment, or the configuration of functions (lambda)."""
     from mlcd.errors import UserError
 
     if file is not None and folder is not None:
@@ -40,6 +41,8 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
     account = ledger.account(name)
     if target == "skypilot":
         _task(name, account, file, folder, output)
+    elif target == "lambda":
+        _functions(name, account, file, folder, output)
     else:
         _deployment(name, account, target, file, folder, output)
 
@@ -51,6 +54,8 @@ def _task(name: str, account: Account, file: Path | None, folder: Path | None, o
 
     if account.job.service is not None:
         raise WrongState(f"run '{name}' serves a model: export it with --to kserve, triton or compose")
+    if account.job.serverless is not None:
+        raise WrongState(f"run '{name}' is on functions: export it with --to lambda")
     if folder is not None:
         raise UserError("--to-dir: a task is one file; name it with --file")
     task, text = task_of(name, account), task_text(name, account)
@@ -62,6 +67,22 @@ def _task(name: str, account: Account, file: Path | None, folder: Path | None, o
         click.echo(f"Wrote {file}; run it with: sky launch {file}")
     else:
         click.echo(text, nl=False)
+
+
+def _functions(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
+    """A run on functions as the JSON that configures them and their storages."""
+    from mlcd.errors import UserError
+    from mlcd.reports.deploy.lambda_ import lambda_configuration
+
+    if folder is not None:
+        raise UserError("--to-dir: the configuration is one file; name it with --file")
+    document = lambda_configuration(name, account)
+    if file is not None:
+        _write(file, json.dumps(document, indent=2) + "\n", "--file")
+    if file is None or output == "json":
+        print_json(document)
+    else:
+        click.echo(f"Wrote {file}")
 
 
 def _deployment(name: str, account: Account, target: str, file: Path | None, folder: Path | None, output: str) -> None:

@@ -63,7 +63,7 @@ goal_options: Sequence[Callable[[F], F]] = (
 )
 job_options: Sequence[Callable[[F], F]] = (
     *goal_options,
-    click.option("--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE, skypilot."),
+    click.option("--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE ... functions."),
     click.option("--method", help="How to search: net-value, heterbo ..."),
     click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
@@ -122,7 +122,8 @@ def read_job(path: Path, chosen: Mapping[str, Any]) -> Job:
         search = replace(search, early_look=None)
     if chosen.get("instances"):
         search = replace(search, instances=tuple(chosen["instances"]))
-    return replace(job, goal=goal, search=search, on=chosen.get("on") or job.on, target=None, elastic=None)
+    on = chosen.get("on") or job.on
+    return replace(job, goal=goal, search=search, on=on, target=None, elastic=None, serverless=None)
 
 
 def new_goal(goal: Any, chosen: Mapping[str, Any]) -> Any:
@@ -133,7 +134,7 @@ def new_goal(goal: Any, chosen: Mapping[str, Any]) -> Any:
 
     changes: dict[str, Any] = {}
     if chosen.get("goal"):
-        changes["objective"] = Objective(chosen["goal"])
+        changes |= {"objective": Objective(chosen["goal"]), "stated": True}
     for option, field in (("budget", "budget_usd"), ("deadline", "deadline_s")):
         if chosen.get(option) is not None:
             changes[field] = None if chosen[option] == NO_LIMIT else chosen[option]

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mlcd.cli.functions import (
+    allocation_options,
+    functions_job,
+    is_on_functions,
+    target_loss,
+    trained,
+    tuned,
+    tuning_options,
+)
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
+from mlcd.cli.train import INFEASIBLE
 
 if TYPE_CHECKING:
     from mlcd.strategy import Step
@@ -20,10 +30,46 @@ MUCH = 0.1
 
 @click.command()
 @job_file
-@with_options(job_options)
+@with_options((*job_options, target_loss, *tuning_options, *allocation_options))
 @output
-def plan(job_path: Path, output: str, **chosen: Any) -> None:
+@click.option("--to", "page", type=click.Path(path_type=Path, dir_okay=False), help="On functions: a picture, as SVG.")
+def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     """Before a cent is spent: the space, the likely spend, whether the limit looks possible."""
+    if is_on_functions(job_path, chosen):
+        return _on_functions(job_path, output, page, chosen)
+    _on_machines(job_path, output, chosen)
+    return 0
+
+
+def _on_functions(path: Path, output: str, page: Path | None, chosen: dict[str, Any]) -> int:
+    """The boundary and the stage plan, beside those of other methods."""
+    from mlcd.assemble import plan_ahead
+    from mlcd.errors import UserError
+    from mlcd.reports.serverless.document import plan_document
+    from mlcd.reports.serverless.picture import plan_picture
+    from mlcd.reports.serverless.terminal import say_decision, show_plan
+
+    job = functions_job(path, chosen)
+    tunes = chosen.get("trials") is not None or (job.serverless is not None and job.serverless.tuning is not None)
+    tunes &= chosen.get("target_loss") is None
+    ahead = plan_ahead(tuned(path, chosen) if tunes else trained(path, chosen))
+    if page is not None:
+        try:
+            page.write_text(plan_picture(ahead.decision, ahead.boundary), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{page}: cannot be written: {error.strerror}; choose another with --to") from error
+    if output == "json":
+        print_json(plan_document(ahead.job, ahead.decision, ahead.boundary))
+    else:
+        results, _ = consoles()
+        show_plan(results, ahead.job, ahead.decision, ahead.boundary)
+        say_decision(results, ahead.job, ahead.decision)
+        results.print("Nothing was spent.", style="dim")
+    return 0 if ahead.decision.configuration is not None else INFEASIBLE
+
+
+def _on_machines(job_path: Path, output: str, chosen: dict[str, Any]) -> None:
+    """The space of machines, and how the search would begin."""
     from rich.markup import escape
 
     from mlcd.assemble import cloud, method

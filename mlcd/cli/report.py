@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mlcd.cli.options import open_ledger, output, print_json, run_name
+from mlcd.cli.runs import boundary_points
 
 
 @click.command()
@@ -18,10 +19,11 @@ def report(run: str, to: Path | None, output: str) -> None:
     from mlcd.errors import UserError
     from mlcd.reports.html import page
 
-    lines = open_ledger().lines(run)
+    ledger = open_ledger()
+    lines = ledger.lines(run)
     path = to or Path(f"{lines[0].run}.html")
     try:
-        path.write_text(page(lines), encoding="utf-8")
+        path.write_text(page(lines, boundary_points(ledger.account(run))), encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with --to") from error
     if output == "json":

@@ -10,6 +10,10 @@ from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
 
 if TYPE_CHECKING:
     from mlcd.ledger import Account, Ledger
+    from mlcd.serverless import Planned
+
+MANY = ("probes", "trials", "refused", "stages", "epochs", "boundary")
+"""Parts of a run's document that a list of runs leaves out."""
 
 
 @click.command()
@@ -73,15 +77,14 @@ def show(run: str, output: str) -> None:
     from mlcd.reports.text import Narrator, show_decision, show_outcome
 
     ledger = open_ledger()
-    lines = ledger.lines(run)
+    lines, account = ledger.lines(run), ledger.account(run)
     if output == "json":
-        print_json(run_document(lines))
+        print_json(run_document(lines, boundary_points(account)))
         return
     results, _ = consoles()
-    narrate = Narrator(results)
+    narrate = Narrator(results, epochs=account.job.serverless is None)  # a table tells them better
     for line in lines:
         narrate(line)
-    account = ledger.account(run)
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
     show_outcome(results, account)
@@ -115,6 +118,15 @@ def ledger(run: str, output: str) -> None:
     results.print(ledger_table(lines))
 
 
+def boundary_points(account: Account) -> tuple[Planned, ...]:
+    """Of a run on functions, what its plan was chosen from; it follows from the calibration, and is not stored."""
+    if account.job.serverless is None or account.decision is None:
+        return ()
+    from mlcd.assemble import boundary_of
+
+    return boundary_of(account.job, account.decision.calibration)
+
+
 def _status(ledger: Ledger, run: str, account: Account) -> str:
     """The run's state; one that nobody drives any more says so."""
     if account.status in ("searching", "running") and not ledger.is_driven(ledger.find(run)):
@@ -124,4 +136,4 @@ def _status(ledger: Ledger, run: str, account: Account) -> str:
 
 def _brief(document: dict[str, object]) -> dict[str, object]:
     """A run's line in the list: without what it tried."""
-    return {key: value for key, value in document.items() if key not in ("probes", "trials", "refused")}
+    return {key: value for key, value in document.items() if key not in MANY}

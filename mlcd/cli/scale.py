@@ -72,6 +72,8 @@ def elastic_job(path: Path, chosen: dict[str, Any]) -> Job:
         search = replace(search, seed=chosen["seed"])
     if chosen.get("instances"):
         search = replace(search, instances=tuple(chosen["instances"]))
-    goal = new_goal(replace(job.goal, objective=Objective.KNEE), chosen)
+    usual = job.goal if job.goal.stated else replace(job.goal, objective=Objective.KNEE)
+    goal = new_goal(usual, chosen)
     target = chosen.get("target") or job.target
-    return replace(job, elastic=elastic, target=target, search=search, goal=goal, on=chosen.get("on") or job.on)
+    on = chosen.get("on") or job.on
+    return replace(job, elastic=elastic, target=target, search=search, goal=goal, on=on, serverless=None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mlcd.cli.functions import allocation_options, is_on_functions, target_loss, trained
 from mlcd.cli.options import (
     consoles,
     job_file,
@@ -41,10 +42,11 @@ run_options = (
 
 @click.command()
 @job_file
-@with_options((*job_options, *run_options))
+@with_options((*job_options, target_loss, *allocation_options, *run_options))
 def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Probe, decide, show the decision, ask, and run the job to its end."""
-    return begin(read_job(job_path, chosen), decide_only, yes, output)
+    read = trained if is_on_functions(job_path, chosen) else read_job
+    return begin(read(job_path, chosen), decide_only, yes, output)
 
 
 @click.command()

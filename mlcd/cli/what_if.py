@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -25,6 +26,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     from mlcd import assemble
     from mlcd.errors import UserError
     from mlcd.reports.document import decision_document, goal_document
+    from mlcd.reports.serverless.document import planned_documents
     from mlcd.reports.text import show_decision
 
     ledger = open_ledger()
@@ -36,7 +38,10 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     service = asked_again(account.job.service, chosen) if account.job.service is not None else None
     decision = assemble.what_if(name, ledger, goal, service)
     if output == "json":
-        print_json({"run": name, "goal": goal_document(goal), "decision": decision_document(decision)})
+        told = decision_document(decision)
+        if account.job.serverless is not None:
+            told |= planned_documents(decision, replace(account.job, goal=goal))
+        print_json({"run": name, "goal": goal_document(goal), "decision": told})
         return
     results, _ = consoles()
     if service is not None:

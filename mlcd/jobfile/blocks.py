@@ -10,13 +10,16 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, model_validator
 
-from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
+from mlcd.job import Communication, Goal, Hints, Job, Objective, Search, Target
 from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
+from mlcd.jobfile.functions import FunctionsBlock
 from mlcd.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.jobfile.task import listed
 from mlcd.units import parse_range, parse_share
 
 DEFAULT = Search()
+PLATFORMS = ("skypilot", "functions")
+"""Backends whose second word names a platform, and no path."""
 
 
 def _patterns(written: Any) -> tuple[str, ...]:
@@ -113,19 +116,34 @@ class Block(Keys):
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
     elastic: ElasticBlock | None = None
+    functions: FunctionsBlock | None = None
     fingerprint: FingerprintBlock = FingerprintBlock()
     on: str = Job.on
+
+    @model_validator(mode="after")
+    def _functions_count_epochs(self) -> Block:
+        if self.functions is not None and self.work.dataset is None:
+            raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+        return self
+
+    @property
+    def target(self) -> Target | None:
+        """The metric that ends the job, in whichever block it is told."""
+        for block in (self.functions, self.elastic):
+            if block is not None and block.target is not None:
+                return block.target
+        return None
 
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
         """The job; the path of a recording or of node types is relative to the job file's folder."""
         on = self.on
         kind, _, path = on.partition(":")
-        if path:
+        if path and kind not in PLATFORMS:
             on = f"{kind}:{folder / path}"
         return Job(
             name=name,
             work_samples=self.work.total,
-            goal=Goal(self.goal, self.budget, self.deadline),
+            goal=Goal(self.goal, self.budget, self.deadline, stated="goal" in self.model_fields_set),
             communication=self.communication,
             hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
             search=self.search.settings,
@@ -135,7 +153,8 @@ class Block(Keys):
             on=on,
             task=task,
             dataset_samples=self.work.dataset,
-            target=self.elastic.target if self.elastic is not None else None,
+            target=self.target,
             elastic=self.elastic.settings if self.elastic is not None else None,
             fingerprint=self.fingerprint.settings,
+            serverless=self.functions.settings(self.work.dataset or 0.0) if self.functions is not None else None,
         )

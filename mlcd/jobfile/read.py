@@ -10,6 +10,7 @@ from mlcd.errors import JobFileError
 from mlcd.job import Job
 from mlcd.jobfile.blocks import Block, SearchBlock, Work
 from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
+from mlcd.jobfile.functions import FunctionsBlock
 from mlcd.jobfile.keys import nearest
 from mlcd.jobfile.marks import Marks, Trail, at, read_yaml
 from mlcd.jobfile.task import TASK_KEYS, task_of
@@ -61,10 +62,13 @@ def _first_mistake(error: ValidationError, path: Path, marks: Marks) -> str:
                 "search": SearchBlock,
                 "work": Work,
                 "elastic": ElasticBlock,
+                "functions": FunctionsBlock,
                 "fingerprint": FingerprintBlock,
             }
             parent = blocks.get(str(inside[0]), Block) if len(inside) > 1 else Block
             return start + f"unknown key '{name}': {nearest(name, parent.model_fields)}"
+        case "missing" if len(inside) > 1:
+            return start + f"`{name}` is missing from the `{inside[-2]}:` block"
         case "missing":
             return start + f"`{name}` is missing from the `mlcd:` block: say how much there is to do, as in `work: 90M`"
         case "value_error":

@@ -184,10 +184,29 @@ def test_a_script_without_a_tracker_is_read_by_its_pattern(machine: Machine):
 
 def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
     beside = ("nodes.yaml", "knobs.yaml")
-    jobs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/*.yaml") if path.name not in beside}
+    files = [path for path in EXAMPLES.glob("*/*.yaml") if path.name not in beside and path.parent.name != "functions"]
+    jobs = {str(path.relative_to(EXAMPLES)) for path in files}
     more = {"pytorch-digits/job.yaml", "pytorch-char-rnn/job.yaml", "no-tracker/job.yaml"}
     assert jobs == {file for file, *_ in DIGITS} | more
     for file in jobs:
         job = mlcd.load_job(EXAMPLES / file)
         assert job.on.partition(":")[0] == "local"
         assert job.goal.limited
+
+
+@pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
+@pytest.mark.parametrize("name", ["lr-higgs", "mobilenet"])
+def test_functions_of_this_machine_train_to_the_target(mlcd_process, name: str):
+    pytest.importorskip("torch" if name == "mobilenet" else "numpy")
+    job = EXAMPLES / "functions" / f"{name}.yaml"
+    memory = ("--memory", "1769", "--functions", "1..2")
+    run = mlcd_process("train", job, "--storage", "vm-ps", *memory, "--budget", "0.5", "-y", "-o", "json").document
+    assert run["status"] == "finished"
+    assert run["epochs"][-1]["loss"] <= run["target"]["value"]
+
+
+@pytest.mark.parametrize("path", sorted((EXAMPLES / "functions").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_job_on_functions_can_be_planned(mlcd_process, path: Path):
+    modelled = mlcd_process("plan", path, "--on", "functions:simulated", "--trials", "64", "--budget", "8000")
+    assert modelled.code == 0
+    assert "modelled from published figures" in modelled.out

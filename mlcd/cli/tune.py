@@ -1,0 +1,29 @@
+"""mlcd tune: hyperparameters by successive halving on functions, each stage with what it needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mlcd.cli.functions import allocation_options, tuned, tuning_options
+from mlcd.cli.options import goal_options, job_file, with_options
+from mlcd.cli.train import begin, run_options
+
+tune_options = (
+    *tuning_options,
+    *goal_options,
+    *allocation_options,
+    click.option("--on", metavar="BACKEND", help="Where: functions, functions:simulated, functions:aws_lambda."),
+    click.option("--method", help="How to plan: exact, greedy, lambdaml, siren, cirrus, fixed."),
+    click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
+)
+
+
+@click.command()
+@job_file
+@with_options((*tune_options, *run_options))
+def tune(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+    """Plan and run a hyperparameter search on functions: half of the trials stop at each stage."""
+    return begin(tuned(job_path, chosen), decide_only, yes, output)
