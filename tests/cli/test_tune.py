@@ -62,6 +62,15 @@ def test_train_goes_on_until_its_target_and_tells_every_epoch(mlcd: Mlcd, job: P
     assert [epoch["epoch"] for epoch in run["epochs"]] == list(range(1, len(run["epochs"]) + 1))
 
 
+@pytest.mark.parametrize("method", ["exact", "greedy", "lambdaml", "fixed"])
+@pytest.mark.parametrize("limit", [("--budget", "0.05"), ("--deadline", "3m"), ("--budget", "2")])
+def test_a_training_begins_as_was_decided(mlcd: Mlcd, job: Path, method: str, limit: tuple[str, str]) -> None:
+    run = mlcd("train", job, *limit, "--method", method, "-y", "-o", "json").document
+    first = run["decision"]["plans"][0]["stages"][0]
+    names = ("functions", "memory_mb", "storage")
+    assert [run["epochs"][0][name] for name in names] == [first[name] for name in names]
+
+
 def test_the_ledger_shows_each_stage_and_epoch_with_its_allocation_time_and_cost(
     mlcd: Mlcd, job: Path, home: Path
 ) -> None:

@@ -29,6 +29,7 @@ else; the fold goes on from where it was for the last step, where that was the s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from math import ceil, isfinite
 
 import numpy as np
@@ -47,7 +48,7 @@ from mlcd.planners.serverless.outlook import Outlook, after, before, certain
 from mlcd.planners.serverless.siren import EARLY
 from mlcd.planners.serverless.space import configuration, frozen
 from mlcd.planners.serverless.standing import Ground, Standing
-from mlcd.serverless import Allocation, Calibration, Serverless, StorageKind, Work
+from mlcd.serverless import Allocation, Calibration, Plan, Planned, Serverless, Stage, StorageKind, Work
 from mlcd.strategy import Apply, Finish, Step
 from mlcd.units import format_duration, format_usd
 
@@ -74,6 +75,21 @@ class AdaptiveTraining:
             raise ValueError(f"'{job.name}' is not a job on functions")
         now = Standing(job, history, self._ground(job.serverless))
         return self._ended(now) or self._next_epoch(now, job.serverless)
+
+    def plan(self, job: Job, history: History) -> Plan | None:
+        """What the first choice comes to if it takes as many epochs as are estimated; None if it is for fewer."""
+        if job.serverless is None:
+            raise ValueError(f"'{job.name}' is not a job on functions")
+        now = Standing(job, history, self._ground(job.serverless))
+        epochs = max(1, ceil(min(self.epochs, now.most)))
+        ahead = self._course(now).ahead[:epochs] if len(now.ground.points) else ()
+        if len(ahead) < epochs:
+            return None
+        stages = []
+        for where, alike in groupby(ahead):
+            count, (seconds, usd) = len(list(alike)), now.ground.takes(where)
+            stages.append(Planned(Stage(1, count), where, count * seconds, count * usd))
+        return Plan(self.method, tuple(stages))
 
     def _ground(self, limits: Serverless) -> Ground:
         """Found once: a boundary takes a tenth of a second, and every epoch asks for it."""

@@ -54,15 +54,25 @@ def planned(problem: StageProblem, goal: Goal, method: str) -> Plan | None:
     return PLANNERS[method](problem, goal) or PLANNERS["exact"](problem, goal)
 
 
-def decide(problem: StageProblem, goal: Goal, history: History, calibration: Calibration, method: str) -> Decision:
-    """The plan of the method under what is left of the limits, beside those of the others."""
+def decide(
+    problem: StageProblem,
+    goal: Goal,
+    history: History,
+    calibration: Calibration,
+    method: str,
+    steered: Plan | None = None,
+) -> Decision:
+    """The plan of the method under what is left of the limits, beside those of the others.
+
+    `steered`: how a training run would begin, which knows that its epochs are only expected.
+    """
     left = left_of(goal, history, calibration)
     found = {name: planner(problem, left) for name, planner in PLANNERS.items()}
     chosen = found.pop(method)
     others = tuple(plan for plan in found.values() if plan is not None)
     if chosen is None:
         return replace(_infeasible(problem, goal, history, calibration), plans=others, calibration=calibration)
-    factor = spread(calibration)
+    chosen, factor = steered or chosen, spread(calibration)
     forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
     kept = fits(goal, history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
     first = chosen.stages[0]

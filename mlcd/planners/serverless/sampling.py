@@ -13,10 +13,10 @@ from mlcd.configuration import Configuration
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.modeling.loss_curve import fit
-from mlcd.planners.serverless.plans import PLANNERS, cheapest, fastest
+from mlcd.planners.serverless.plans import cheapest, fastest
 from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.space import configuration, on_functions, usable
-from mlcd.serverless import MB_PER_VCPU, SAMPLE, Allocation, Serverless, Stage, Work
+from mlcd.serverless import MB_PER_VCPU, SAMPLE, Allocation, Plan, Serverless, Stage, Work
 from mlcd.strategy import Probe
 from mlcd.units import format_count
 
@@ -25,15 +25,14 @@ SAMPLED_EPOCHS = 8
 MOST_SAMPLES = 3
 
 
-def sample(job: Job, problem: StageProblem, history: History, method: str) -> Probe | None:
-    """The sample that is still missing. `problem`: one stage of as many epochs as are expected by now."""
+def sample(job: Job, problem: StageProblem, history: History, planned: Plan | None) -> Probe | None:
+    """The sample that is still missing. `planned`: what would be done by what is known now."""
     serverless, seen = on_functions(job), _samples(history)
     if serverless.tuning is not None or serverless.epochs is not None or job.target is None:
         return None
     if not seen:
         ends = [plan(problem).stages[0].allocation.functions for plan in (cheapest, fastest)]
         return _probe(serverless, max(1, round(math.sqrt(ends[0] * ends[1]))))
-    planned = PLANNERS[method](problem, job.goal)
     again = planned.stages[0].allocation.functions if planned is not None else None
     if again is None or len(seen) >= MOST_SAMPLES or again in {functions for functions, _ in seen} or not seen[-1][1]:
         return None

@@ -17,11 +17,12 @@ from mlcd.history import History
 from mlcd.job import Job
 from mlcd.modeling.serverless.calibration import calibrate
 from mlcd.modeling.serverless.epoch import EpochModel
+from mlcd.planners.serverless.adaptive import AdaptiveTraining
 from mlcd.planners.serverless.foresight import decide
 from mlcd.planners.serverless.problem import StageProblem
-from mlcd.planners.serverless.sampling import expected_stage, out_of_reach, sample
+from mlcd.planners.serverless.sampling import expected_epochs, expected_stage, out_of_reach, sample
 from mlcd.planners.serverless.space import frozen, on_functions, usable
-from mlcd.serverless import Calibration, Serverless
+from mlcd.serverless import Calibration, Plan, Serverless
 from mlcd.strategy import Finish, Probe, Step
 
 _CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
@@ -42,7 +43,9 @@ class PlanOnFunctions:
                     return Probe(each, f"calibration: {each}")
         calibration = _known(serverless, history)
         if calibration is not None:
-            missing = sample(job, _problem(job, calibration, history), history, self.method)
+            missing = sample(
+                job, _problem(job, calibration, history), history, self._steered(job, calibration, history)
+            )
             if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
                 return missing
         return self.answer(job, space, history)
@@ -57,8 +60,15 @@ class PlanOnFunctions:
             return Finish("nothing is known of the functions", decision=Decision(None, binding, binding=binding))
         if (beyond := out_of_reach(job, history)) is not None:
             return Finish(beyond, decision=Decision(None, beyond, binding=beyond, calibration=calibration))
-        decision = decide(_problem(job, calibration, history), job.goal, history, calibration, self.method)
+        steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
+        decision = decide(problem, job.goal, history, calibration, self.method, steered)
         return Finish(decision.because, decision=decision)
+
+    def _steered(self, job: Job, calibration: Calibration, history: History) -> Plan | None:
+        """How a training would begin; tuning is planned in stages."""
+        if on_functions(job).tuning is not None:
+            return None
+        return AdaptiveTraining(calibration, self.method, expected_epochs(job, history)).plan(job, history)
 
 
 def stored_calibration(serverless: Serverless, history: History) -> Calibration | None:

@@ -40,8 +40,16 @@ def chosen_plan(decision: Decision) -> Plan | None:
     return decision.plans[0] if decision.configuration is not None and decision.plans else None
 
 
+def trains(plan: Plan) -> bool:
+    """Whether it is for one training, and no search."""
+    return all(each.stage.trials == 1 for each in plan.stages)
+
+
 def size_words(plan: Plan) -> str:
-    """'14 stages', or of a plan that is one stage long '60 epochs on 8 x 512 MB, s3'."""
+    """'14 stages'; of one training '60 epochs on 8 x 512 MB, s3', or '60 epochs, the first on 8 x 512 MB, s3'."""
+    if len(plan.stages) > 1 and trains(plan):
+        epochs = sum(each.stage.epochs for each in plan.stages)
+        return f"{counted(epochs, 'epoch')}, the first on {plan.stages[0].allocation}"
     if len(plan.stages) > 1:
         return f"{len(plan.stages)} stages"
     (only,) = plan.stages
@@ -223,9 +231,15 @@ def _measured(provenance: Provenance) -> str:
 
 
 def _rival(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
-    """What the even split would take, of what is made small; nothing where it is what was chosen."""
+    """What the even split would take, of what is made small; nothing where it is what was chosen.
+
+    A training that keeps something back for more epochs than are expected is slower than one that does not, if they
+    are as many as expected: that is said instead.
+    """
     if plan.method == "fixed":
         return ""
+    if plan.method == "exact" and trains(plan):
+        return "; the rest is kept for more epochs than are expected" if goal.limited else ""
     even = next((each for each in plans if each.method == "fixed"), None)
     if even is None:
         return "; the even split cannot keep the limit" if goal.limited and len(plans) > 1 else ""
