@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import mlcd
@@ -41,6 +42,7 @@ MAY_SEE |= {("backends", "storages"), ("backends", "workloads")}
 """The few sights between rooms that stand side by side."""
 
 
+@cache
 def modules() -> dict[str, Path]:
     found = {}
     for path in ROOT.rglob("*.py"):
@@ -49,6 +51,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The mlcd modules that a file imports at run time, wherever in the file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

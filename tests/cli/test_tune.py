@@ -62,8 +62,8 @@ def test_train_goes_on_until_its_target_and_tells_every_epoch(mlcd: Mlcd, job: P
     assert [epoch["epoch"] for epoch in run["epochs"]] == list(range(1, len(run["epochs"]) + 1))
 
 
-@pytest.mark.parametrize("method", ["exact", "greedy", "lambdaml", "fixed"])
-@pytest.mark.parametrize("limit", [("--budget", "0.05"), ("--deadline", "3m"), ("--budget", "2")])
+@pytest.mark.parametrize("method", ["exact", "greedy"])
+@pytest.mark.parametrize("limit", [("--budget", "0.05"), ("--deadline", "3m")])
 def test_a_training_begins_as_was_decided(mlcd: Mlcd, job: Path, method: str, limit: tuple[str, str]) -> None:
     run = mlcd("train", job, *limit, "--method", method, "-y", "-o", "json").document
     first = run["decision"]["plans"][0]["stages"][0]

@@ -31,7 +31,7 @@ mlcd:
     batch: 500
     learning_rate: 0.2
     target: loss <= 0.665
-    functions: 1..3
+    functions: 1..2
     memory: 884
     tuning: {trials: 4, epochs_per_stage: 1, space: {learning_rate: [0.001, 1.0]}}
 """

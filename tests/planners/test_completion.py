@@ -126,7 +126,7 @@ def test_a_lost_run_is_launched_again_from_its_checkpoint():
     assert rest.samples_done == pytest.approx(RECORDING.work_samples - lost.saved_samples)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     at=st.floats(0.0, 1.2),
     factor=st.floats(0.01, 1.5),
