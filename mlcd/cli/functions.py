@@ -14,6 +14,23 @@ if TYPE_CHECKING:
     from mlcd.job import Goal, Job
 
 ON = "functions"
+ONLY_THERE = {
+    "target_loss": "--target-loss",
+    "functions": "--functions",
+    "memory": "--memory",
+    "storages": "--storage",
+    "concurrency": "--concurrency",
+    "fresh": "--fresh",
+    "trials": "--trials",
+    "eta": "--eta",
+    "epochs_per_stage": "--epochs-per-stage",
+}
+NEVER_THERE = {
+    "nodes": "--nodes",
+    "instances": "--instances",
+    "parallel": "--parallel",
+    "early_look": "--early-look",
+}
 
 
 def _storages(text: str) -> tuple[str, ...]:
@@ -60,10 +77,16 @@ target_loss = click.option("--target-loss", type=float, help="On functions: the 
 
 
 def is_on_functions(path: Path, chosen: dict[str, Any]) -> bool:
-    """Whether the command line, or else the file, says so."""
+    """Whether the command line, or else the file, says so; an option that is for the other places is refused."""
+    from mlcd.errors import UserError
     from mlcd.jobfile import load_job
 
-    return str(chosen.get("on") or load_job(path).on).partition(":")[0] == ON
+    there = str(chosen.get("on") or load_job(path).on).partition(":")[0] == ON
+    wrong = [option for name, option in (NEVER_THERE if there else ONLY_THERE).items() if chosen.get(name)]
+    if wrong:
+        where = "machines, and functions have none" if there else "jobs on functions: --on functions"
+        raise UserError(f"{wrong[0]} is for {where}")
+    return there
 
 
 def functions_job(path: Path, chosen: dict[str, Any]) -> Job:

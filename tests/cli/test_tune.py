@@ -221,3 +221,19 @@ def test_check_tells_what_functions_need(mlcd: Mlcd) -> None:
     told = mlcd("check", "functions", "-o", "json").document["checks"]
     assert [check["what"] for check in told][1:] == [f"storage {name}" for name in STORAGES]
     assert next(check["ok"] for check in told if check["what"] == "storage vm-ps"), "it is MLCD's own"
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (("--on", "simulated", "--storage", "s3"), "--storage is for jobs on functions: --on functions"),
+        (("--on", "simulated", "--target-loss", "0.5"), "--target-loss is for jobs on functions: --on functions"),
+        (("--nodes", "4"), "--nodes is for machines, and functions have none"),
+        (("--instances", "c5.*"), "--instances is for machines, and functions have none"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "plan"])
+def test_an_option_of_another_place_is_refused_and_not_ignored(
+    mlcd: Mlcd, job: Path, command: str, options: tuple[str, ...], told: str
+) -> None:
+    assert told in mlcd(command, job, *options).complaint
