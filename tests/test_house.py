@@ -138,11 +138,14 @@ def test_help_imports_nothing_heavy():
 
 def test_the_core_runs_the_demo_without_any_extra(tmp_path):
     """As after a plain `pip install mlcd`: everything that only extras bring is hidden."""
-    hidden = ("boto3", "botocore", "moto", "pytest", "hypothesis", "ray", "sky")
+    hidden = ("boto3", "botocore", "moto", "pytest", "hypothesis", "ray", "sky", "lithops", "redis")
     script = f"import sys; sys.modules.update(dict.fromkeys({hidden})); import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
     job = ROOT.parent / "examples" / "resnet50.yaml"
     environment = {"MLCD_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    for arguments in (["train", str(job), "-y"], ["report", "last", "--to", str(tmp_path / "r.html")], ["check"]):
+    functions = ROOT.parent / "examples" / "functions" / "mobilenet.yaml"
+    planned = ["plan", str(functions), "--storage", "vm-ps", "--budget", "5"]
+    reported = ["report", "last", "--to", str(tmp_path / "r.html")]
+    for arguments in (["train", str(job), "-y"], reported, ["check"], planned):
         done = subprocess.run(
             [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=environment, check=False
         )

@@ -48,8 +48,6 @@ PROBE_HERE = ProbeTime(90.0, 0.0)
 
 def prepared(job: Job) -> Job:
     """The job with its sizes, its prices and the limits of its platform; one line for what it cannot do."""
-    if job.on != SIMULATED and find_spec("lithops") is None:
-        raise MissingExtra("running on functions", "lithops")
     serverless = _sized(on_functions(job), job)
     serverless = replace(serverless, tariff=load_tariff("aws", home() / "catalog", serverless.workload.model_mb))
     if job.on == HERE:
@@ -61,6 +59,16 @@ def prepared(job: Job) -> Job:
     if serverless.tuning is None and job.target is None:
         raise UserError("what ends the training? Say --target-loss 0.66, or `target: loss <= 0.66` in `functions:`")
     return replace(job, serverless=serverless, checkpoints=True)
+
+
+def check_functions(job: Job) -> None:
+    """What running it takes, and planning does not: Lithops, and a model and data that are there to be trained."""
+    if job.on == SIMULATED:
+        return
+    if find_spec("lithops") is None:
+        raise MissingExtra("running on functions", "lithops")
+    workload = on_functions(job).workload
+    facts(workload.model, workload.data, workload.samples, job.folder)
 
 
 def functions_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:

@@ -11,7 +11,13 @@ from pathlib import Path
 from mlcd import drive, service_level
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
-from mlcd.assemble.functions import functions_cloud, prepared, remember_calibration, stored_calibration
+from mlcd.assemble.functions import (
+    check_functions,
+    functions_cloud,
+    prepared,
+    remember_calibration,
+    stored_calibration,
+)
 from mlcd.assemble.lessons import known_by_model, lesson, remember
 from mlcd.assemble.methods import exploring, guarding, steering
 from mlcd.assemble.serving import check_service, service_cloud
@@ -93,6 +99,8 @@ class Run:
 
 def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
+    if job.serverless is not None:
+        check_functions(job)
     job = _absolute(job) if job.serverless is None else prepared(job)
     exploring(job)  # a wrong name is told before anything is written
     check_elastic(job)

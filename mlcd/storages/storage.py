@@ -104,7 +104,7 @@ class Patient:
             self._requests += 1
             try:
                 return request()
-            except Exception as error:
+            except Exception as error:  # of any library: `fate` knows which are the storage's, the others go on
                 fate, why = self.fate(error), one_line(error)
                 if fate is Fate.NOT_OURS:
                     raise

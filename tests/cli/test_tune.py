@@ -205,6 +205,14 @@ def test_a_storage_that_does_not_answer_is_told_before_anything_is_begun(mlcd: M
 
 
 @needs_lithops
+def test_a_model_that_can_only_be_planned_is_told_before_anything_is_begun(mlcd: Mlcd, job: Path) -> None:
+    job.write_text(JOB.replace("model: lr", "model: bert\n    model_mb: 340\n    data_mb: 35"))
+    assert mlcd("plan", job, "--budget", "100000", "--target-loss", "0.6").code == 0
+    assert "unknown model 'bert'" in mlcd("train", job, "--on", "functions").complaint
+    assert mlcd("runs", "-o", "json").document == {"runs": []}
+
+
+@needs_lithops
 def test_functions_of_a_cloud_need_storages_that_they_can_reach(mlcd: Mlcd, job: Path) -> None:
     assert "name the URL of a storage" in mlcd("train", job, "--on", "functions:aws_lambda").complaint
     assert mlcd("runs", "-o", "json").document == {"runs": []}
