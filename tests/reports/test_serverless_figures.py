@@ -12,7 +12,7 @@ import pytest
 from mlcd.job import Target
 from mlcd.ledger import Account
 from mlcd.reports.figures import allocations, allocations_key, alone, loss_curve, loss_key, stages, stages_key
-from mlcd.reports.figures.axes import Scale, fitted, time_ticks
+from mlcd.reports.figures.axes import Scale, fitted, time_ticks, usd_tick
 from mlcd.reports.figures.loss import can_be_drawn
 from mlcd.reports.html import NARROW, WIDE
 from mlcd.reports.serverless.picture import plan_picture
@@ -132,3 +132,11 @@ def test_times_have_round_ticks_from_milliseconds_to_days():
         assert all(0 <= at <= 100 for at, _ in ticks)
         assert len({words for _, words in ticks}) == len(ticks)
     assert [words for _, words in time_ticks(Scale(1.0, 7_300.0, 0, 1, log=True), 8)][:3] == ["1 s", "10 s", "1 m"]
+
+
+def test_numbers_that_hardly_differ_are_not_drawn_far_apart():
+    close = fitted([0.0029125, 0.0029145], 0.0, 100.0)
+    assert close(0.0029145) - close(0.0029125) < 1.0
+    assert all(len(usd_tick(tick)) <= 8 for tick in close.ticks())
+    apart = fitted([1.0, 3.0], 0.0, 100.0)
+    assert apart(3.0) - apart(1.0) > 80.0

@@ -14,6 +14,8 @@ CHARACTER = 6.4
 """Width of a character of figure text in pixels, taken generously: the reader's font is not known."""
 WIDE_RANGE = 4
 """Values that differ by more than this factor are fitted with a log scale."""
+LEAST_RANGE = 0.2
+"""Of the largest value, that a linear scale covers at the least."""
 UNITS = ((7_200.0, 3_600.0, "h"), (120.0, 60.0, "m"), (0.0, 1.0, "s"))
 """From so many seconds on, ticks stand at round numbers of this unit."""
 ROUND_TIMES = (0.001, 0.01, 0.1, 1, 3, 10, 30, 60, 180, 600, 1_800, 3_600, 10_800, 36_000, 86_400, 259_200, 864_000)
@@ -175,12 +177,16 @@ def time_ticks(scale: Scale, most: int = 6) -> list[tuple[float, str]]:
 
 
 def fitted(values: Sequence[float], start: float, end: float) -> Scale:
-    """Wide enough for all these values, with air on both sides."""
+    """Wide enough for all these values, with air on both sides.
+
+    Values that hardly differ are drawn close together: a scale that is full of a thousandth says too much of it, and
+    its ticks have more digits than there is room for.
+    """
     low, high = min(values), max(values)
     if high > WIDE_RANGE * low > 0:
         air = (high / low) ** 0.07
         return Scale(low / air, high * air, start, end, log=True)
-    wide = 0.1 * (high - low) or 0.1 * high
+    wide = max(0.1 * (high - low), 0.5 * (LEAST_RANGE * high - (high - low)))
     return Scale(low - wide, high + wide, start, end)
 
 
