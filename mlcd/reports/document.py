@@ -41,16 +41,10 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dic
     history = account.history
     final = history.runs[-1] if history.runs else None
     return {
-        "run": lines[0].run,
-        "status": str(account.status),
-        "started_at": lines[0].written_at.isoformat(),
-        "job": begun.job.name,
+        **_opening(lines, account),
         "work_samples": begun.job.work_samples,
         "goal": goal_document(begun.job.goal),
-        "on": begun.on,
-        "provenance": str(begun.provenance),
-        "method": begun.job.search.method,
-        "seed": begun.job.search.seed,
+        **_place_and_method(begun),
         "configurations": len(begun.space),
         "known_configurations": len(begun.known),
         "saved_samples": history.saved_samples,
@@ -67,22 +61,37 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dic
     }
 
 
+def _opening(lines: Sequence[Line], account: Account) -> dict[str, Any]:
+    """What every run begins with."""
+    return {
+        "run": lines[0].run,
+        "status": str(account.status),
+        "started_at": lines[0].written_at.isoformat(),
+        "job": account.job.name,
+    }
+
+
+def _place_and_method(begun: Started) -> dict[str, Any]:
+    """Where it was tried, and how."""
+    search = begun.job.search
+    return {
+        "on": begun.on,
+        "provenance": str(begun.provenance),
+        "method": search.method,
+        "seed": search.seed,
+    }
+
+
 def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[str, Any]:
     """The same of a run that serves a model: it ends with its decision."""
     job, begun, history = account.job, lines[0].entry, account.history
     assert isinstance(begun, Started), "a run begins with its start"
     reasons = _reasons(lines)
     return {
-        "run": lines[0].run,
-        "status": str(account.status),
-        "started_at": lines[0].written_at.isoformat(),
-        "job": job.name,
+        **_opening(lines, account),
         **service_document(service),
         "goal": goal_document(job.goal),
-        "on": begun.on,
-        "provenance": str(begun.provenance),
-        "method": job.search.method,
-        "seed": job.search.seed,
+        **_place_and_method(begun),
         "most_trials": job.search.trials,
         "configurations": len(begun.space),
         "known_configurations": len(begun.known),
@@ -105,17 +114,11 @@ def _on_functions(
     """The same of a run on functions: its plans, its stages or epochs, its calibration."""
     job, history, decision, reasons = account.job, account.history, account.decision, _reasons(lines)
     return {
-        "run": lines[0].run,
-        "status": str(account.status),
-        "started_at": lines[0].written_at.isoformat(),
-        "job": job.name,
+        **_opening(lines, account),
         **serverless_document(serverless),
         "goal": goal_document(job.goal),
         **_elastic(job),
-        "on": begun.on,
-        "provenance": str(begun.provenance),
-        "method": job.search.method,
-        "seed": job.search.seed,
+        **_place_and_method(begun),
         "probes": [
             {**probe_document(line.entry.measurement), "because": reasons.get(line.entry.launch.label, "")}
             for line in lines
