@@ -5,6 +5,7 @@ Several processes run this same file as a script, each over all the cases below,
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -347,9 +348,30 @@ CASES = {2: ("even", "uneven", "variants", "equal", "leaving"), 3: ("equal", "le
 """By the number of workers. Three are here for their thirds: no power of two divides by them."""
 
 
-@cache
-def found(workers: int) -> list[dict[str, Any]]:
-    """What each of so many workers found."""
+Found = Callable[[int], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What each of so many workers found: measured once, though pytest may run in several processes."""
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    base = tmp_path_factory.getbasetemp()
+    shared = base if alone else base.parent
+
+    @cache
+    def ask(workers: int) -> list[dict[str, Any]]:
+        kept = shared / f"noise-of-{workers}.json"
+        with open(kept.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not kept.exists():
+                kept.write_text(json.dumps(measured(workers)))
+        return list(json.loads(kept.read_text()))
+
+    return ask
+
+
+def measured(workers: int) -> list[dict[str, Any]]:
+    """So many processes over their cases, and what each of them found."""
     with TemporaryDirectory() as folder:
         environ = {
             **os.environ,
@@ -375,31 +397,31 @@ def found(workers: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("workers", "shares"), [(2, "even"), (2, "uneven"), (4, "uneven")])
-def test_workers_find_the_noise_that_brute_force_finds(workers: int, shares: str):
+def test_workers_find_the_noise_that_brute_force_finds(found: Found, workers: int, shares: str):
     off = found(workers)[0][shares]
     assert covered(off), off
 
 
 @pytest.mark.parametrize("case", ["accumulated", "scaled", "views", "static", "unused"])
-def test_the_noise_is_the_same_however_a_gradient_comes_about(case: str):
+def test_the_noise_is_the_same_however_a_gradient_comes_about(found: Found, case: str):
     variants = found(2)[0]["variants"]
     assert variants[case] == pytest.approx(variants["plain"], rel=1e-3)
 
 
 @pytest.mark.parametrize("case", ["autocast", "compressed"])
-def test_lower_precision_reads_the_same_up_to_its_own_rounding(case: str):
+def test_lower_precision_reads_the_same_up_to_its_own_rounding(found: Found, case: str):
     """Also where a communication hook of the script's own averages."""
     variants = found(2)[0]["variants"]
     assert variants[case] == pytest.approx(variants["plain"], rel=0.1)
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_the_meter_changes_no_bit_of_what_is_learned(workers: int):
+def test_the_meter_changes_no_bit_of_what_is_learned(found: Found, workers: int):
     assert all(worker["equal"] == [True, True] for worker in found(workers))
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
-def test_all_workers_leave_in_the_same_step(workers: int):
+def test_all_workers_leave_in_the_same_step(found: Found, workers: int):
     steps = {worker["leaving"]["left"] for worker in found(workers)}
     assert len(steps) == 1
     assert None not in steps
@@ -407,7 +429,7 @@ def test_all_workers_leave_in_the_same_step(workers: int):
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
-def test_all_workers_scale_the_learning_rate_alike_within_adascales_bounds(workers: int):
+def test_all_workers_scale_the_learning_rate_alike_within_adascales_bounds(found: Found, workers: int):
     scales = [worker["leaving"]["scales"] for worker in found(workers)]
     assert all(each == scales[0] for each in scales)
     assert scales[0][0] == 1.0
