@@ -21,12 +21,18 @@ DIES_WITHIN_S = 30.0
 
 
 def stop(run: str, ledger: Ledger) -> int:
-    """Ask the process that drives a run to stop, as Ctrl-C does: nothing is lost. Its process number."""
+    """Ask the process that drives a run to stop, as Ctrl-C does: nothing is lost.
+
+    Its process number; 0: a worker, maybe of another machine, which finds the wish in the database.
+    """
     name = ledger.find(run)
     driver = ledger.driver(name)
     if driver is None:
         raise WrongState(f"run '{name}' is not driven by any process; to free what it left behind: mlcd down {name}")
-    os.kill(driver, signal.SIGINT)
+    if driver == 0:
+        ledger.wish(name, "stop")
+    else:
+        os.kill(driver, signal.SIGINT)
     return driver
 
 
@@ -35,11 +41,14 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
     name = ledger.find(run)
     driver = ledger.driver(name)
     if driver is not None:
-        os.kill(driver, signal.SIGTERM)
+        if driver == 0:
+            ledger.wish(name, "down")
+        else:
+            os.kill(driver, signal.SIGTERM)
         until_s = clock.elapsed_s() + DIES_WITHIN_S
         while ledger.is_driven(name):
             if clock.elapsed_s() > until_s:
-                raise WrongState(f"process {driver} does not end; kill it, then: mlcd down {name}")
+                raise WrongState(f"process {driver or 'of a worker'} does not end; kill it, then: mlcd down {name}")
             clock.wait(0.05)
     with ledger.hold(name):
         gone_on = resume(name, ledger)

@@ -11,7 +11,8 @@ MlcdError                    one sentence a person can act on; the command line 
  │   ├─ LedgerReadOnly       it cannot be written
  │   ├─ LedgerFull           the disk is full
  │   ├─ LedgerTooNew         written by a newer MLCD
- │   └─ LedgerCorrupt        not a ledger, or damaged
+ │   ├─ LedgerCorrupt        not a ledger, or damaged
+ │   └─ LedgerUnreachable    its database does not answer
  ├─ WrongState               the run is not in a state that allows this (finished, undecided, busy ...)
  ├─ MissingExtra             an optional part is not installed: says which `pip install`
  ├─ BackendError             a cloud did not do what it was asked
@@ -85,6 +86,10 @@ class LedgerTooNew(LedgerError):
 
 class LedgerCorrupt(LedgerError):
     """The file is not a ledger, or it is damaged."""
+
+
+class LedgerUnreachable(LedgerError):
+    """The database that holds the ledger does not answer, or went away."""
 
 
 class WrongState(MlcdError):

@@ -1,11 +1,11 @@
-"""The command line in this process and in another one, a state folder, and a recording with made-up numbers."""
+"""The command line here and in a process of its own, a state folder, a made-up recording, and a PostgreSQL."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mlcd.cli import main
+from mlcd.testing.postgres import WANTED, PostgresServer, binaries
 
 COLUMNS = (
     "instance_type,nodes,usd_per_hour,samples_per_s,outcome,vcpus,memory_gb,"
@@ -98,6 +99,30 @@ def mlcd_process(home: Path) -> Mlcd:
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def running_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL for all tests of this process; use `postgres_server` or `postgres_url`."""
+    if binaries() is None:
+        pytest.skip(WANTED)
+    pytest.importorskip("psycopg", reason="pip install 'mlcd[service]'")
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_server(running_postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """The server itself, to be stopped, killed and started again; the next test finds it running."""
+    yield running_postgres
+    running_postgres.start()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """The URL of an empty database of its own."""
+    return postgres_server.new_database()
 
 
 @pytest.fixture

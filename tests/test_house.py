@@ -13,7 +13,7 @@ import mlcd
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
 NOUNS |= {"csv_table", "key_operators", "knobs", "service", "seen", "serverless", "tensors"}
-PROTOCOLS = {"strategy", "backend", "profiler", "ledger", "guarantee", "service_level"}
+PROTOCOLS = {"strategy", "backend", "profiler", "database", "ledger", "guarantee", "service_level"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {
     "reports",
@@ -26,15 +26,16 @@ SIDE_BY_SIDE |= {
     "storages",
     "workloads",
     "calibrations",
+    "team",
+    "remote",
 }
-ABOVE = {"assemble", "control", "record", "support", "learn", "bench", "testing", "cli", "__main__", ""}
 LEVEL = {
     **dict.fromkeys(NOUNS, 0),
     **dict.fromkeys(PROTOCOLS, 1),
     **dict.fromkeys(SIDE_BY_SIDE, 2),
-    **dict.fromkeys(("assemble",), 3),
-    **dict.fromkeys(("control", "record", "support", "learn", "bench", "testing"), 4),
-    **dict.fromkeys(("cli", "__main__", ""), 5),
+    **dict.fromkeys(("assemble", "asked"), 3),
+    **dict.fromkeys(("control", "record", "support", "learn", "bench", "testing", "workers"), 4),
+    **dict.fromkeys(("web", "cli", "__main__", ""), 5),
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}
 MAY_SEE |= {("backends", "load"), ("backends", "servers"), ("backends", "operators"), ("servers", "operators")}

@@ -2,10 +2,13 @@
 
 from mlcd.ledger.account import Account, Status
 from mlcd.ledger.entries import Decided, Ended, Entry, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided
-from mlcd.ledger.store import Book, Ledger, Line
+from mlcd.ledger.rows import Line
+from mlcd.ledger.store import Book, Ledger
+from mlcd.ledger.submissions import Asked
 
 __all__ = [
     "Account",
+    "Asked",
     "Book",
     "Decided",
     "Ended",

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mlcd.database.failures import explained_files
 from mlcd.errors import WrongState
-from mlcd.ledger.failures import explained
 
 
 @contextmanager
 def hold(folder: Path, run: str) -> Iterator[None]:
     """Be the only process that drives this run."""
-    with explained(folder):
+    with explained_files(str(folder)):
         folder.mkdir(exist_ok=True)
         handle = os.open(_file(folder, run), os.O_CREAT | os.O_RDWR, 0o644)
     try:
@@ -38,6 +38,11 @@ def holder(folder: Path, run: str) -> int | None:
         return None if _take(handle) else int(os.read(handle, 20) or b"0")
     finally:
         os.close(handle)
+
+
+def held(folder: Path) -> set[str]:
+    """The runs that some process drives now."""
+    return {path.stem for path in folder.glob("*.lock") if holder(folder, path.stem) is not None}
 
 
 def _take(handle: int) -> bool:

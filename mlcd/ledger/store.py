@@ -1,133 +1,103 @@
-"""The ledger's file: one SQLite table, append-only, safe against crashes.
+"""The ledger: a table of entries, append-only, safe against crashes, on SQLite or PostgreSQL.
 
-Every append is a transaction of its own, on disk before it returns. Triggers refuse any change of what
-is written. The columns beside `body` repeat what a person wants to read, so that
-`sqlite3 ledger.db 'select * from entries'` tells the story without our code.
+Every append is a transaction of its own, on disk before it returns. Triggers refuse any change of what is written.
 """
 
 from __future__ import annotations
 
-import re
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
+from sqlalchemy import func, select
+
 from mlcd.clock import Clock
-from mlcd.errors import LedgerCorrupt, LedgerTooNew, UnknownName
+from mlcd.database import Database, open_database
+from mlcd.database.schema import entries as table
+from mlcd.database.schema import runs as run_table
+from mlcd.errors import LedgerCorrupt, UnknownName, WrongState
+from mlcd.ledger import lock, rows
 from mlcd.ledger.account import Account, BrokenBooks
-from mlcd.ledger.entries import (
-    Decided,
-    Entry,
-    Refused,
-    Reserved,
-    Settled,
-    Started,
-    Voided,
-    from_json,
-    to_json,
-)
-from mlcd.ledger.failures import explained
-from mlcd.ledger.lock import hold, holder
+from mlcd.ledger.entries import Entry
+from mlcd.ledger.rows import LINES, Line
+from mlcd.ledger.session_lock import HeldRun, driven_runs
+from mlcd.ledger.submissions import Submissions, stem
 
-SCHEMA_VERSION = 1
-BUSY_TIMEOUT_S = 5.0
-MOST_LETTERS = 60
-"""Of a run's name: it names files and machines, too."""
+Listener = Callable[[Line], None]
 
-_SCHEMA = f"""
-CREATE TABLE entries (
-    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
-    run           TEXT NOT NULL,
-    written_at    TEXT NOT NULL,
-    elapsed_s     REAL NOT NULL,
-    kind          TEXT NOT NULL,
-    instance_type TEXT,
-    nodes         INTEGER,
-    usd           REAL,
-    seconds       REAL,
-    because       TEXT,
-    body          TEXT NOT NULL
-);
-CREATE INDEX entries_by_run ON entries (run, seq);
-CREATE TRIGGER entries_are_never_changed BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER entries_are_never_removed BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
+_FIRST = select(func.min(table.c.seq)).where(table.c.run == run_table.c.name).scalar_subquery()
+_BEGUN = select(run_table.c.name).where(_FIRST.is_not(None)).order_by(_FIRST)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An entry as it stands in the file."""
+class Ledger(Submissions):
+    """A ledger with any number of runs. Any number of threads may read it."""
 
-    seq: int
-    run: str
-    written_at: datetime
-    elapsed_s: float
-    entry: Entry
-
-
-class Ledger:
-    """A ledger file with any number of runs."""
-
-    def __init__(self, path: Path | None) -> None:
-        """Open the file, creating it if need be; None keeps the ledger in memory."""
-        self.path = path
-        with explained(path):
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path or ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None)
-            try:
-                self._db.execute("PRAGMA synchronous = FULL")
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
+    def __init__(self, where: Path | str | Database | None, clock: Clock | None = None) -> None:
+        """Open the file, or the URL of a database, creating what is missing; None keeps the ledger in memory."""
+        super().__init__(where if isinstance(where, Database) else open_database(where), clock)
+        self._opened = self.database is not where
+        self.path = self.database.path
+        self._held: dict[str, HeldRun] = {}
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close what was opened; a database that was handed in stays open."""
+        if self._opened:
+            self.database.close()
 
-    def begin(self, name: str, clock: Clock, entry: Entry, listen: Callable[[Line], None] | None = None) -> Book:
-        """A new run, named after its job: resnet-1, resnet-2 ..."""
-        stem = _stem(name)
-        with explained(self.path), self._transaction():
-            run = f"{stem}-{max(self._numbers(stem), default=0) + 1}"
-            line = self._insert(run, clock, entry)
+    def begin(
+        self, name: str, clock: Clock, entry: Entry, listen: Listener | None = None, run: str | None = None
+    ) -> Book:
+        """A new run, named after its job: resnet-1, resnet-2 ...; or the run that `ask` has named."""
+        # A held run is written to over the connection that holds it, and by nobody else.
+        with nullcontext() if run in self._held else self.database.write():
+            if run is None:
+                with self.database.write() as connection:
+                    run = self._name(connection, name, clock.now(), {})
+            else:
+                self._check_waiting(run)
+            (line,) = self.append(run, clock, [entry])
         book = Book(self, run, clock, Account.replay([(entry, line.elapsed_s)]), listen)
         if listen is not None:
             listen(line)
         return book
 
-    def book(self, run: str, clock: Clock, listen: Callable[[Line], None] | None = None) -> Book:
+    def book(self, run: str, clock: Clock, listen: Listener | None = None) -> Book:
         """An existing run, to go on with."""
         return Book(self, self.find(run), clock, self.account(run), listen)
 
     def append(self, run: str, clock: Clock, entries: Sequence[Entry]) -> list[Line]:
         """Write these entries, all or none; they are on disk when this returns."""
-        with explained(self.path), self._transaction():
-            return [self._insert(run, clock, entry) for entry in entries]
+        drafts = [rows.draft(run, clock, entry) for entry in entries]
+        if (held := self._held.get(run)) is not None:
+            return held.append(drafts)
+        with self.database.write() as connection:
+            return rows.write(connection, drafts)
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
         found = self.find(run)
-        with explained(self.path):
-            rows = self._db.execute(
-                "SELECT seq, run, written_at, elapsed_s, body FROM entries WHERE run = ? ORDER BY seq", (found,)
-            ).fetchall()
+        with self.database.read() as connection:
+            stored = connection.execute(LINES.where(table.c.run == found)).all()
         try:
-            lines = [
-                Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
-                for seq, run, written_at, elapsed_s, body in rows
-            ]
+            lines = rows.read(stored)
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
-            raise LedgerCorrupt(f"{self.path}: damaged in run '{found}'; restore the file from a copy") from error
+            raise self._damaged(f"run '{found}'") from error
         return lines
+
+    def since(self, seq: int, most: int = 1000) -> list[Line]:
+        """The entries of all runs after this one, in order: for who watches."""
+        with self.database.read() as connection:
+            stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
+        try:
+            return rows.read(stored)
+        except (ValueError, TypeError) as error:
+            raise self._damaged(f"an entry after number {seq}") from error
+
+    def last_seq(self) -> int:
+        """The number of the newest entry; 0: there is none."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(func.coalesce(func.max(table.c.seq), 0))).scalar_one())
 
     def account(self, run: str) -> Account:
         """Where a run stands."""
@@ -135,95 +105,82 @@ class Ledger:
 
     def accounts(self, name: str, most: int) -> Iterator[Account]:
         """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
-        stem = _stem(name)
-        with explained(self.path):
-            numbers = sorted(self._numbers(stem), reverse=True)[:most]
+        job = stem(name)
+        with self.database.read() as connection:
+            numbers = sorted(self._numbers(connection, job, begun=True), reverse=True)[:most]
         for number in numbers:
             with suppress(LedgerCorrupt):
-                yield self.account(f"{stem}-{number}")
-
-    def _numbers(self, stem: str) -> list[int]:
-        rows = self._db.execute("SELECT DISTINCT run FROM entries WHERE run LIKE ? || '-%'", (stem,)).fetchall()
-        return [int(match[1]) for (run,) in rows if (match := re.fullmatch(rf"{stem}-(\d+)", run))]
+                yield self.account(f"{job}-{number}")
 
     def runs(self) -> list[str]:
-        """The runs, oldest first."""
-        with explained(self.path):
-            rows = self._db.execute("SELECT run FROM entries GROUP BY run ORDER BY MIN(seq)").fetchall()
-        return [run for (run,) in rows]
+        """The runs that have begun, oldest first."""
+        with self.database.read() as connection:
+            return list(connection.execute(_BEGUN).scalars())
 
     def find(self, run: str) -> str:
         """The run of that name; 'last' is the newest."""
-        runs = self.runs()
-        if run == "last" and runs:
+        if run == "last" and (runs := self.runs()):
             return runs[-1]
-        if run not in runs:
-            raise UnknownName("run", run, runs)
-        return run
+        if self._has_begun(run):
+            return run
+        if (asked := self.asked(run)) is None:
+            raise UnknownName("run", run, self.runs())
+        if asked.refused is not None:
+            raise WrongState(f"run '{run}' never began: {asked.refused}")
+        raise WrongState(f"run '{run}' is waiting for a worker; try again when it has begun")
 
     def hold(self, run: str) -> AbstractContextManager[None]:
         """Be the only process that drives this run."""
-        return nullcontext() if self.path is None else hold(self.path.parent / "locks", run)
+        if self.database.dialect == "postgresql":
+            return self._hold_session(run)
+        return nullcontext() if self.path is None else lock.hold(self._locks(), run)
+
+    def driver(self, run: str) -> int | None:
+        """The process that drives this run now, or None; 0: one that may be on another machine."""
+        if self.database.dialect == "postgresql":
+            return 0 if run in driven_runs(self.database) else None
+        return None if self.path is None else lock.holder(self._locks(), run)
 
     def is_driven(self, run: str) -> bool:
         """Whether some process drives this run now."""
         return self.driver(run) is not None
 
-    def driver(self, run: str) -> int | None:
-        """The process that drives this run now, or None."""
-        return None if self.path is None else holder(self.path.parent / "locks", run)
-
-    def _prepare(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            raise LedgerTooNew(
-                f"{self.path}: written by a newer MLCD (format {version}, this one reads {SCHEMA_VERSION}); "
-                "upgrade with pip install -U mlcd, or choose another folder with MLCD_HOME"
-            )
-        if version == 0:
-            with self._transaction():
-                # Asked again inside the transaction: another process may have created it meanwhile.
-                if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    if self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                        raise self._not_a_ledger()
-                    for statement in _statements(_SCHEMA):
-                        self._db.execute(statement)
-        elif not self._db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'entries'").fetchone()[0]:
-            raise self._not_a_ledger()
-
-    def _not_a_ledger(self) -> LedgerCorrupt:
-        return LedgerCorrupt(
-            f"{self.path}: a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME"
-        )
-
-    def _insert(self, run: str, clock: Clock, entry: Entry) -> Line:
-        now, elapsed_s = clock.now().astimezone(UTC), clock.elapsed_s()
-        instance_type, nodes, usd, seconds, because = _told(entry)
-        cursor = self._db.execute(
-            "INSERT INTO entries (run, written_at, elapsed_s, kind, instance_type, nodes, usd, seconds, because, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (run, now.isoformat(), elapsed_s, entry.kind, instance_type, nodes, usd, seconds, because, to_json(entry)),
-        )
-        return Line(cursor.lastrowid or 0, run, now, elapsed_s, entry)
+    def driven(self) -> set[str]:
+        """All runs that some process drives now."""
+        if self.database.dialect == "postgresql":
+            return driven_runs(self.database)
+        return set() if self.path is None else lock.held(self._locks())
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+    def _hold_session(self, run: str) -> Iterator[None]:
+        held = HeldRun(self.database, run)
+        held.take()
+        self._held[run] = held
         try:
             yield
-        except BaseException:
-            if self._db.in_transaction:  # SQLite has rolled back by itself when the disk is full
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        finally:
+            del self._held[run]
+            held.release()
+
+    def _locks(self) -> Path:
+        if self.path is None:
+            raise ValueError("only a file has a folder of locks beside it")
+        return self.path.parent / "locks"
+
+    def _check_waiting(self, run: str) -> None:
+        """Nothing if the run was asked for and can begin; otherwise why not."""
+        asked = self.asked(run)
+        if asked is None or asked.refused is not None or self._has_begun(run):
+            raise WrongState(f"run '{self.find(run)}' has begun already; go on with: mlcd resume {run}")
+
+    def _damaged(self, what: str) -> LedgerCorrupt:
+        return LedgerCorrupt(f"{self.database.name}: damaged in {what}; restore it from a copy")
 
 
 class Book:
     """One run of a ledger, open for writing: append an entry, and the account follows."""
 
-    def __init__(
-        self, ledger: Ledger, run: str, clock: Clock, account: Account, listen: Callable[[Line], None] | None
-    ) -> None:
+    def __init__(self, ledger: Ledger, run: str, clock: Clock, account: Account, listen: Listener | None) -> None:
         self.run = run
         self.clock = clock
         self.account = account
@@ -239,44 +196,3 @@ class Book:
             self.account = self.account.after(line.entry, line.elapsed_s)
             if self._listen is not None:
                 self._listen(line)
-
-
-def _stem(name: str) -> str:
-    """What the runs of a job are named after."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
-
-
-def _told(entry: Entry) -> tuple[str | None, int | None, float | None, float | None, str | None]:
-    """What the readable columns say of an entry: instance type, nodes, usd, seconds, because."""
-    because: str | None = getattr(entry, "because", None)
-    match entry:
-        case Reserved(launch=launch):
-            configuration = launch.configuration
-            return configuration.offer.name, configuration.nodes, entry.worst_usd, entry.worst_s, because
-        case Settled(measurement=measurement):
-            configuration = measurement.configuration
-            detail = f", {measurement.detail}" if measurement.detail else ""
-            told = f"{measurement.outcome}{detail}"
-            return configuration.offer.name, configuration.nodes, measurement.usd, measurement.seconds, told
-        case Voided(launch=launch):
-            return launch.configuration.offer.name, launch.configuration.nodes, 0.0, 0.0, because
-        case Refused(configuration=configuration):
-            return configuration.offer.name, configuration.nodes, None, None, because
-        case Decided(decision=decision):
-            chosen = decision.configuration
-            place = (chosen.offer.name, chosen.nodes) if chosen is not None else (None, None)
-            return *place, None, None, decision.because
-        case Started(job=job, on=on):
-            return None, None, None, None, f"{job.name} on {on}"
-        case _:
-            return None, None, None, None, because
-
-
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one: `executescript` would commit our transaction first."""
-    statement = ""
-    for line in script.strip().splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""

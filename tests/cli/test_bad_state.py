@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.ledger import store
+from mlcd.database import connect
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -57,7 +57,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 def test_a_locked_ledger_is_told(
     mlcd: Mlcd, decided: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(connect, "BUSY_TIMEOUT_S", 0.0)
     before = decided.read_bytes()
     with closing(sqlite3.connect(decided, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -73,7 +73,7 @@ def test_a_ledger_of_a_newer_version_is_told_and_left_alone(mlcd: Mlcd, decided:
         db.execute("PRAGMA user_version = 99")
     before = decided.read_bytes()
     told = mlcd(*command).complaint
-    assert f"{decided}: written by a newer MLCD (format 99, this one reads 1); upgrade with pip install -U" in told
+    assert f"{decided}: written by a newer MLCD (format 99, this one reads 2); upgrade with pip install -U" in told
     assert decided.read_bytes() == before
 
 
@@ -161,7 +161,7 @@ def test_a_full_disk_before_anything_is_written_is_told(
     assert mlcd("train", recorded_job()).code == 0
 
 
-@pytest.mark.parametrize("kilobytes", [36, 40, 48])
+@pytest.mark.parametrize("kilobytes", [84, 92, 100])
 def test_a_search_that_filled_the_disk_goes_on_to_the_same_decision(
     mlcd: Mlcd, write_job: WriteJob, disk: Callable[[str], Path], kilobytes: int
 ) -> None:

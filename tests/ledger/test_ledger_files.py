@@ -14,6 +14,9 @@ from mlcd.assemble import Run, start
 from mlcd.backend import Provenance
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Choice, Offer, Space
+from mlcd.database import connect
+from mlcd.database.failures import _explain, _explain_os
+from mlcd.database.upgrade import FORMAT
 from mlcd.errors import (
     LedgerCorrupt,
     LedgerError,
@@ -27,9 +30,6 @@ from mlcd.errors import (
 )
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.ledger import Ledger, Started, Stopped
-from mlcd.ledger import store as store_module
-from mlcd.ledger.failures import _explain, _explain_os
-from mlcd.ledger.store import SCHEMA_VERSION
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1, 2)),))
 PATH = Path("/state/ledger.db")
@@ -156,7 +156,7 @@ def named(kind: type[sqlite3.Error], name: str | None) -> sqlite3.Error:
 def test_what_sqlite_raises_becomes_one_of_our_errors_and_names_the_file(
     error: sqlite3.Error, expected: type[LedgerError]
 ) -> None:
-    told = _explain(error, PATH)
+    told = _explain(error, str(PATH))
     assert type(told) is expected
     assert str(told).startswith(f"{PATH}: ")
     assert ";" in str(told), "the message says what to do"
@@ -170,7 +170,7 @@ def test_what_sqlite_raises_becomes_one_of_our_errors_and_names_the_file(
     ],
 )  # fmt: skip
 def test_what_the_operating_system_raises_becomes_one_of_our_errors(number: int, expected: type[LedgerError]) -> None:
-    told = _explain_os(OSError(number, "said so"), PATH)
+    told = _explain_os(OSError(number, "said so"), str(PATH))
     assert type(told) is expected
     assert str(told).startswith(f"{PATH}: ")
 
@@ -178,14 +178,14 @@ def test_what_the_operating_system_raises_becomes_one_of_our_errors(number: int,
 def test_a_newer_ledger_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {FORMAT + 1}")
     before = path.read_bytes()
     with pytest.raises(LedgerTooNew, match="written by a newer MLCD"):
         Ledger(path)
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [0, SCHEMA_VERSION])
+@pytest.mark.parametrize("version", range(FORMAT + 1))
 def test_a_file_of_another_program_is_not_touched(tmp_path: Path, version: int) -> None:
     path = tmp_path / "ledger.db"
     with closing(sqlite3.connect(path)) as db:
@@ -200,7 +200,7 @@ def test_a_file_of_another_program_is_not_touched(tmp_path: Path, version: int) 
 def test_a_locked_ledger_is_told_and_works_again_once_it_is_free(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(connect, "BUSY_TIMEOUT_S", 0.0)
     begin(ledger, "a")
     with closing(Ledger(tmp_path / "ledger.db")) as second:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
@@ -217,7 +217,7 @@ def test_an_entry_that_is_missing_from_the_middle_is_noticed(ledger: Ledger, sea
         plain(ledger, f"VACUUM INTO '{tmp_path}/copy.db'")
         db.execute(f"ATTACH '{tmp_path}/copy.db' AS copy")
         db.execute("CREATE TABLE entries AS SELECT * FROM copy.entries WHERE kind != 'reserved'")
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.execute("PRAGMA user_version = 1")
         db.commit()
     with closing(Ledger(damaged)) as opened, pytest.raises(LedgerCorrupt, match="damaged in run 'tiny-1'"):
         opened.lines("last")

@@ -1,0 +1,91 @@
+"""An opened database gets its tables: an empty one all of them, an older one what it lacks.
+
+Nearly always there is nothing to do, and Alembic is not even imported. SQLite files have their format's number as
+`user_version`, too; those of before migrations, number 1, have nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, insert, inspect, select
+
+from mlcd.database import schema
+from mlcd.errors import LedgerCorrupt, LedgerTooNew
+
+if TYPE_CHECKING:
+    from mlcd.database.engine import Database
+
+FORMAT = int(schema.HEAD)
+
+
+def prepare(database: Database) -> None:
+    """Bring the tables up to date; a newer database, or one of another program, is not touched."""
+    with database.read() as connection:
+        if _format(connection, database) == FORMAT:
+            return
+    with database.write() as connection:
+        # Asked again: another process may have done it meanwhile.
+        found = _format(connection, database)
+        if found == 0:
+            for statement in schema.creation(database.dialect):
+                connection.exec_driver_sql(statement)
+        elif found < FORMAT:
+            _upgrade(connection, found)
+        if database.dialect == "sqlite":
+            connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+
+
+def _format(connection: Connection, database: Database) -> int:
+    """The number of the format that is there; 0: nothing is there."""
+    return _file_format(connection, database) if database.dialect == "sqlite" else _server_format(connection, database)
+
+
+def _file_format(connection: Connection, database: Database) -> int:
+    number = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if number > FORMAT:
+        raise _too_new(database, number)
+    wanted = "" if number == 0 else " WHERE name = 'entries'"
+    tables = connection.exec_driver_sql(f"SELECT count(*) FROM sqlite_master{wanted}").scalar_one()
+    if bool(tables) == (number == 0):
+        raise LedgerCorrupt(
+            f"{database.name}: a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME"
+        )
+    return number
+
+
+def _server_format(connection: Connection, database: Database) -> int:
+    ours = ", ".join(f"'{name}'" for name in schema.METADATA.tables)
+    query = f"SELECT c.relname FROM pg_class c WHERE c.relname IN ({ours}) AND pg_table_is_visible(c.oid)"
+    there = {name for (name,) in connection.exec_driver_sql(query)}
+    if not there:
+        return 0
+    number = ""
+    if schema.version.name in there:
+        number = connection.execute(select(schema.version.c.version_num)).scalar() or ""
+    if not number.isdigit() or "entries" not in there:
+        raise LedgerCorrupt(f"{database.name}: has tables of another program; give MLCD a database of its own")
+    if int(number) > FORMAT:
+        raise _too_new(database, int(number))
+    return int(number)
+
+
+def _upgrade(connection: Connection, found: int) -> None:
+    """Take the steps that are missing, in the transaction that is open."""
+    from alembic import command
+    from alembic.config import Config
+
+    if found and not inspect(connection).has_table(schema.version.name):  # a file of before migrations
+        schema.version.create(connection)
+        connection.execute(insert(schema.version).values(version_num=f"{found:04}"))
+    settings = Config(attributes={"connection": connection})
+    settings.set_main_option("script_location", "mlcd.database:migrations")
+    command.upgrade(settings, schema.HEAD)
+
+
+def _too_new(database: Database, number: int) -> LedgerTooNew:
+    elsewhere = ", or choose another folder with MLCD_HOME" if database.dialect == "sqlite" else ""
+    return LedgerTooNew(
+        f"{database.name}: written by a newer MLCD (format {number}, this one reads {FORMAT}); "
+        f"upgrade with pip install -U mlcd{elsewhere}"
+    )

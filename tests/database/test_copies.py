@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select
+
+from mlcd.clock import VirtualClock
+from mlcd.database import open_database
+from mlcd.database.copy import copy, main
+from mlcd.database.schema import METADATA, members
+from mlcd.errors import WrongState
+from mlcd.ledger import Ledger, Stopped
+from mlcd.testing.ledgers import begin
+
+
+def filled(where: Path | str) -> None:
+    with closing(Ledger(where)) as ledger:
+        run = begin(ledger, "moved")
+        ledger.append(run, VirtualClock(0.1), [Stopped(f"ünïcode {number} \0") for number in range(600)])
+        ledger.ask("moved", '{"x": 1}', owner="ada", team="vision")
+        with ledger.database.write() as db:
+            db.execute(insert(members).values(name="ada", role="runner", token_hash="ff", created_at="now"))
+
+
+def test_a_copy_has_every_row_and_goes_on_with_new_numbers(tmp_path: Path, postgres_url: str) -> None:
+    filled(tmp_path / "ledger.db")
+    with closing(Ledger(tmp_path / "ledger.db")) as old, closing(Ledger(postgres_url)) as new:
+        assert copy(old.database, new.database) == 604
+        for table in METADATA.sorted_tables:
+            query = select(table).order_by(*table.primary_key)
+            with old.database.read() as there, new.database.read() as here:
+                assert here.execute(query).all() == there.execute(query).all()
+        assert new.lines("moved-1") == old.lines("moved-1")
+        assert new.waiting() == old.waiting()
+        assert begin(new, "moved") == "moved-3"
+        assert new.last_seq() == old.last_seq() + 1
+        with pytest.raises(WrongState, match="there is something in 'entries' already"):
+            copy(old.database, new.database)
+
+
+def test_the_command_says_what_it_did_and_shows_no_password(
+    tmp_path: Path, postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled(tmp_path / "ledger.db")
+    main([str(tmp_path / "ledger.db"), postgres_url])
+    with closing(open_database(postgres_url)) as target:
+        assert capsys.readouterr().out == f"604 rows are now in {target.name}; {tmp_path}/ledger.db is as it was\n"
+    with pytest.raises(SystemExit, match="there is something in"):
+        main([str(tmp_path / "ledger.db"), postgres_url])
+    with pytest.raises(SystemExit, match="there is no such file"):
+        main([str(tmp_path / "no.db"), postgres_url])
+    with pytest.raises(SystemExit, match="FROM TO"):
+        main([])
