@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.functions import (
-    allocation_options,
-    functions_job,
-    is_on_functions,
-    target_loss,
-    trained,
-    tuned,
-    tuning_options,
-)
+from mlcd.cli.ending import INFEASIBLE
+from mlcd.cli.functions import allocation_options, target_loss, tuning_options
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
-from mlcd.cli.train import INFEASIBLE
 
 if TYPE_CHECKING:
+    from mlcd.job import Job
     from mlcd.strategy import Step
 
 MUCH = 0.1
@@ -35,13 +28,19 @@ MUCH = 0.1
 @click.option("--to", "page", type=click.Path(path_type=Path, dir_okay=False), help="On functions: a picture, as SVG.")
 def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     """Before a cent is spent: the space, the likely spend, whether the limit looks possible."""
-    if is_on_functions(job_path, chosen):
-        return _on_functions(job_path, output, page, chosen)
+    from mlcd.asked import is_on_functions
+    from mlcd.jobfile import load_job
+
+    job = load_job(job_path)
+    if is_on_functions(job, chosen):
+        tunes = chosen.get("trials") is not None or (job.serverless is not None and job.serverless.tuning is not None)
+        tunes &= chosen.get("target_loss") is None
+        return _on_functions(read_job("tune" if tunes else "train", job_path, chosen), output, page)
     _on_machines(job_path, output, chosen)
     return 0
 
 
-def _on_functions(path: Path, output: str, page: Path | None, chosen: dict[str, Any]) -> int:
+def _on_functions(job: Job, output: str, page: Path | None) -> int:
     """The boundary and the stage plan, beside those of other methods."""
     from mlcd.assemble import plan_ahead
     from mlcd.errors import UserError
@@ -49,10 +48,7 @@ def _on_functions(path: Path, output: str, page: Path | None, chosen: dict[str, 
     from mlcd.reports.serverless.picture import plan_picture
     from mlcd.reports.serverless.terminal import say_decision, show_plan
 
-    job = functions_job(path, chosen)
-    tunes = chosen.get("trials") is not None or (job.serverless is not None and job.serverless.tuning is not None)
-    tunes &= chosen.get("target_loss") is None
-    ahead = plan_ahead(tuned(path, chosen) if tunes else trained(path, chosen))
+    ahead = plan_ahead(job)
     if page is not None:
         try:
             page.write_text(plan_picture(ahead.decision, ahead.boundary), encoding="utf-8")
@@ -78,7 +74,7 @@ def _on_machines(job_path: Path, output: str, chosen: dict[str, Any]) -> None:
     from mlcd.reports.words import goal_words
     from mlcd.units import format_count, format_duration, format_usd
 
-    job = read_job(job_path, chosen)
+    job = read_job("train", job_path, chosen)
     strategy = method(job.search)
     place = cloud(job.on, job)
     seen = outlook(job, place.space)

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from mlcd.cli.functions import allocation_options, tuned, tuning_options
+from mlcd.cli.functions import allocation_options, tuning_options
 from mlcd.cli.options import goal_options, job_file, with_options
-from mlcd.cli.train import begin, run_options
+from mlcd.cli.train import begin_file, run_options
 
 tune_options = (
     *tuning_options,
@@ -26,4 +26,4 @@ tune_options = (
 @with_options((*tune_options, *run_options))
 def tune(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Plan and run a hyperparameter search on functions: half of the trials stop at each stage."""
-    return begin(tuned(job_path, chosen), decide_only, yes, output)
+    return begin_file("tune", job_path, chosen, decide_only, yes, output)
