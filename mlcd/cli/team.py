@@ -1,0 +1,227 @@
+"""mlcd team: who may use a service, and what each may spend. It works on the service's database itself."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlcd.asked.goal import NO_LIMIT
+from mlcd.cli.options import F, consoles, output, print_json, with_options, written
+from mlcd.units import parse_usd
+
+if TYPE_CHECKING:
+    from mlcd.ledger import Ledger
+    from mlcd.team import Audit, Member, Members
+
+
+def _parse_limit(text: str) -> float:
+    """Dollars; here zero is a limit too."""
+    return 0.0 if text.strip().removeprefix("$") in ("0", "0.00") else parse_usd(text)
+
+
+_limit = written(_parse_limit, or_none=True)
+_role = click.Choice(["viewer", "runner", "admin"])
+_on_database: Sequence[Callable[[F], F]] = (
+    click.option(
+        "--database",
+        metavar="URL",
+        envvar="MLCD_DATABASE_URL",
+        help="The service's database: postgresql://...; this machine's ledger without it.",
+    ),
+    output,
+)
+_name = click.argument("name")
+
+
+@click.group()
+def team() -> None:
+    """Who may use a service, what each may do and spend, and what was done."""
+
+
+@team.command()
+@_name
+@click.option("--role", type=_role, default="runner", show_default=True, help="What they may do.")
+@click.option("--team", "team_name", metavar="TEAM", help="The team that their runs count for.")
+@click.option("--budget", metavar="USD", callback=_limit, help="Dollars for all their runs together; no limit without.")
+@with_options(_on_database)
+def add(name: str, role: str, team_name: str | None, budget: Any, database: str | None, output: str) -> None:
+    """A new member; prints their token, this once."""
+    from mlcd.team import Role
+
+    members, audit, _ = _open(database)
+    token = members.add(name, Role(role), team_name, _usd(budget))
+    member = members.get(name)
+    audit.write(_who(), "member added", name, detail=_told(member))
+    _show_token(member, token, output)
+
+
+@team.command(name="list")
+@with_options(_on_database)
+def list_(database: str | None, output: str) -> None:
+    """The members, their roles and budgets, and what each has left."""
+    from mlcd.cli.tables import plain_table
+    from mlcd.team import left
+    from mlcd.units import format_usd
+
+    members, _, ledger = _open(database)
+    rows = [(member, left(ledger, member)) for member in members.all()]
+    teams = members.teams()
+    if output == "json":
+        listed = [{**_document(member), "left_usd": allowed.usd} for member, allowed in rows]
+        print_json({"members": listed, "teams": [{"name": t, "budget_usd": usd} for t, usd in teams.items()]})
+        return
+    results, _ = consoles()
+    if not rows:
+        results.print("No member yet. Add one: mlcd team add NAME --role admin", highlight=False)
+        return
+    table = plain_table(["NAME", "ROLE", "TEAM"], ["BUDGET", "TEAM'S", "LEFT"])
+    for member, allowed in rows:
+        limits = (member.budget_usd, teams.get(member.team or ""), allowed.usd)
+        shown = ("-" if usd is None else format_usd(usd) for usd in limits)
+        table.add_row(member.name, str(member.role), member.team or "-", *shown)
+    results.print(table)
+
+
+@team.command()
+@_name
+@click.option("--role", type=_role, help="What they may do.")
+@click.option("--team", "team_name", metavar="TEAM", help="The team that new runs count for; 'none'.")
+@click.option("--budget", metavar="USD", callback=_limit, help="Dollars for all their runs together; 'none'.")
+@with_options(_on_database)
+def change(name: str, role: str | None, team_name: str | None, budget: Any, database: str | None, output: str) -> None:
+    """Another role, team or budget for a member; what is not named stays."""
+    from mlcd.errors import UserError
+    from mlcd.team import Role
+
+    told: dict[str, Any] = {"role": Role(role)} if role is not None else {}
+    if team_name is not None:
+        told["team"] = None if team_name == NO_LIMIT else team_name
+    if budget is not None:
+        told["budget_usd"] = _usd(budget)
+    if not told:
+        raise UserError("nothing to change; give --role, --team or --budget")
+    members, audit, _ = _open(database)
+    member = members.change(name, **told)
+    audit.write(_who(), "member changed", name, detail=_told(member))
+    _say(f"{name} is {_told(member)} now.", {"member": _document(member)}, output)
+
+
+@team.command()
+@_name
+@with_options(_on_database)
+def token(name: str, database: str | None, output: str) -> None:
+    """A new token for a member; the old one and all their sessions are void from now on."""
+    members, audit, _ = _open(database)
+    renewed = members.renew(name)
+    audit.write(_who(), "token renewed", name)
+    _show_token(members.get(name), renewed, output)
+
+
+@team.command()
+@_name
+@with_options(_on_database)
+def remove(name: str, database: str | None, output: str) -> None:
+    """End a membership: token and sessions are void; runs stay."""
+    members, audit, _ = _open(database)
+    members.remove(name)
+    audit.write(_who(), "member removed", name)
+    _say(f"{name} is no member any more; their runs stay.", {"removed": name}, output)
+
+
+@team.command()
+@click.argument("team_name", metavar="TEAM")
+@click.argument("usd", metavar="USD", callback=_limit)
+@with_options(_on_database)
+def budget(team_name: str, usd: Any, database: str | None, output: str) -> None:
+    """What all runs of a team may spend together, in dollars; 'none' for no limit."""
+    members, audit, _ = _open(database)
+    members.set_team_budget(team_name, _usd(usd))
+    audit.write(_who(), "team budget", team_name, detail=_limit_words(_usd(usd)))
+    document = {"team": team_name, "budget_usd": _usd(usd)}
+    _say(f"Team {team_name} may spend {_limit_words(_usd(usd))}.", document, output)
+
+
+@team.command()
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, help="How many entries.")
+@click.option("--before", metavar="SEQ", type=click.IntRange(1, 2**62), help="Only those older than this entry.")
+@with_options(_on_database)
+def audit(most: int, before: int | None, database: str | None, output: str) -> None:
+    """Who did what, and whether it was allowed; the newest first."""
+    from mlcd.cli.tables import plain_table
+
+    _, audit_log, _ = _open(database)
+    entries = audit_log.entries(most, before)
+    if output == "json":
+        names = ("who", "action", "about", "outcome", "detail")
+        listed = [
+            {"seq": each.seq, "at": each.at.isoformat(), **{name: getattr(each, name) for name in names}}
+            for each in entries
+        ]
+        print_json({"entries": listed})
+        return
+    from rich.text import Text
+
+    table = plain_table(["SEQ", "AT (UTC)", "WHO", "ACTION", "ABOUT", "OUTCOME", "DETAIL"], [])
+    for each in entries:
+        words = (each.who, each.action, each.about, each.outcome, each.detail)
+        table.add_row(str(each.seq), each.at.strftime("%Y-%m-%d %H:%M:%S"), *map(Text, words))
+    consoles()[0].print(table)
+
+
+def _open(database: str | None) -> tuple[Members, Audit, Ledger]:
+    """The team on this database, or on this machine's; closed when the command ends."""
+    from datetime import UTC, datetime
+
+    from mlcd import assemble
+    from mlcd.ledger import Ledger
+    from mlcd.team import Audit, Members
+
+    ledger = Ledger(database) if database else assemble.open_ledger()
+    click.get_current_context().call_on_close(ledger.close)
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    return Members(ledger.database, now), Audit(ledger.database, now), ledger
+
+
+def _who() -> str:
+    """Whoever can write to the database, as their own machine calls them."""
+    try:
+        return f"{getpass.getuser()} (command line)"
+    except (OSError, KeyError):  # a process without a user's name, as in some containers
+        return "command line"
+
+
+def _usd(told: Any) -> float | None:
+    return None if told in (None, NO_LIMIT) else float(told)
+
+
+def _limit_words(usd: float | None) -> str:
+    from mlcd.units import format_usd
+
+    return "without limit" if usd is None else f"at most {format_usd(usd)}"
+
+
+def _told(member: Member) -> str:
+    of_team = f" of team {member.team}" if member.team is not None else ""
+    return f"{member.role}{of_team}, {_limit_words(member.budget_usd)}"
+
+
+def _document(member: Member) -> dict[str, Any]:
+    return {"name": member.name, "role": member.role, "team": member.team, "budget_usd": member.budget_usd}
+
+
+def _show_token(member: Member, token: str, output: str) -> None:
+    words = f"{member.name} is {_told(member)}. The token is shown this once:\n{token}"
+    _say(words, {"member": _document(member), "token": token}, output)
+
+
+def _say(words: str, document: dict[str, Any], output: str) -> None:
+    if output == "json":
+        print_json(document)
+    else:
+        click.echo(words)

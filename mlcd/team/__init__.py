@@ -1,0 +1,21 @@
+"""A team: who is in it, what each may do and still spend, and what was done."""
+
+from mlcd.team.allowance import Left, OverBudget, left, recheck, release, submit
+from mlcd.team.audit import Audit, AuditEntry
+from mlcd.team.members import SESSION_LASTS, Member, Members
+from mlcd.team.role import Role
+
+__all__ = [
+    "SESSION_LASTS",
+    "Audit",
+    "AuditEntry",
+    "Left",
+    "Member",
+    "Members",
+    "OverBudget",
+    "Role",
+    "left",
+    "recheck",
+    "release",
+    "submit",
+]

@@ -1,0 +1,66 @@
+"""The few numbers that the allowance keeps of a run say what the ledger's own replay says, after every entry."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.backend import Launch, Purpose
+from mlcd.configuration import Choice, Offer, Space
+from mlcd.decision import Decision
+from mlcd.ledger import Account, Decided, Ended, Entry, Reserved, Resumed, Settled, Status, Stopped, Voided
+from mlcd.measurement import Measurement, Outcome
+from mlcd.team.standing import Facts
+
+PLACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),)).configurations[0]
+MOVES = {Status.SEARCHING: True, Status.RUNNING: True, Status.DECIDED: None}
+"""Whether a run of this status can spend; all others cannot."""
+
+
+def entry_of(kind: str, account: Account, cents: int) -> Entry | None:
+    """An entry of this kind that the ledger would take now, if there is one."""
+    match kind:
+        case "reserved":
+            purpose = Purpose.PROBE if account.decision is None else Purpose.RUN
+            order = Launch(f"run-{account.orders}", PLACE, purpose, 1.0, None, account.orders, account.rounds)
+            return Reserved(order, "to see", 1.0, 60.0)
+        case "settled" if account.open:
+            return Settled(account.open[0].launch, Measurement(PLACE, Outcome.OK, 60.0, cents / 100, 1.0))
+        case "voided" if account.open:
+            return Voided(account.open[-1].launch, "no machine was left")
+        case "decided" if account.decision is None and not account.open:
+            return Decided(Decision(PLACE if cents % 3 else None, "enough"))
+        case "stopped":
+            return Stopped("interrupted")
+        case "resumed":
+            return Resumed("went on")
+        case "ended" if account.decision is not None and not account.open:
+            return Ended(bool(cents % 2), "over")
+    return None
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["reserved", "settled", "settled", "voided", "decided", "stopped", "resumed", "ended"]),
+            st.integers(0, 500),
+        ),
+        max_size=30,
+    )
+)
+def test_the_facts_of_a_run_follow_its_account(steps: list[tuple[str, int]]):
+    account, facts = Account(), Facts()
+    for kind, cents in steps:
+        entry = entry_of(kind, account, cents)
+        if entry is None or account.ended is not None:
+            continue
+        account = account.after(entry, 0.0)
+        usd = entry.measurement.usd if isinstance(entry, Settled) else 1.0
+        placed = not isinstance(entry, Decided) or entry.decision.configuration is not None
+        facts = facts.after(entry.kind, usd, "small" if placed else None)
+        assert facts.spent_usd == account.history.spent_usd
+        assert facts.open == len(account.open)
+        can_spend = True if account.open else MOVES.get(account.status, False)
+        assert facts.can_spend is can_spend, account.status
+        assert facts.rests is (account.decision is not None and not account.history.runs and not account.open)
