@@ -20,7 +20,8 @@ _UNIT_NAMES = {
 _MULTIPLES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12, "p": 1e15}
 MOST_NODES = 1_000
 """Every count of the range is a configuration to think about, for every type: more would take minutes a step."""
-_NUMBER = r"\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+"
+# Atomic, as every repetition below: what strangers write must not make a pattern try all ways to split it.
+_NUMBER = r"(?>\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
 
 
 def parse_batches(text: str | int) -> tuple[int, ...]:
@@ -48,7 +49,7 @@ def parse_usd(text: str | float) -> float:
     expected = "expected dollars, such as $100"
     if isinstance(text, bool):
         raise ValueError(f"'{text}': {expected}")
-    match = re.fullmatch(rf"\s*(-?)\s*\$?\s*(-?)({_NUMBER})\s*(?:\$|usd|dollars?)?\s*", str(text), re.IGNORECASE)
+    match = re.fullmatch(rf"\s*+(-?)\s*+\$?\s*+(-?)({_NUMBER})\s*+(?:\$|usd|dollars?)?\s*+", str(text), re.IGNORECASE)
     if match is None:
         raise ValueError(f"'{text}': {expected}")
     value = _finite(_number(match[3]), text)
@@ -65,10 +66,10 @@ def parse_duration(text: str | float) -> float:
         raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
     if written.startswith("-"):
         raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
-    if not re.fullmatch(rf"(?:(?:{_NUMBER})\s*[A-Za-z]+\s*)+", written):
+    if not re.fullmatch(rf"(?:{_NUMBER}\s*+[A-Za-z]++\s*+)++", written):
         raise ValueError(f"'{text}': {expected}")
     seconds = 0.0
-    for number, word in re.findall(rf"({_NUMBER})\s*([A-Za-z]+)", written):
+    for number, word in re.findall(rf"({_NUMBER})\s*+([A-Za-z]++)", written):
         unit = _UNIT_NAMES.get(word.lower(), word.lower())
         if unit not in SECONDS:
             raise ValueError(f"'{text}': unknown unit '{word}'; {expected}")

@@ -210,6 +210,13 @@ def test_a_file_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
         load_job(tmp_path / "latin.yaml")
 
 
+def test_aliases_of_aliases_are_not_written_out_without_end() -> None:
+    lines = ["envs:", "  a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    with pytest.raises(JobFileError, match="more than 100,000 values"):
+        parse_job("\n".join([*lines, "mlcd: {work: 1}", ""]), PATH)
+
+
 @given(st.text(alphabet="abmlcdworkn: \n-[]{}&*!'\"1%|>?#,", max_size=60))
 def test_no_text_whatever_fails_otherwise_than_with_a_line_and_a_column(text: str) -> None:
     told = f"{PATH}:"

@@ -13,6 +13,7 @@ from mlcd.units import (
     format_duration,
     format_rate,
     format_usd,
+    parse_batches,
     parse_count,
     parse_duration,
     parse_gb,
@@ -171,3 +172,11 @@ def test_no_price_is_shown_as_free():
     assert format_usd(0.0000327) == "$0.00003"
     assert format_usd(0.0002) == "$0.0002"
     assert format_usd(0.0) == "$0.00"
+
+
+@pytest.mark.parametrize("parse", [parse_usd, parse_duration, parse_count, parse_gb, parse_batches, parse_range])
+@pytest.mark.parametrize("piece", ["1e", "1e1", "1 ", " ", "1,", "1h", "1..", "$", "-", "1,000", "1_000", "é1"])
+def test_long_nonsense_is_refused_at_once(parse, piece):
+    """A pattern that tries every way to split these would take years; such words come from strangers, too."""
+    with pytest.raises(ValueError, match="expected|must|unknown unit|no unit"):
+        parse(piece * 2_000 + "!")

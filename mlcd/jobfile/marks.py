@@ -12,6 +12,8 @@ from yaml.reader import ReaderError
 from mlcd.errors import JobFileError
 
 MERGE = "tag:yaml.org,2002:merge"
+MOST_VALUES = 100_000
+"""Aliases of aliases double with every line: what nobody has written by hand is not read to its end."""
 
 Trail = tuple[str | int, ...]
 """The keys and positions that lead to a value."""
@@ -51,6 +53,8 @@ def _mark(
         raise JobFileError(f"{where}: an alias stands inside what it stands for; write it out")
     if node.tag == "tag:yaml.org,2002:binary":
         raise JobFileError(f"{where}: binary values cannot be kept; write text, or a path to a file")
+    if len(marks) > MOST_VALUES:
+        raise JobFileError(f"{where}: more than {MOST_VALUES:,} values, aliases written out; say less")
     around = (*around, node)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
