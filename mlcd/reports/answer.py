@@ -16,10 +16,13 @@ from mlcd.reports.story import Story
 from mlcd.reports.words import relaxation_words
 from mlcd.units import format_duration, format_usd
 
+Card = tuple[str, str, str]
+"""A key figure: its name, its value, and a note on it."""
+
 
 def answer(story: Story) -> str:
     """The answer in one sentence, and one more where it needs saying."""
-    sentence, more = _sentences(story)
+    sentence, more = sentences(story)
     paragraphs = [element("p", text(sentence), class_="answer")]
     paragraphs += [element("p", text(line), class_="more") for line in more if line]
     return "".join(paragraphs)
@@ -27,13 +30,18 @@ def answer(story: Story) -> str:
 
 def key_figures(story: Story) -> str:
     """The few numbers that a reader looks for first."""
+    return element("dl", *(card(*each) for each in cards(story)), class_="cards")
+
+
+def cards(story: Story) -> list[Card]:
+    """The key figures in words."""
     history = story.account.history
     probing = sum(probe.measurement.usd for probe in story.probes)
     probing_s = sum(probe.measurement.seconds for probe in story.probes)
     total_s, total_usd, word = _totals(story)
     share = f"{probing / total_usd:.1%} of the total, {format_duration(probing_s)}" if total_usd else "nothing spent"
     failed = len(story.failed)
-    cards = [
+    found = [
         ("Total cost", format_usd(total_usd), word),
         ("Total time", format_duration(total_s), word),
         ("Spent on probing", format_usd(probing), share),
@@ -42,30 +50,33 @@ def key_figures(story: Story) -> str:
     goal = story.goal
     if goal.budget_usd is not None:
         left = left_words(goal.budget_usd - history.spent_usd, format_usd)
-        cards.append(("Budget", format_usd(goal.budget_usd), left))
+        found.append(("Budget", format_usd(goal.budget_usd), left))
     if goal.deadline_s is not None:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
-        cards.append(("Deadline", format_duration(goal.deadline_s), left))
+        found.append(("Deadline", format_duration(goal.deadline_s), left))
     if not goal.limited:
-        cards.append(("Limits", "none", "no budget, no deadline"))
-    return element("dl", *(card(*each) for each in cards), class_="cards")
+        found.append(("Limits", "none", "no budget, no deadline"))
+    return found
 
 
 def certificate(story: Story) -> str:
     """The reserve that made it safe, as an equation for each limit."""
-    found, goal = _finish(story), story.goal
+    found, goal = where_it_ends(story), story.goal
     if found is None or not goal.limited:
         return ""
     configuration, ahead = found
-    gone = story.search
-    rows = equations(goal, gone, ahead)
-    kept = fits(goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    verb = "stays within" if kept else "does not stay within"
-    note = f"What the search took, plus finishing at the slow end of the measured rate, {verb} the limit."
+    rows = equations(goal, story.search, ahead)
+    note = element("p", text(reserve_note(story, ahead)), class_="note")
     where = f"The reserve on {configuration}"
-    return element(
-        "div", element("h3", text(where)), *rows, element("p", text(note), class_="note"), class_="certificate"
-    )
+    return element("div", element("h3", text(where)), *rows, note, class_="certificate")
+
+
+def reserve_note(story: Story, ahead: Forecast) -> str:
+    """What the reserve's equations say, in a sentence."""
+    gone = story.search
+    kept = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+    verb = "stays within" if kept else "does not stay within"
+    return f"What the search took, plus finishing at the slow end of the measured rate, {verb} the limit."
 
 
 def equations(goal: Goal, gone: History, ahead: Forecast) -> list[str]:
@@ -107,7 +118,8 @@ def limits_words(story: Story) -> str:
     return " / ".join(said)
 
 
-def _sentences(story: Story) -> tuple[str, list[str]]:
+def sentences(story: Story) -> tuple[str, list[str]]:
+    """The answer, and what needs saying after it."""
     probes = f"{len(story.probes)} probe{'' if len(story.probes) == 1 else 's'}"
     decision = story.decision
     resume = f"Go on with: mlcd resume {story.run}"
@@ -164,13 +176,13 @@ def _totals(story: Story) -> tuple[float, float, str]:
     history = story.account.history
     if story.account.ended is not None:
         return history.elapsed_s, history.spent_usd, "actual, probes included"
-    if (found := _finish(story)) is not None:
+    if (found := where_it_ends(story)) is not None:
         word = "expected, probes included" if story.decision is not None else "expected on the best so far"
         return story.search.elapsed_s + found[1].seconds, story.search.spent_usd + found[1].usd, word
     return history.elapsed_s, history.spent_usd, "so far" if story.decision is None else "spent on the search"
 
 
-def _finish(story: Story) -> tuple[Configuration, Forecast] | None:
+def where_it_ends(story: Story) -> tuple[Configuration, Forecast] | None:
     """Where the job would end, and what that takes: as decided, or on the best so far."""
     if (best := story.best) is not None:
         return best.measurement.configuration, story.ahead(best)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlcd.decision import Forecast
 from mlcd.guarantee import fits
 from mlcd.ledger import Status
-from mlcd.reports.answer import actual, card, equations, left_words
+from mlcd.reports.answer import Card, actual, card, equations, left_words
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.serverless.rows import best_path, best_trial
@@ -17,29 +17,33 @@ from mlcd.units import format_duration, format_usd
 
 def answer(story: Story) -> str:
     """The answer in one sentence, and one more where it needs saying."""
-    sentence, more = _sentences(story)
-    said = element("p", text(f"{sentence[:1].upper()}{sentence[1:]}."), class_="answer")
-    return said + (element("p", text(more), class_="more") if more else "")
+    sentence, more = sentences(story)
+    return element("p", text(sentence), class_="answer") + (element("p", text(more), class_="more") if more else "")
 
 
 def key_figures(story: Story) -> str:
     """The few numbers that a reader looks for first."""
+    return element("dl", *(card(*each) for each in cards(story)), class_="cards")
+
+
+def cards(story: Story) -> list[Card]:
+    """The key figures in words."""
     history, goal = story.account.history, story.goal
     probing = sum(m.usd for m in history.measurements)
     calibrating = f"{counted(len(story.probes), 'probe')}, {format_duration(story.search.elapsed_s)}"
-    cards = [*_planned_cards(story), ("Calibration", format_usd(probing), calibrating)]
+    found = [*_planned_cards(story), ("Calibration", format_usd(probing), calibrating)]
     if path := best_path(story.account):
         last = path[-1].epoch
         assert last is not None, "a path is made of epochs"
         whose = f"trial {last.trial}, " if functions_of(story.job).tuning is not None else ""
-        cards.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
+        found.append(("Best loss" if whose else "Loss", f"{last.loss:.4g}", f"{whose}after epoch {last.number}"))
     if goal.budget_usd is not None:
         left = left_words(goal.budget_usd - history.spent_usd, format_usd)
-        cards.append(("Budget", format_usd(goal.budget_usd), left))
+        found.append(("Budget", format_usd(goal.budget_usd), left))
     if goal.deadline_s is not None:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
-        cards.append(("Deadline", format_duration(goal.deadline_s), left))
-    return element("dl", *(card(*each) for each in cards), class_="cards")
+        found.append(("Deadline", format_duration(goal.deadline_s), left))
+    return found
 
 
 def kept(story: Story) -> str:
@@ -51,18 +55,22 @@ def kept(story: Story) -> str:
 
 
 def _reserve(story: Story, ahead: Forecast) -> str:
-    goal, gone = story.goal, story.search
-    if not goal.limited:
+    if not story.goal.limited:
         return ""
+    rows, title = equations(story.goal, story.search, ahead), element("h3", "The reserve of the plan")
+    note = element("p", text(reserve_note(story, ahead)), class_="note")
+    return element("div", title, *rows, note, class_="certificate")
+
+
+def reserve_note(story: Story, ahead: Forecast) -> str:
+    """What the reserve's equations say, in a sentence."""
+    goal, gone = story.goal, story.search
     holds = fits(goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     verb = "stays within" if holds else "does not stay within"
-    note = f"What calibrating took, plus the plan at the slow end of the calibration's spread, {verb} the limit."
-    rows = equations(goal, gone, ahead)
-    title = element("h3", "The reserve of the plan")
-    return element("div", title, *rows, element("p", text(note), class_="note"), class_="certificate")
+    return f"What calibrating took, plus the plan at the slow end of the calibration's spread, {verb} the limit."
 
 
-def _planned_cards(story: Story) -> list[tuple[str, str, str]]:
+def _planned_cards(story: Story) -> list[Card]:
     history = story.account.history
     plan = chosen_plan(story.decision) if story.decision is not None else None
     if story.account.ended is not None or plan is None or story.decision is None:
@@ -78,7 +86,13 @@ def _planned_cards(story: Story) -> list[tuple[str, str, str]]:
     ]
 
 
-def _sentences(story: Story) -> tuple[str, str]:
+def sentences(story: Story) -> tuple[str, str]:
+    """The answer, and what needs saying after it."""
+    said, more = _said(story)
+    return f"{said[:1].upper()}{said[1:]}.", more
+
+
+def _said(story: Story) -> tuple[str, str]:
     decision, ended = story.decision, story.account.ended
     resume = f"Go on with: mlcd resume {story.run}"
     stopped = story.status is Status.STOPPED

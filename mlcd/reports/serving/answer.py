@@ -6,7 +6,7 @@ import math
 
 from mlcd.ledger import Status
 from mlcd.measurement import Measurement, Z
-from mlcd.reports.answer import card, left_words
+from mlcd.reports.answer import Card, card, left_words
 from mlcd.reports.markup import element, text
 from mlcd.reports.serving.words import (
     UNITS,
@@ -27,27 +27,30 @@ from mlcd.units import format_duration, format_rate, format_usd
 
 def answer(story: Story) -> str:
     """The answer in one sentence, and one more where it needs saying."""
-    sentence, more = _sentences(story)
-    named = story.decision is not None and story.decision.configuration is not None  # a knob's name stays as it is
-    said = element("p", text(f"{sentence if named else sentence[:1].upper() + sentence[1:]}."), class_="answer")
-    return said + (element("p", text(more), class_="more") if more else "")
+    sentence, more = sentences(story)
+    return element("p", text(sentence), class_="answer") + (element("p", text(more), class_="more") if more else "")
 
 
 def key_figures(story: Story) -> str:
     """The few numbers that a reader looks for first."""
+    return element("dl", *(card(*each) for each in cards(story)), class_="cards")
+
+
+def cards(story: Story) -> list[Card]:
+    """The key figures in words."""
     service, history, goal = service_of(story.job), story.account.history, story.goal
     found = found_trial(story)
-    cards = _found_cards(story, found, service) if found is not None else []
+    told = _found_cards(story, found, service) if found is not None else []
     failed = len(story.failed)
-    cards.append(("Trials", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"))
+    told.append(("Trials", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"))
     spent = format_duration(sum(trial.measurement.seconds for trial in story.probes))
     if goal.budget_usd is not None:
         spent = f"of {format_usd(goal.budget_usd)}, {left_words(goal.budget_usd - history.spent_usd, format_usd)}"
-    cards.append(("Spent on trials", format_usd(history.spent_usd), spent))
+    told.append(("Spent on trials", format_usd(history.spent_usd), spent))
     if goal.deadline_s is not None:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
-        cards.append(("Deadline", format_duration(goal.deadline_s), left))
-    return element("dl", *(card(*each) for each in cards), class_="cards")
+        told.append(("Deadline", format_duration(goal.deadline_s), left))
+    return told
 
 
 def kept(story: Story) -> str:
@@ -79,7 +82,14 @@ def found_trial(story: Story) -> Measurement | None:
     return next((m for m in good if m.configuration == story.decision.configuration), None)
 
 
-def _sentences(story: Story) -> tuple[str, str]:
+def sentences(story: Story) -> tuple[str, str]:
+    """The answer, and what needs saying after it."""
+    said, more = _said(story)
+    named = story.decision is not None and story.decision.configuration is not None  # a knob's name stays as it is
+    return f"{said if named else said[:1].upper() + said[1:]}.", more
+
+
+def _said(story: Story) -> tuple[str, str]:
     decision, service = story.decision, service_of(story.job)
     if decision is not None:
         said = decision_sentence(decision, story.job, story.search)
@@ -103,7 +113,7 @@ def _meaning(story: Story) -> str:
     return "Kept as measured; the unlucky end of what the trial measured breaks what is asked."
 
 
-def _found_cards(story: Story, found: Measurement, service: Service) -> list[tuple[str, str, str]]:
+def _found_cards(story: Story, found: Measurement, service: Service) -> list[Card]:
     word = "" if story.decision is not None else ", the best so far"
     per_million = f"at {format_price(found.configuration.usd_per_hour)} an hour{word}"
     cards = [

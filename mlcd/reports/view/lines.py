@@ -1,0 +1,85 @@
+"""The entries of a run in words: one sentence for who watches, and the rows of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlcd.backend import Purpose
+from mlcd.job import Job
+from mlcd.ledger import Decided, Ended, Line, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided
+from mlcd.reports.serverless.words import work_words
+from mlcd.reports.words import goal_words, result_words
+from mlcd.units import format_duration, format_usd
+
+
+def line_words(line: Line, job: Job) -> str:
+    """What an entry tells, in a sentence."""
+    match line.entry:
+        case Started(job=begun, provenance=provenance, space=space):
+            wanted = goal_words(begun.goal, begun.target, begun.service)
+            return f"{begun.name} begins: {provenance}, {begun.search.method}, {wanted}, {len(space)} configurations"
+        case Reserved(launch=launch, because=because):
+            where = work_words(job.serverless, launch) if job.serverless is not None else str(launch.configuration)
+            return f"{'trying' if launch.purpose is Purpose.PROBE else 'running'} {where}: {because}"
+        case Settled(measurement=m):
+            took = f"{format_duration(m.seconds)}, {format_usd(m.usd)}"
+            return f"{m.configuration}: {result_words(m, job.service)}; {took}"
+        case Voided(launch=launch, because=because):
+            return f"{launch.configuration} came to nothing: {because}"
+        case Refused(configuration=configuration, because=because):
+            return f"{configuration} refused: {because}"
+        case Decided(decision=decision) if decision.configuration is None:
+            return f"nothing can be chosen: {decision.binding or decision.because}"
+        case Decided(decision=decision):
+            return f"{decision.configuration} chosen: {decision.because}"
+        case Stopped(because=because) | Resumed(because=because) | Ended(because=because):
+            return f"{line.entry.kind}: {because}"
+
+
+def ledger_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Every entry with its amounts: what is reserved is not spent, so only what was settled adds up."""
+    rows, spent_usd = [], 0.0
+    job = begun_job(lines)
+    for line in lines:
+        configuration, usd, seconds, because = _amounts(line, job)
+        spent_usd += usd or 0.0 if isinstance(line.entry, Settled) else 0.0
+        rows.append(
+            {
+                "seq": line.seq,
+                "at": line.written_at.isoformat(),
+                "elapsed_s": line.elapsed_s,
+                "kind": line.entry.kind,
+                "configuration": configuration,
+                "usd": usd,
+                "seconds": seconds,
+                "because": because,
+                "spent_usd": spent_usd,
+            }
+        )
+    return rows
+
+
+def begun_job(lines: Sequence[Line]) -> Job:
+    """The job that the first entry begins."""
+    first = lines[0].entry
+    assert isinstance(first, Started), "a run begins with its start"
+    return first.job
+
+
+def _amounts(line: Line, job: Job) -> tuple[str, float | None, float | None, str]:
+    match line.entry:
+        case Started(on=on):
+            return "", None, None, f"{job.name} on {on}, {goal_words(job.goal, job.target, job.service)}"
+        case Reserved(launch=launch) as entry:
+            return str(launch.configuration), entry.worst_usd, entry.worst_s, entry.because
+        case Settled(measurement=m):
+            return str(m.configuration), m.usd, m.seconds, result_words(m, job.service)
+        case Voided(launch=launch, because=because):
+            return str(launch.configuration), 0.0, 0.0, because
+        case Refused(configuration=configuration, because=because):
+            return str(configuration), None, None, because
+        case Decided(decision=decision):
+            return str(decision.configuration or "none"), None, None, decision.because
+        case Stopped(because=because) | Resumed(because=because) | Ended(because=because):
+            return "", None, None, because

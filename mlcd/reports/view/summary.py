@@ -1,0 +1,123 @@
+"""A run in a line of a list: what it is, where it stands, what it chose and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from mlcd.job import Job
+from mlcd.ledger import Account
+from mlcd.reports.serverless.words import chosen_plan, size_words
+from mlcd.reports.words import goal_words
+
+QUEUED, REFUSED = "queued", "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything a list of runs shows, filters and sorts by; small, since all of them are kept at hand."""
+
+    run: str
+    kind: str
+    job: str
+    status: str
+    driven: bool
+    owner: str | None
+    team: str | None
+    started_at: str
+    on: str
+    provenance: str | None
+    goal: str
+    goal_words: str
+    tried: int
+    chosen: str | None
+    spent_usd: float
+    elapsed_s: float
+    budget_usd: float | None
+    deadline_s: float | None
+    because: str
+
+
+def kind_of(job: Job) -> str:
+    """'train', 'scale', 'serve', 'tune' or 'functions'."""
+    if job.service is not None:
+        return "serve"
+    if job.serverless is not None:
+        return "functions" if job.serverless.tuning is None else "tune"
+    return "train" if job.elastic is None else "scale"
+
+
+def summary_of(
+    run: str,
+    started_at: datetime,
+    account: Account,
+    driven: bool,
+    owner: str | None = None,
+    team: str | None = None,
+    reason: str = "",
+) -> Summary:
+    """A run that has begun. `reason`: of the last entry that had one."""
+    history, begun = account.history, account.started
+    assert begun is not None, "a run begins with its start"
+    return Summary(
+        run=run,
+        status=str(account.status),
+        driven=driven,
+        started_at=started_at.isoformat(),
+        provenance=str(begun.provenance),
+        tried=len(history.measurements),
+        chosen=_chosen(account),
+        spent_usd=history.spent_usd,
+        elapsed_s=history.elapsed_s,
+        because=reason,
+        **_of_job(begun.job, owner, team, begun.on),
+    )
+
+
+def waiting_summary(
+    run: str, asked_at: str, job: Job, refused: str | None, owner: str | None = None, team: str | None = None
+) -> Summary:
+    """A run that was asked for and has not begun, or never will."""
+    return Summary(
+        run=run,
+        status=QUEUED if refused is None else REFUSED,
+        driven=False,
+        started_at=asked_at,
+        provenance=None,
+        tried=0,
+        chosen=None,
+        spent_usd=0.0,
+        elapsed_s=0.0,
+        because="waiting for a worker" if refused is None else refused,
+        **_of_job(job, owner, team, job.on),
+    )
+
+
+def _of_job(job: Job, owner: str | None, team: str | None, on: str) -> dict[str, Any]:
+    return {
+        "kind": kind_of(job),
+        "job": job.name,
+        "owner": owner,
+        "team": team,
+        "on": place_words(on),
+        "goal": str(job.goal.objective),
+        "goal_words": goal_words(job.goal, job.target, job.service),
+        "budget_usd": job.goal.budget_usd,
+        "deadline_s": job.goal.deadline_s,
+    }
+
+
+def place_words(on: str) -> str:
+    """'recorded:tiny' for a recording wherever it lies: who looks at a page has no use for the path."""
+    kind, colon, place = on.partition(":")
+    return f"{kind}:{PurePath(place).name}" if colon and place.startswith("/") else on
+
+
+def _chosen(account: Account) -> str | None:
+    decision = account.decision
+    if decision is None or decision.configuration is None:
+        return None
+    plan = chosen_plan(decision)
+    return f"{plan.method} plan: {size_words(plan)}" if plan is not None else str(decision.configuration)
