@@ -4,7 +4,7 @@ from mlcd.assemble.clouds import BACKENDS, Cloud, cloud, local_backend, recorded
 from mlcd.assemble.functions import PlanAhead, boundary_of, plan_ahead
 from mlcd.assemble.home import home, launches, open_ledger
 from mlcd.assemble.methods import METHODS, method
-from mlcd.assemble.runs import Listener, Run, go_on, resume, start, what_if
+from mlcd.assemble.runs import Listener, Run, decide_again, go_on, resume, start, what_if
 
 __all__ = [
     "BACKENDS",
@@ -15,6 +15,7 @@ __all__ = [
     "Run",
     "boundary_of",
     "cloud",
+    "decide_again",
     "go_on",
     "home",
     "launches",

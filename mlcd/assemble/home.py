@@ -15,7 +15,10 @@ def home() -> Path:
 
 
 def open_ledger(folder: Path | None = None) -> Ledger:
-    """The ledger of this machine."""
+    """The ledger of this machine; where $MLCD_DATABASE_URL names a database, and no folder is given, that one."""
+    url = os.environ.get("MLCD_DATABASE_URL")
+    if url and folder is None:
+        return Ledger(url)
     return Ledger((folder or home()) / "ledger.db")
 
 

@@ -27,7 +27,7 @@ from mlcd.earlier import known_from
 from mlcd.errors import WrongState
 from mlcd.guarantee import decide, remaining
 from mlcd.job import Goal, Job
-from mlcd.ledger import Book, Ledger, Line, Resumed, Started, Status
+from mlcd.ledger import Account, Book, Ledger, Line, Resumed, Started, Status
 from mlcd.measurement import Measurement
 from mlcd.planners.elastic import ElasticSearch
 from mlcd.planners.serverless import PlanOnFunctions
@@ -97,8 +97,17 @@ class Run:
         return last
 
 
-def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
-    """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger."""
+def start(
+    job: Job,
+    ledger: Ledger,
+    listen: Listener | None = None,
+    progress: Progress | None = None,
+    run: str | None = None,
+) -> Run:
+    """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger.
+
+    `run`: the name that the ledger gave when it was asked for.
+    """
     if job.serverless is not None:
         check_functions(job)
     job = _absolute(job) if job.serverless is None else prepared(job)
@@ -119,7 +128,7 @@ def start(job: Job, ledger: Ledger, listen: Listener | None = None, progress: Pr
     if job.serverless is not None:
         learned = stored_calibration(job)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
-    return Run(ledger, ledger.begin(job.name, place.clock, first, listen), job, place)
+    return Run(ledger, ledger.begin(job.name, place.clock, first, listen, run), job, place)
 
 
 def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
@@ -147,7 +156,11 @@ def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None
 
     `service`: of a run that serves, what is asked of it now.
     """
-    account = ledger.account(run)
+    return decide_again(ledger.account(run), goal, service)
+
+
+def decide_again(account: Account, goal: Goal, service: Service | None = None) -> Decision:
+    """The same of a run that was replayed already."""
     space, history = account.space, account.searched
     job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
     if job.service is not None:

@@ -1,0 +1,147 @@
+"""mlcd service, mlcd worker: a team's runs on PostgreSQL, and the processes that drive them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mlcd.cli.listen import port, recordings
+from mlcd.errors import UserError
+
+if TYPE_CHECKING:
+    from mlcd.team import Members
+
+AT_ONCE = 4
+SAFE_PLACES = "simulated,recorded,skypilot"
+"""Where jobs may run unless said otherwise: nowhere as this process's own user on this machine."""
+
+database = click.option(
+    "--database",
+    metavar="URL",
+    envvar="MLCD_DATABASE_URL",
+    help="postgresql://USER:PASSWORD@HOST/DATABASE; better as MLCD_DATABASE_URL, which other users do not see.",
+)
+at_once = click.option(
+    "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Runs that a worker drives at once."
+)
+
+
+@click.command()
+@database
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@port
+@click.option("--workers", type=click.IntRange(0), help="Worker processes here; one for each core. 0: only elsewhere.")
+@at_once
+@recordings
+@click.option("--places", default=SAFE_PLACES, show_default=True, help="Where jobs may run; with commas.")
+@click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
+def service(
+    database: str | None,
+    host: str,
+    port: int,
+    workers: int | None,
+    at_once: int,
+    recordings: Path | None,
+    places: str,
+    public_url: str | None,
+) -> None:
+    """Serve a team: the same pages and API, with members, budgets, a queue and workers, on PostgreSQL."""
+    from contextlib import ExitStack
+    from datetime import UTC, datetime
+
+    from mlcd import assemble
+    from mlcd.cli.listen import address, bound, found_recordings, serve
+    from mlcd.ledger import Ledger
+    from mlcd.team import Audit, Members
+    from mlcd.web.app import create_app
+    from mlcd.web.feed import Feed
+    from mlcd.web.settings import Settings
+    from mlcd.web.state import State
+    from mlcd.workers import Queue
+    from mlcd.workers.process import warm_up
+    from mlcd.workers.supervise import Supervisor
+
+    url = _postgres(database, "mlcd service")
+    settings = Settings(
+        "service",
+        assemble.home(),
+        _places(places),
+        found_recordings(recordings),
+        public_url=_public(public_url),
+        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
+    )
+    with ExitStack() as ending:
+        listener = ending.enter_context(bound(host, port))
+        ledger = Ledger(url)
+        ending.callback(ledger.close)
+        warm_up()  # what members send is read in processes of their own
+        members = Members(ledger.database, lambda: datetime.now(UTC))
+        _first_admin(members)
+        queue = Queue(ledger)
+        ending.callback(queue.close)
+        queue.adopt()
+        staff = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once)
+        ending.callback(staff.close)
+        audit = Audit(ledger.database, lambda: datetime.now(UTC))
+        app = create_app(State(ledger, ledger.database, queue, members, audit, settings, Feed(ledger)))
+        there = public_url or address(listener)
+        serve(app, listener, lambda: click.echo(f"MLCD serves {there}"), behind_proxy=True)
+        click.echo("ending the workers; what they drive goes on when the service is started again", err=True)
+
+
+@click.command()
+@database
+@at_once
+def worker(database: str | None, at_once: int) -> None:
+    """Drive runs of a service, on this machine or any other that reaches its database."""
+    from mlcd.workers.worker import work
+
+    work(_postgres(database, "mlcd worker"), at_once)
+
+
+def _postgres(database: str | None, command: str) -> str:
+    """The URL that was given; nothing of it is repeated, since a password is in it."""
+    if not database:
+        raise UserError(
+            f"{command} needs PostgreSQL: set MLCD_DATABASE_URL, or give --database, "
+            "as postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
+        )
+    if not database.startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):
+        raise UserError(
+            f"{command} needs PostgreSQL: postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
+        )
+    return database
+
+
+def _places(text: str) -> tuple[str, ...]:
+    from mlcd.errors import UnknownName
+    from mlcd.web.settings import PLACES
+
+    places = tuple(place.strip() for place in text.split(",") if place.strip())
+    for place in places:
+        if place not in PLACES:
+            raise UnknownName("place", place, PLACES)
+    return places
+
+
+def _public(url: str | None) -> str | None:
+    from urllib.parse import urlsplit
+
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        raise UserError(f"--public-url {url}: write it as https://mlcd.example.org, without a path")
+    return url.rstrip("/")
+
+
+def _first_admin(members: Members) -> None:
+    """A service without members could not be used by anybody."""
+    from mlcd.team import Role
+
+    if not members.all():
+        token = members.add("admin", Role.ADMIN)
+        click.echo(f"first start: sign in as 'admin' with this token, which is shown only now: {token}")

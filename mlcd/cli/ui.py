@@ -1,0 +1,73 @@
+"""mlcd ui: the ledger of this machine in the browser, for one person."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import click
+
+from mlcd.cli.listen import PORTS_TRIED, port, recordings
+
+
+@click.command()
+@port
+@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address; others need `mlcd service`.")
+@click.option("--no-browser", is_flag=True, help="Only say where the pages are.")
+@recordings
+def ui(port: int, host: str, no_browser: bool, recordings: Path | None) -> None:
+    """Open the pages: all runs of this machine, live. For one person; Ctrl-C ends it."""
+    from contextlib import ExitStack
+    from datetime import UTC, datetime
+
+    from mlcd import assemble
+    from mlcd.cli.listen import address, bound, found_recordings, serve
+    from mlcd.errors import UserError
+    from mlcd.ledger import Ledger
+    from mlcd.team import Audit
+    from mlcd.web.app import create_app
+    from mlcd.web.feed import Feed
+    from mlcd.web.settings import Settings
+    from mlcd.web.state import State
+    from mlcd.workers import Here
+
+    if not _is_loopback(host):
+        raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers this machine alone; use: mlcd service")
+    clouds = found_recordings(recordings)
+    with ExitStack() as ending:
+        listener = ending.enter_context(bound(host, port, 1 if port == 0 else PORTS_TRIED))
+        url = address(listener)
+        if port != 0 and not url.endswith(f":{port}"):
+            click.echo(f"port {port} is taken; this is the next one", err=True)
+        home = assemble.home()
+        ledger = Ledger(home / "ledger.db")
+        ending.callback(ledger.close)
+        crew = Here(ledger)
+        ending.callback(crew.close)
+        settings = Settings("ui", home, recordings=clouds)
+        audit = Audit(ledger.database, lambda: datetime.now(UTC))
+        app = create_app(State(ledger, ledger.database, crew, None, audit, settings, Feed(ledger)))
+        serve(app, listener, lambda: _show(url, ledger.runs()[-1:], no_browser), behind_proxy=False)
+        if driven := crew.alive():
+            click.echo(f"stopping {driven} run{'s' if driven > 1 else ''}; go on later with: mlcd resume RUN", err=True)
+
+
+def _show(url: str, newest: list[str], no_browser: bool) -> None:
+    """Say where the pages are, and open them on the newest run."""
+    import threading
+    import webbrowser
+
+    from mlcd.cli.listen import has_display
+
+    there = f"{url}/runs/{newest[0]}" if newest else url
+    click.echo(f"MLCD is at {there}  (Ctrl-C ends it)")
+    if not no_browser and has_display():
+        # A browser may take its time to return, and asks us for the page meanwhile.
+        threading.Thread(target=webbrowser.open, args=(there,), daemon=True).start()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,24 @@
+"""How often workers show that they live, and when one is given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds. What a dead worker drove is taken over after at most `silent_s` + `sweep_s` + `doubt_s`.
+
+    `doubt_s`: who seems silent is looked at again after this. When a database comes back everybody seems silent,
+    until their next heartbeat.
+    """
+
+    heartbeat_s: float = 4.0
+    silent_s: float = 10.0
+    sweep_s: int = 5
+    doubt_s: float = 2.0
+    poll_s: float = 2.0
+    again_s: float = 5.0
+
+
+PACE = Pace()

@@ -1,0 +1,148 @@
+"""One run, seen through in a process of its own: begin it or go on, search, launch if that was asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from mlcd import drive
+from mlcd.assemble import Run, resume, start
+from mlcd.backend import Purpose
+from mlcd.clock import VirtualClock
+from mlcd.control import DIES_WITHIN_S
+from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
+from mlcd.job import Job
+from mlcd.ledger import Account, Ledger, Resumed, Status, Stopped
+from mlcd.workers.asked import from_json
+from mlcd.workers.crew import LOG, NEVER_BEGAN
+from mlcd.workers.told import BY_THE_USER, Told
+
+NICE = 15
+OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
+
+
+class Driven(WrongState):
+    """Another process drives the run."""
+
+
+def see_through(run: str, ledger: Ledger, launch: bool = False, told: Told | None = None) -> None:
+    """From wherever the run stands to its end, or to where it is told to stop.
+
+    What cannot begin is refused in the ledger, and what cannot go on is stopped there, with the reason. A ledger that
+    cannot be used, and a run that another process drives (`Driven`), are raised: that may be over in a moment.
+    """
+    told = told or Told(run, ledger)
+    with told.listening(), _held(run, ledger):
+        try:
+            told.look()
+            _drive(run, ledger, launch, told)
+        except LedgerError:
+            raise
+        except Interrupted:
+            LOG.info("run '%s': stopped", run)  # and so says the ledger
+        except KeyboardInterrupt:
+            _put_away(run, ledger, told.because)
+        except WrongState as error:
+            LOG.error("run '%s': %s", run, error)
+        except MlcdError as error:
+            LOG.error("run '%s': %s", run, error)
+            _give_up(run, ledger, str(error))
+        ledger.wish(run, None)  # followed, or without an object now
+
+
+def take_down(run: str, ledger: Ledger) -> None:
+    """Tear down and settle what a run has left behind, once nobody drives it any more; it can be resumed."""
+    with _held(run, ledger, DIES_WITHIN_S):
+        _put_away(run, ledger, BY_THE_USER)
+        ledger.wish(run, None)
+
+
+def _drive(run: str, ledger: Ledger, launch: bool, told: Told) -> None:
+    asked = ledger.asked(run)
+    if asked is not None and any(each.run == run for each in ledger.waiting()):
+        if asked.refused is not None:
+            return  # while it waited
+        if told.stop():
+            ledger.refuse(run, NEVER_BEGAN)
+            return
+        job, launch_asked = from_json(asked.asked)
+        _step_back(job)
+        driven = start(job, ledger, run=run)
+    else:
+        driven = resume(run, ledger)
+        _step_back(driven.job)
+        launch_asked = _was_launched(driven.book.account) or (asked is not None and from_json(asked.asked)[1])
+        if driven.book.account.status in OVER:
+            return
+        if driven.book.account.stopped:
+            driven.book.write(Resumed("a worker went on"))
+    try:
+        _to_the_end(driven, launch or launch_asked, told)
+    finally:
+        driven.cloud.close()
+
+
+def _step_back(job: Job) -> None:
+    """Whoever only computes lets those go first whom somebody waits for, such as the pages.
+
+    Not where machines are real: a job on nodes of this machine would be as nice as its driver, and be measured so.
+    """
+    if job.on.partition(":")[0] in ("simulated", "recorded"):
+        os.nice(NICE - os.nice(0))
+
+
+def _to_the_end(driven: Run, launch: bool, told: Told) -> None:
+    decision = driven.search(told.stop)
+    if launch and decision.configuration is not None and driven.job.service is None and not told.stop():
+        driven.launch(told.stop)
+
+
+def _was_launched(account: Account) -> bool:
+    """Whether the job itself has run, or was about to when its process died."""
+    return bool(account.history.runs) or any(each.launch.purpose is Purpose.RUN for each in account.open)
+
+
+def _put_away(run: str, ledger: Ledger, because: str) -> None:
+    """Nothing of the run is left running, and the books are closed."""
+    if any(each.run == run for each in ledger.waiting()):
+        ledger.refuse(run, NEVER_BEGAN)
+        return
+    try:
+        left = resume(run, ledger)
+        drive.reclaim(left.cloud.profiler, left.book)
+    except LedgerError:
+        raise
+    except MlcdError as error:
+        LOG.error("run '%s': not torn down: %s", run, error)
+        _give_up(run, ledger, f"not torn down: {error}")
+        return
+    if left.book.account.status in (Status.SEARCHING, Status.RUNNING):
+        left.book.write(Stopped(because))
+
+
+def _give_up(run: str, ledger: Ledger, because: str) -> None:
+    """Say in the ledger why nobody goes on; launches that are still open are settled when somebody does."""
+    if any(each.run == run for each in ledger.waiting()):
+        ledger.refuse(run, because)
+        return
+    account = ledger.account(run)
+    if account.status not in OVER:
+        ledger.book(run, VirtualClock(account.history.elapsed_s)).write(Stopped(because))
+
+
+@contextmanager
+def _held(run: str, ledger: Ledger, within_s: float = 0.0) -> Iterator[None]:
+    """Be the one who drives the run, as soon as nobody else does."""
+    until = time.monotonic() + within_s
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(ledger.hold(run))
+                break
+            except WrongState as error:
+                if time.monotonic() >= until:
+                    raise Driven(str(error)) from error
+                time.sleep(0.05)
+        yield

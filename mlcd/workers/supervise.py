@@ -1,0 +1,81 @@
+"""Keeps a number of workers at work: one that dies is replaced."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.process import BaseProcess
+
+from mlcd.workers.crew import LOG
+from mlcd.workers.pace import PACE, Pace
+from mlcd.workers.process import LEAVES_WITHIN_S
+from mlcd.workers.worker import work
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+SETTLED_S = 60.0
+"""A worker that has lived so long did not die of how it was started."""
+
+
+class Supervisor:
+    """Starts workers as processes of their own, which end with this one. `task` is what each does."""
+
+    def __init__(
+        self, url: str, workers: int, at_once: int, pace: Pace = PACE, task: Callable[[str, int, Pace], None] = work
+    ) -> None:
+        self._task, self._arguments = task, (url, at_once, pace)
+        self._workers: dict[int, BaseProcess] = {}
+        self._turn = threading.Lock()
+        self._ending = threading.Event()
+        self._keepers = [threading.Thread(target=self._keep, args=(i,), daemon=True) for i in range(workers)]
+        for keeper in self._keepers:
+            keeper.start()
+
+    def processes(self) -> list[int]:
+        """The process numbers of the workers that live now."""
+        with self._turn:
+            return [each.pid for each in self._workers.values() if each.pid is not None and each.is_alive()]
+
+    def close(self) -> None:
+        """End all: each tears down what it has under way, and leaves it in the queue."""
+        with self._turn:
+            self._ending.set()
+            workers = list(self._workers.values())
+        for worker in workers:
+            _tell(worker, signal.SIGTERM)
+        until = time.monotonic() + LEAVES_WITHIN_S + 5.0
+        for worker in workers:
+            worker.join(max(0.0, until - time.monotonic()))
+            _tell(worker, signal.SIGKILL)
+        for keeper in self._keepers:
+            keeper.join()
+
+    def _keep(self, number: int) -> None:
+        wait_s = FIRST_WAIT_S
+        while True:
+            with self._turn:
+                if self._ending.is_set():
+                    return
+                worker = self._workers[number] = self._started()
+            began = time.monotonic()
+            worker.join()
+            if self._ending.is_set():
+                return
+            wait_s = FIRST_WAIT_S if time.monotonic() - began > SETTLED_S else wait_s
+            LOG.warning("a worker ended (exit code %s); another one comes in %s s", worker.exitcode, wait_s)
+            self._ending.wait(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def _started(self) -> BaseProcess:
+        process = multiprocessing.get_context("spawn").Process(target=self._task, args=self._arguments)
+        process.start()
+        return process
+
+
+def _tell(worker: BaseProcess, number: signal.Signals) -> None:
+    with suppress(ValueError, ProcessLookupError):
+        if worker.is_alive():
+            (worker.kill if number == signal.SIGKILL else worker.terminate)()

@@ -1,0 +1,94 @@
+"""What the process that drives a run is told while it works: stop after this step, or end now."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from mlcd.errors import MlcdError
+from mlcd.ledger import Ledger
+
+LOOKS_EVERY_S = 1.0
+SOON_S = 0.02
+BY_THE_USER = "taken down by the user"
+BY_ITS_WORKER = "the process that drove it was told to end"
+
+
+class Told:
+    """Hears the wish that stands in the database, and two signals: SIGINT asks to stop, SIGTERM ends it now.
+
+    Ending now is a KeyboardInterrupt in the main thread, once, and never while the ledger
+    is at work: tearing down is not interrupted again.
+    """
+
+    def __init__(self, run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S) -> None:
+        self._run, self._ledger, self._every_s = run, ledger, every_s
+        self._stop = self._interrupted = False
+        self._over = threading.Event()
+        self._turn = threading.Lock()
+        self.because = BY_ITS_WORKER
+        """Why it is to end now, if it is."""
+
+    def stop(self) -> bool:
+        """Whether to stop before the next step."""
+        return self._stop
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear signals and wishes, in the main thread of a process of the run's own."""
+        before = {number: signal.signal(number, self._heard) for number in (signal.SIGINT, signal.SIGTERM)}
+        threading.Thread(target=self._watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            with self._turn:  # the watcher sends no signal from here on
+                self._over.set()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def look(self) -> None:
+        """See what is wished for now."""
+        wish = self._ledger.wished(self._run)
+        self._stop = self._stop or wish is not None
+        if wish == "down" and not self._interrupted:
+            self.because = BY_THE_USER
+            self._interrupt()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._every_s):
+            with suppress(MlcdError):  # a database that is away for a moment: the next look will tell
+                self.look()
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._stop = True
+        if number != signal.SIGTERM or self._interrupted:
+            return
+        if _in_the_ledger(frame):
+            threading.Timer(SOON_S, self._interrupt).start()
+            return
+        self._interrupted = True
+        raise KeyboardInterrupt
+
+    def _interrupt(self) -> None:
+        with self._turn:
+            if not self._over.is_set():
+                interrupt_main()
+
+
+def _in_the_ledger(frame: FrameType | None) -> bool:
+    """Whether the ledger is being read or written: a transaction that is torn apart would keep its lock."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(("mlcd.ledger", "mlcd.database")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def interrupt_main() -> None:
+    """SIGTERM to this process's main thread: a sleep or a wait there ends, which a flag alone would not do."""
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGTERM)

@@ -1,0 +1,209 @@
+"""A worker: takes runs from the queue and sees each through in a process of its own.
+
+It shows by its heartbeat that it lives. What a dead worker drove is found by the others, and taken over from the
+ledger: nothing is paid for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from mlcd.errors import MissingExtra
+from mlcd.ledger import Ledger
+from mlcd.workers import queue_tables
+from mlcd.workers.crew import LOG
+from mlcd.workers.pace import PACE, Pace
+from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, leave_with_parent, send, warm_up
+from mlcd.workers.queue import DRIVE, QUEUE, SWEEP
+
+if TYPE_CHECKING:
+    from procrastinate import App, JobContext
+    from procrastinate.jobs import Job as Queued
+    from procrastinate.worker import Worker
+
+MOST_DEATHS = 3
+"""Of processes of one run, before it is left to its user: what kills one will kill the next."""
+FORGOTTEN_S = 3_600.0
+"""After which a silent worker is struck off the list. Not soon: one that comes back could take no job any more."""
+
+
+def work(url: str, at_once: int, pace: Pace = PACE) -> None:
+    """Take runs until told to end (SIGINT, SIGTERM, or the end of the parent that started it)."""
+    try:
+        import procrastinate  # noqa: F401
+        import psycopg_pool  # noqa: F401
+    except ImportError:
+        raise MissingExtra("a worker", "service") from None
+    if not logging.getLogger().handlers:
+        logging.basicConfig(format="mlcd: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # its stories are of jobs; ours are of runs
+    ledger = Ledger(url)
+    try:
+        queue_tables.prepare(ledger.database)
+        warm_up()
+        leave_with_parent()
+        asyncio.run(_Working(ledger, at_once, pace).until_told())
+    finally:
+        ledger.close()
+
+
+class Again(Exception):
+    """Not over: some worker is to try later."""
+
+
+class _Working:
+    """One worker, and what it has under way."""
+
+    def __init__(self, ledger: Ledger, at_once: int, pace: Pace) -> None:
+        self._ledger, self._at_once, self._pace = ledger, at_once, pace
+        self._under_way: set[int] = set()
+
+    async def until_told(self) -> None:
+        """Work until a signal comes; then end what is under way, and leave it to others."""
+        import procrastinate
+        from procrastinate.worker import Worker
+        from psycopg_pool import AsyncNullConnectionPool
+
+        from mlcd.workers.patience import PatientConnector
+
+        connector = PatientConnector()
+        app = procrastinate.App(connector=connector)
+        self._add_tasks(app)
+        # A connection for each question: they are few, and none can have died while it was idle.
+        async with AsyncNullConnectionPool(self._ledger.database.url, open=False, name="mlcd-worker") as pool:
+            await app.open_async(pool)
+            worker = Worker(
+                app,
+                queues=[QUEUE],
+                concurrency=self._at_once,
+                fetch_job_polling_interval=self._pace.poll_s,
+                shutdown_graceful_timeout=0.0,
+                delete_jobs="successful",
+                install_signal_handlers=False,
+                update_heartbeat_interval=self._pace.heartbeat_s,
+                stalled_worker_timeout=FORGOTTEN_S,
+            )
+
+            def told() -> None:
+                connector.patient = False
+                worker.stop()  # type: ignore[no-untyped-call]
+
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, told)
+            finding = asyncio.create_task(self._find_lost(app, worker))
+            try:
+                await worker.run()  # type: ignore[no-untyped-call]
+            finally:
+                finding.cancel()
+
+    def _add_tasks(self, app: App) -> None:
+        @app.task(name=DRIVE, queue=QUEUE, retry=_retry(self._pace.again_s), pass_context=True)
+        async def drive(context: JobContext, run: str, errand: str) -> None:
+            await self._drive(context.job, run, Errand(errand))
+
+        @app.periodic(cron=f"*/{self._pace.sweep_s} * * * * *")
+        @app.task(name=SWEEP, queue=QUEUE, queueing_lock=SWEEP)
+        async def sweep(timestamp: int) -> None:
+            await self._sweep(app)
+
+    async def _drive(self, job: Queued, run: str, errand: Errand) -> None:
+        """One errand, in a process of its own."""
+        number = job.id or 0
+        self._under_way.add(number)
+        try:
+            child = await asyncio.to_thread(send, run, errand, self._ledger)
+            outcome = await _outcome(child)
+        finally:
+            self._under_way.discard(number)
+        if outcome is Outcome.DIED and job.attempts + 1 >= MOST_DEATHS:
+            LOG.error("run '%s': its process died, and not for the first time; go on with: mlcd resume %s", run, run)
+        elif outcome in (Outcome.DIED, Outcome.AGAIN):
+            LOG.warning("run '%s': its process %s; it is tried again", run, outcome)
+            raise Again
+
+    async def _sweep(self, app: App) -> None:
+        """Put back what silent workers had taken. Who comes back in this moment is given the time to say so."""
+        silent = await self._silent(app)
+        if silent:
+            await asyncio.sleep(self._pace.doubt_s)
+            for number, job in (await self._silent(app)).items():
+                if number in silent:
+                    LOG.warning("the worker that had '%s' is gone; another one goes on", job.lock or job.task_name)
+                    await _put_back(app, job)
+
+    async def _silent(self, app: App) -> dict[int, Queued]:
+        jobs = await app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._pace.silent_s)
+        return {job.id or 0: job for job in jobs}
+
+    async def _find_lost(self, app: App, worker: Worker) -> None:
+        """Put back jobs that are ours by the table and not by us: the answer that gave them to us was lost."""
+        before: set[int] = set()
+        while True:
+            await asyncio.sleep(self._pace.silent_s)
+            if worker.worker_id is None:
+                continue
+            jobs = await app.job_manager.list_jobs_async(queue=QUEUE, status="doing", worker_id=worker.worker_id)
+            lost = {job.id or 0: job for job in jobs if job.task_name == DRIVE and job.id not in self._under_way}
+            for number in lost.keys() & before:  # twice: one that was just taken is about to begin
+                await _put_back(app, lost[number])
+            before = lost.keys() - before
+
+
+async def _outcome(child: Child) -> Outcome:
+    """Wait for a process; if this worker is to end meanwhile, have it tear down and end."""
+    try:
+        await _ended(child)
+    except asyncio.CancelledError:
+        child.tell(signal.SIGTERM)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(_ended(child), LEAVES_WITHIN_S)
+        child.tell(signal.SIGKILL)
+        raise
+    return child.outcome()
+
+
+async def _ended(child: Child) -> None:
+    """Until it has spoken, or is gone."""
+    loop = asyncio.get_running_loop()
+    spoken = asyncio.Event()
+    loop.add_reader(child.says.fileno(), spoken.set)
+    try:
+        await spoken.wait()
+    finally:
+        loop.remove_reader(child.says.fileno())
+
+
+async def _put_back(app: App, job: Queued) -> None:
+    """Into the queue again; if the same errand waits there already, that one will do."""
+    from procrastinate.exceptions import ConnectorException, UniqueViolation
+    from procrastinate.jobs import Status
+
+    with suppress(ConnectorException):  # over meanwhile
+        if job.task_name == DRIVE:
+            try:
+                await app.job_manager.retry_job(job)
+                return
+            except UniqueViolation:
+                pass
+        await app.job_manager.finish_job(job, Status.FAILED, delete_job=True)
+
+
+def _retry(after_s: float) -> Any:
+    from procrastinate import BaseRetryStrategy, RetryDecision
+
+    class Retry(BaseRetryStrategy):
+        """An errand that could not be done now, and one whose worker ends, is for somebody else."""
+
+        def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
+            if isinstance(exception, asyncio.CancelledError):
+                return RetryDecision(retry_in={"seconds": 0})
+            return (
+                RetryDecision(retry_in={"milliseconds": int(after_s * 1000)}) if isinstance(exception, Again) else None
+            )
+
+    return Retry()

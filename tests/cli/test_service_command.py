@@ -1,0 +1,136 @@
+"""mlcd ui, service, worker: what they refuse, and that they start, show what is there, and end cleanly."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mlcd import assemble
+from mlcd.jobfile import load_job
+from mlcd.ledger import Ledger
+
+PATIENCE_S = 60.0
+Mlcd = Callable[..., Any]
+
+
+@contextmanager
+def running(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A server in a process of its own, and the lines it has said by the time it listens."""
+    command = [sys.executable, "-m", "mlcd", *arguments]
+    process = subprocess.Popen(
+        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    said: list[str] = []
+    try:
+        for line in process.stdout:
+            said.append(line.strip())
+            if re.search(r"MLCD (is at|serves) http", line):
+                break
+        yield process, said
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def url_of(said: list[str]) -> str:
+    return re.findall(r"http://[\w.]+:\d+", said[-1])[0]
+
+
+def ended(process: subprocess.Popen[str], number: signal.Signals) -> str:
+    """What it says from a signal to its end, which is a good one."""
+    process.send_signal(number)
+    assert process.stdout is not None
+    rest = process.stdout.read()
+    assert process.wait(PATIENCE_S) == 0, rest
+    assert "Traceback" not in rest
+    return rest
+
+
+@pytest.mark.parametrize("command", ["service", "worker"])
+def test_without_a_database_one_line_says_what_to_do(command: str, mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("MLCD_DATABASE_URL", raising=False)
+    assert "MLCD_DATABASE_URL" in mlcd(command).complaint
+    complaint = mlcd(command, "--database", "mysql://ada:secret@host/mlcd").complaint
+    assert "PostgreSQL" in complaint
+    assert "secret" not in complaint
+    lost = mlcd(command, "--database", "postgresql://ada:secret@127.0.0.1:1/mlcd").complaint
+    assert "cannot be reached" in lost
+    assert "secret" not in lost
+
+
+def test_one_persons_pages_are_for_this_machine_alone(mlcd: Mlcd):
+    assert "mlcd service" in mlcd("ui", "--host", "0.0.0.0").complaint
+    assert "mlcd service" in mlcd("ui", "--host", "example.org").complaint
+
+
+def test_a_wrong_option_of_the_service_is_one_line(mlcd: Mlcd, tmp_path: Path):
+    url = ("--database", "postgresql://ada@127.0.0.1:1/mlcd")
+    assert "did you mean 'local'" in mlcd("service", *url, "--places", "simulated,locl").complaint
+    assert "without a path" in mlcd("service", *url, "--public-url", "mlcd.example.org").complaint
+    assert "no such folder" in mlcd("service", *url, "--recordings", tmp_path / "none").complaint
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert f"port {taken} is taken" in mlcd("service", *url, "--port", taken).complaint
+
+
+def test_ui_opens_the_browser_on_the_newest_run_and_takes_the_next_free_port(home: Path, tmp_path: Path):
+    ledger = assemble.open_ledger(home)
+    for _ in range(2):
+        assemble.start(load_job(Path(__file__).parents[2] / "examples" / "resnet50.yaml"), ledger)
+    ledger.close()
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new; mv {opened}.new {opened}\n')
+    browser.chmod(0o755)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        with running("ui", "--port", str(taken), BROWSER=f"{browser} %s", DISPLAY=":0") as (process, said):
+            assert f"port {taken} is taken" in said[0]
+            url = url_of(said)
+            assert url != f"http://127.0.0.1:{taken}"
+            until = time.monotonic() + PATIENCE_S
+            while not opened.exists():
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            assert opened.read_text().strip() == f"{url}/runs/resnet50-2"
+            runs = httpx.get(f"{url}/api/v1/runs", timeout=PATIENCE_S).json()["runs"]
+            assert {run["run"] for run in runs} == {"resnet50-1", "resnet50-2"}
+            ended(process, signal.SIGINT)
+
+
+def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgres_url: str, home: Path):
+    job = (Path(__file__).parents[2] / "examples" / "resnet50.yaml").read_text()
+    with running("service", "--port", "0", "--workers", "1", MLCD_DATABASE_URL=postgres_url) as (process, said):
+        (token,) = re.findall(r"mlcd_[\w-]{43}", " ".join(said))
+        header = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=url_of(said), headers=header, timeout=PATIENCE_S) as client:
+            assert client.get("/api/v1/runs", headers={"Authorization": "Bearer mlcd_wrong"}).status_code == 401
+            sent = client.post("/api/v1/runs", json={"kind": "train", "job": job, "launch": True})
+            assert sent.status_code == 202, sent.text
+            run = sent.json()["run"]
+            until, status = time.monotonic() + PATIENCE_S, ""
+            while status != "finished":
+                assert time.monotonic() < until, status
+                time.sleep(0.05)
+                status = client.get(f"/api/v1/runs/{run}").json()["summary"]["status"]
+        assert "started again" in ended(process, signal.SIGTERM)
+    ledger = Ledger(postgres_url)
+    assert ledger.owners()[run] == ("admin", None)
+    ledger.close()

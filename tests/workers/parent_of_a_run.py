@@ -1,0 +1,17 @@
+"""A process that sends a child to drive a run, and waits to be killed. It imports little, so that it starts soon."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from mlcd.ledger import Ledger
+from mlcd.workers import Here
+
+
+def hold_a_run(folder: Path, run: str) -> None:
+    """Send one child, and wait."""
+    os.environ["MLCD_HOME"] = str(folder)
+    Here(Ledger(folder / "ledger.db")).send(run)
+    signal.pause()

@@ -1,0 +1,190 @@
+"""One person's runs, in processes of their own: they end as `mlcd train` would, and can be stopped, killed, resumed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from in_the_middle import begun
+from parent_of_a_run import hold_a_run
+from threadpoolctl import threadpool_limits
+
+from mlcd import assemble
+from mlcd.errors import WrongState
+from mlcd.job import Job
+from mlcd.ledger import Ledger, Resumed, Status, Stopped
+from mlcd.measurement import Outcome
+from mlcd.workers import Here, to_json
+
+
+@pytest.fixture
+def ledger(home: Path) -> Iterator[Ledger]:
+    opened = assemble.open_ledger(home)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def here(ledger: Ledger) -> Iterator[Here]:
+    crew = Here(ledger, at_once=1)
+    yield crew
+    crew.close()
+
+
+def asked(ledger: Ledger, job: Job, launch: bool = True) -> str:
+    return ledger.ask(job.name, to_json(job, launch))
+
+
+def probes(ledger: Ledger, run: str) -> list[object]:
+    """What was measured whole."""
+    return [each.configuration for each in ledger.account(run).history.measurements if each.outcome is Outcome.OK]
+
+
+def entries(ledger: Ledger, run: str) -> list[object]:
+    return [line.entry for line in ledger.lines(run)]
+
+
+def test_a_run_that_was_submitted_ends_as_a_direct_one_entry_by_entry(ledger, here, simulated, until, tmp_path):
+    direct = Ledger(tmp_path / "direct.db")
+    with threadpool_limits(1):
+        run = assemble.start(simulated, direct)
+        run.search()
+        run.launch()
+    sent = asked(ledger, simulated)
+    here.send(sent)
+    until(lambda: here.alive() == 0)
+    assert ledger.account(sent).status is Status.FINISHED
+    assert entries(ledger, sent) == entries(direct, run.name)
+    direct.close()
+
+
+def test_a_run_is_launched_only_if_that_was_asked(ledger, here, recorded, until):
+    run = asked(ledger, recorded, launch=False)
+    here.send(run)
+    until(lambda: here.alive() == 0)
+    assert ledger.account(run).status is Status.DECIDED
+    here.send(run, launch=True)
+    until(lambda: here.alive() == 0)
+    assert ledger.account(run).status is Status.FINISHED
+
+
+def test_what_is_beyond_the_room_waits_and_what_is_stopped_while_it_waits_never_begins(
+    ledger, here, simulated, gate, until
+):
+    first, second = begun(ledger, simulated), asked(ledger, simulated)
+    gate.shut()
+    here.send(first)
+    here.send(second)
+    until(gate.is_reached)
+    assert here.alive() == 1
+    with pytest.raises(WrongState, match="waiting"):
+        here.send(second)
+    here.stop(second)
+    gate.open()
+    until(lambda: here.alive() == 0)
+    refused = ledger.asked(second)
+    assert refused is not None
+    assert refused.refused == "stopped before it began"
+    assert ledger.account(first).status is Status.DECIDED
+
+
+def test_a_job_that_cannot_start_is_refused_with_its_reason(ledger, here, recorded, until):
+    run = asked(ledger, replace(recorded, on="recorded:/nowhere"))
+    here.send(run)
+    until(lambda: here.alive() == 0)
+    refused = ledger.asked(run)
+    assert refused is not None
+    assert "/nowhere" in (refused.refused or "")
+    assert "\n" not in (refused.refused or "")
+
+
+def test_what_cannot_go_on_says_why_in_the_ledger(ledger, here, recorded, recording, until):
+    run = begun(ledger, recorded)
+    recording.rename(recording.with_name("moved"))
+    here.send(run)
+    until(lambda: here.alive() == 0)
+    last = entries(ledger, run)[-1]
+    assert isinstance(last, Stopped)
+    assert str(recording) in last.because
+
+
+def test_what_cannot_be_torn_down_says_so_in_the_ledger(ledger, here, recorded, recording, until):
+    run = assemble.start(recorded, ledger).name
+    recording.rename(recording.with_name("moved"))
+    here.down(run)
+    until(lambda: here.alive() == 0)
+    last = entries(ledger, run)[-1]
+    assert isinstance(last, Stopped)
+    assert last.because.startswith("not torn down: ")
+
+
+@pytest.mark.parametrize("how", ["stop", "down"])
+def test_a_run_that_is_stopped_or_taken_down_is_stopped_and_resumes(how, ledger, here, simulated, gate, until):
+    run = begun(ledger, simulated)
+    before = probes(ledger, run)
+    gate.shut()
+    here.send(run)
+    until(gate.is_reached)
+    getattr(here, how)(run)
+    gate.open() if how == "stop" else gate.vanish()  # to end now needs no gate to open
+    until(lambda: here.alive() == 0)
+    assert ledger.account(run).status is Status.STOPPED
+    assert probes(ledger, run) == before
+    assert ledger.wished(run) is None
+    here.send(run)
+    until(lambda: here.alive() == 0)
+    assert ledger.account(run).status is Status.DECIDED
+    assert any(isinstance(entry, Resumed) for entry in entries(ledger, run))
+    assert len(set(probes(ledger, run))) == len(probes(ledger, run))
+
+
+def test_a_killed_process_is_replaced_once_and_then_the_run_waits_for_its_user(ledger, here, simulated, gate, until):
+    run = begun(ledger, simulated)
+    gate.shut()
+    here.send(run)
+    until(gate.is_reached)
+    first = ledger.driver(run)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: ledger.driver(run) not in (None, 0, first))
+    os.kill(ledger.driver(run), signal.SIGKILL)
+    until(lambda: here.alive() == 0)
+    assert not ledger.is_driven(run)
+    gate.open()
+    here.send(run)
+    until(lambda: here.alive() == 0)
+    assert ledger.account(run).status is Status.DECIDED
+    assert len(set(probes(ledger, run))) == len(probes(ledger, run))
+
+
+def test_closing_tears_down_what_is_under_way_and_refuses_what_waits(ledger, simulated, gate, until):
+    crew = Here(ledger, at_once=1)
+    run, waiting = begun(ledger, simulated), asked(ledger, simulated)
+    gate.shut()
+    crew.send(run)
+    crew.send(waiting)
+    until(gate.is_reached)
+    gate.vanish()
+    crew.close()
+    assert not ledger.is_driven(run)
+    assert ledger.account(run).status is Status.STOPPED
+    refused = ledger.asked(waiting)
+    assert refused is not None
+    assert "mlcd ui ended" in (refused.refused or "")
+
+
+def test_a_child_dies_with_its_parent_however_that_dies(ledger, home, simulated, gate, until):
+    run = begun(ledger, simulated)
+    gate.shut()
+    parent = multiprocessing.get_context("spawn").Process(target=hold_a_run, args=(home, run))
+    parent.start()
+    until(gate.is_reached)
+    gate.vanish()
+    parent.kill()
+    parent.join()
+    until(lambda: not ledger.is_driven(run))
+    assert ledger.account(run).status is Status.STOPPED

@@ -1,0 +1,161 @@
+"""A team's runs, through a real queue on a real PostgreSQL: workers and the database may die, and the runs end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from in_the_middle import Gate, begun
+
+pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
+
+from mlcd.errors import WrongState
+from mlcd.job import Job
+from mlcd.ledger import Ledger, Settled, Status
+from mlcd.measurement import Outcome
+from mlcd.testing.postgres import PostgresServer
+from mlcd.workers import Queue, to_json
+from mlcd.workers.pace import Pace
+from mlcd.workers.supervise import Supervisor
+
+Until = Callable[[Callable[[], bool]], None]
+QUICK = Pace(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, doubt_s=0.5, poll_s=0.2, again_s=0.2)
+
+
+@dataclass
+class Service:
+    """A service as far as its runs go."""
+
+    home: Path
+    server: PostgresServer
+    ledger: Ledger
+    queue: Queue
+    workers: Supervisor
+
+    def submit(self, job: Job, launch: bool = True) -> str:
+        run = self.ledger.ask(job.name, to_json(job, launch))
+        self.queue.send(run)
+        return run
+
+    def ask(self, question: str) -> object:
+        with self.ledger.database.read() as connection:
+            return connection.exec_driver_sql(question).scalar()
+
+    def entries(self, run: str) -> int:
+        return sum(line.run == run for line in self.ledger.since(0))
+
+    def is_over(self, run: str) -> bool:
+        return run in self.ledger.runs() and self.ledger.account(run).status is Status.FINISHED
+
+
+@pytest.fixture(scope="module")
+def service(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    url = running_postgres.new_database()
+    with pytest.MonkeyPatch.context() as patch:
+        home = tmp_path_factory.mktemp("home")
+        patch.setenv("MLCD_HOME", str(home))
+        ledger = Ledger(url)
+        queue, workers = Queue(ledger), Supervisor(url, workers=1, at_once=4, pace=QUICK)
+        yield Service(home, running_postgres, ledger, queue, workers)
+        workers.close()
+        queue.close()
+        ledger.close()
+
+
+def check_books(ledger: Ledger, run: str) -> None:
+    """Nothing is open, what was paid adds up, and nothing that was measured whole was measured twice."""
+    account = ledger.account(run)
+    settled = [line.entry for line in ledger.lines(run) if isinstance(line.entry, Settled)]
+    assert account.open == ()
+    assert account.history.spent_usd == pytest.approx(sum(entry.measurement.usd for entry in settled))
+    assert account.history.spent_usd <= 100.0
+    whole = [each.configuration for each in account.history.measurements if each.outcome is Outcome.OK]
+    assert len(set(whole)) == len(whole) > 3
+    assert [entry.launch.ordinal for entry in settled] == list(range(len(settled)))
+
+
+def test_runs_wait_for_a_worker_and_end(service, simulated, until):
+    runs = [service.submit(simulated), service.submit(simulated)]
+    until(lambda: all(service.is_over(run) for run in runs))
+    for run in runs:
+        check_books(service.ledger, run)
+    assert service.queue.alive() == 1
+    assert service.ledger.account(runs[0]).decision == service.ledger.account(runs[1]).decision
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(service, simulated, until):
+    until(lambda: len(service.workers.processes()) == 1)
+    (worker,) = service.workers.processes()
+    run = service.submit(simulated)
+    until(lambda: service.entries(run) >= 4)
+    with service.ledger.database.write():  # nobody writes: the run is in the middle, and stays there
+        between = service.entries(run)
+        assert not service.is_over(run)
+        os.kill(worker, signal.SIGKILL)
+    until(lambda: service.workers.processes() not in ([], [worker]))
+    until(lambda: service.is_over(run))
+    assert service.entries(run) > between
+    check_books(service.ledger, run)
+
+
+def test_a_database_that_is_killed_and_comes_back_loses_nothing(service, simulated, until):
+    until(lambda: len(service.workers.processes()) == 1)
+    before = service.workers.processes()
+    runs = [service.submit(simulated) for _ in range(2)]
+    until(lambda: all(service.entries(run) >= 4 for run in runs))
+    service.server.kill()
+    service.server.start()
+    assert not all(service.is_over(run) for run in runs)
+    until(lambda: all(service.is_over(run) for run in runs))
+    for run in runs:
+        check_books(service.ledger, run)
+    after = service.submit(simulated)
+    until(lambda: service.is_over(after))
+    assert service.workers.processes() == before, "a restart of the database costs no worker"
+
+
+@pytest.mark.parametrize("how", ["stop", "down"])
+def test_a_run_hears_a_wish_that_stands_in_the_database(how, service, simulated, until):
+    gate, run = Gate(service.home), begun(service.ledger, simulated)
+    before = service.entries(run)
+    gate.shut()
+    service.queue.send(run)
+    until(gate.is_reached)
+    if how == "down":
+        gate.vanish()  # to end now, it need not open
+    getattr(service.queue, how)(run)
+    if how == "stop":
+        now = service.ask("SELECT now()")
+        looks = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT runs.wish%%' AND query_start > '{}'"
+        until(lambda: bool(service.ask(looks.format(now))))
+        gate.open()
+    until(lambda: service.ledger.wished(run) is None and not service.ledger.is_driven(run))
+    assert service.ledger.account(run).status is Status.STOPPED
+    assert service.entries(run) - before <= 2, "resumed, and stopped; nothing was probed"
+    service.queue.send(run)
+    until(lambda: service.ledger.account(run).status is Status.DECIDED)
+    gate.close()
+
+
+def test_what_waits_can_be_stopped_and_what_was_lost_is_adopted(postgres_url: str, simulated: Job, home: Path):
+    ledger = Ledger(postgres_url)
+    queue = Queue(ledger)  # and no worker
+    lost = ledger.ask("demo", to_json(simulated, True))
+    assert (queue.adopt(), queue.adopt()) == (1, 0)
+    with pytest.raises(WrongState, match="waiting for a worker already"):
+        queue.send(lost)
+    queue.stop(lost)
+    refused = ledger.asked(lost)
+    assert refused is not None
+    assert refused.refused == "stopped before it began"
+    with pytest.raises(WrongState, match="not driven"):
+        queue.stop(lost)
+    assert queue.adopt() == queue.alive() == 0
+    queue.close()
+    again = Queue(ledger)  # its tables are there
+    again.close()
+    ledger.close()
