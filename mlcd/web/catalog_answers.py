@@ -1,0 +1,88 @@
+"""Offers, learned models and examples as the OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mlcd.web.answers import Answer
+
+
+class Offer(Answer):
+    """A row of the catalog."""
+
+    cloud: str
+    instance_type: str
+    region: str
+    vcpus: float
+    memory_gb: float
+    accelerator: str
+    accelerators: int
+    tflops_per_accelerator: float
+    accelerator_memory_gb: float
+    network_gbps: float
+    usd_per_hour: float
+    spot_usd_per_hour: float | None
+    price_date: str
+    source: str
+
+
+class Offers(Answer):
+    """Some offers; `total`: how many pass the filters."""
+
+    offers: list[Offer]
+    total: int
+    dated: str
+
+
+class Unreadable(Answer):
+    """A file that is no model."""
+
+    name: str
+    because: str
+
+
+class Models(Answer):
+    """What elastic runs have learned, each as its file tells it."""
+
+    models: list[dict[str, Any]]
+    unreadable: list[Unreadable]
+
+
+class SeenBefore(Answer):
+    """A model that was measured: how many configurations, and its operators by their share of the time."""
+
+    name: str
+    family: str
+    inputs: str
+    weights_mb: float | None
+    parameters: float | None
+    cells: int
+    operators: dict[str, float]
+
+
+class Base(Answer):
+    """A knowledge base: where it was measured, and the models."""
+
+    name: str
+    source: str
+    models: list[SeenBefore]
+
+
+class Knowledge(Answer):
+    """The knowledge bases that come with MLCD."""
+
+    knowledge: list[Base]
+
+
+class Example(Answer):
+    """A job file, and the kind to submit it as."""
+
+    name: str
+    kind: Literal["train", "tune", "scale", "serve"]
+    text: str
+
+
+class Examples(Answer):
+    """Job files to begin with."""
+
+    examples: list[Example]

@@ -1,0 +1,34 @@
+"""A crew that tells the feed whom it has sent: a run that somebody is about to drive is not over."""
+
+from __future__ import annotations
+
+from mlcd.web.feed import Feed
+from mlcd.workers.crew import Crew
+
+
+class Expecting:
+    """The crew it is given, and a word to the feed."""
+
+    def __init__(self, crew: Crew, feed: Feed) -> None:
+        self._crew, self._feed = crew, feed
+
+    def send(self, run: str, launch: bool = False) -> None:
+        """Begin a run, or go on with one; whoever watches it waits for that."""
+        self._crew.send(run, launch)
+        self._feed.expect(run)
+
+    def stop(self, run: str) -> None:
+        """Ask a run to stop."""
+        self._crew.stop(run)
+
+    def down(self, run: str) -> None:
+        """End a run now."""
+        self._crew.down(run)
+
+    def alive(self) -> int:
+        """How many are at work."""
+        return self._crew.alive()
+
+    def close(self) -> None:
+        """Send nobody any more."""
+        self._crew.close()

@@ -1,0 +1,132 @@
+"""What is done in the child: texts and files of strangers, to JSON that the service checks again.
+
+Messages name things as their sender does: a path of the service is replaced by the name that came with it.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from mlcd.asked import of_text, recorded_model, serving
+from mlcd.assemble.methods import exploring
+from mlcd.errors import MissingExtra, UserError
+from mlcd.operators import open_model, profile_onnx
+from mlcd.operators.facts import BATCHES, family, kind_of_input
+from mlcd.operators.onnx_file import LARGEST_FILE
+from mlcd.service import ModelFacts, Profile
+from mlcd.workers.asked import from_json, to_json
+
+FACTS = TypeAdapter(ModelFacts)
+PROFILES = TypeAdapter(tuple[Profile, ...])
+WIDEST = 8
+"""Bytes of a number that a file may write as one: a model cannot claim more weights than this times its file."""
+_EXTERNAL = 1  # of onnx.TensorProto
+
+
+def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> str:
+    """A job file and options, as a job."""
+    job = of_text(kind, text, words, name)
+    exploring(job)  # a method that nobody knows is told now, and not by a worker later
+    return to_json(job, False)
+
+
+def job_of_recorded(model: str, folder: str, words: Mapping[str, Any], knobs: str | None) -> str:
+    """A model that a recording knows, to be served."""
+    facts, counted = recorded_model(model, Path(folder))
+    return to_json(serving(facts, words, knobs, counted=counted), False)
+
+
+def job_of_upload(facts: str, path: str, words: Mapping[str, Any], knobs: str | None) -> str:
+    """A model that was uploaded, to be served."""
+    return to_json(serving(FACTS.validate_json(facts), words, knobs, path), False)
+
+
+def anatomy(path: str, name: str) -> str:
+    """What a model's file tells without being run: facts, and how often each kind of operator stands in it."""
+    with _called(path, name):
+        _check_self_contained(path)
+        model = open_model(path)
+        size = Path(path).stat().st_size
+        claimed = model.weights_mb * (1 << 20)
+        if not 0 <= claimed <= WIDEST * size:
+            raise UserError(f"{path}: its weights are said to be {claimed:,.0f} bytes, and the file has {size:,}")
+        facts = ModelFacts(
+            Path(name).stem, family(model), kind_of_input(model, {}), model.weights_mb, model.parameters / 1e9
+        )
+        return json.dumps({"facts": FACTS.dump_python(facts, mode="json"), "operators": dict(model.operators)})
+
+
+def passes(path: str, name: str, shapes: Mapping[str, int], folder: str) -> str:
+    """Profiles of some passes of a model. `folder`: where ONNX Runtime may write them down."""
+    tempfile.tempdir = folder
+    with _called(path, name):
+        model = open_model(path)
+        found = profile_onnx(model, (model.batch,) if model.batch is not None else BATCHES, shapes)
+        return PROFILES.dump_json(found).decode()
+
+
+def foreseen(asked: str) -> str:
+    """How many configurations a job could be tried on, and their types; only at places that are no real ones."""
+    from mlcd.assemble import cloud
+    from mlcd.assemble.functions import functions_cloud, prepared
+    from mlcd.assemble.serving import service_cloud
+
+    job, _ = from_json(asked)
+    if job.service is not None:
+        space = service_cloud(job).space
+    elif job.serverless is not None:
+        space = functions_cloud(prepared(job)).space
+    else:
+        space = cloud(job.on, job).space
+    configurations = space.configurations
+    types = dict.fromkeys(each.offer.instance_type for each in configurations)
+    return json.dumps({"configurations": len(configurations), "types": list(types)})
+
+
+@contextmanager
+def _called(path: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except UserError as error:
+        raise UserError(str(error).replace(path, name)) from error
+
+
+def _check_self_contained(path: str) -> None:
+    """Refuse weights in other files, wherever in the model: an upload is one file, and names no path of ours."""
+    if Path(path).stat().st_size > LARGEST_FILE:
+        return  # it is told better where it is opened
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise MissingExtra("reading ONNX models", "serve") from None
+    try:
+        whole = onnx.load(path, load_external_data=False)
+    except DecodeError:
+        return  # as above
+    if any(_is_external(message) for message in _messages(whole)):
+        raise UserError(f"{path}: its weights are in other files; save it as one file, and upload that")
+
+
+def _is_external(message: Any) -> bool:
+    return message.DESCRIPTOR.name == "TensorProto" and (
+        message.data_location == _EXTERNAL or len(message.external_data) > 0
+    )
+
+
+def _messages(message: Any) -> Iterator[Any]:
+    """A message, and all inside it."""
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in [value] if hasattr(value, "DESCRIPTOR") else value:
+                yield from _messages(inner)

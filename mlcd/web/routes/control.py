@@ -1,0 +1,122 @@
+"""What becomes of a run: launch what was decided, go on, stop, take down. Only its owner may, and admins."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict
+
+from mlcd.errors import WrongState
+from mlcd.ledger import Status
+from mlcd.team import Member, Role, recheck, release
+from mlcd.web.answers import Answer, problems
+from mlcd.web.failures import Refusal, named
+from mlcd.web.identity import Runner, noted
+from mlcd.web.state import Here, State
+from mlcd.workers.asked import from_json
+from mlcd.workers.crew import waits
+
+router = APIRouter(prefix="/runs/{run}", tags=["control"])
+STATUSES = problems(404, 409, 413, 415, 422)
+OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
+
+
+class Done(Answer):
+    """What was asked of a run, in words."""
+
+    run: str
+    words: str
+
+
+class GoOn(BaseModel):
+    """How a run goes on. `launch`: also run what is decided; as it was submitted, if nobody says."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    launch: bool | None = None
+
+
+@router.post("/launch", status_code=202, responses=STATUSES)
+def launch_run(run: str, here: Here, who: Runner) -> Done:
+    """Run what a search has decided."""
+    with noted(here, who, "launch", run) as note:
+        note.about = name = _begun(here, who, run)
+        status = here.ledger.account(name).status
+        if status is not Status.DECIDED:
+            raise WrongState(f"run '{name}' is {status}; only what is decided can be launched")
+        _free(here, name)
+        recheck(here.ledger, who, name, True)
+        here.crew.send(name, True)
+    return Done(run=name, words=f"{name} will be launched")
+
+
+@router.post("/resume", status_code=202, responses=STATUSES)
+def resume_run(run: str, here: Here, who: Runner, how: GoOn | None = None) -> Done:
+    """Go on with a run that was stopped, or whose process died."""
+    with noted(here, who, "resume", run) as note:
+        note.about = name = _begun(here, who, run)
+        _unfinished(here, name, "resume")
+        _free(here, name)
+        launch = how.launch if how is not None else None
+        recheck(here.ledger, who, name, launch)
+        here.crew.send(name, _launches(here, name) if launch is None else launch)
+    return Done(run=name, words=f"{name} goes on")
+
+
+@router.post("/stop", status_code=202, responses=STATUSES)
+def stop_run(run: str, here: Here, who: Runner) -> Done:
+    """Ask a run to stop, as Ctrl-C does: nothing is lost, and it can go on later."""
+    with noted(here, who, "stop", run) as note:
+        note.about = name = _owned(here, who, run)
+        if waits(name, here.ledger) or here.ledger.is_driven(name):
+            here.crew.stop(name)
+            words = f"{name} stops at the next step"
+        else:
+            _unfinished(here, name, "stop")
+            release(here.ledger, name, "stopped while nobody drove it")
+            words = f"{name} is stopped"
+    return Done(run=name, words=words)
+
+
+@router.post("/down", status_code=202, responses=STATUSES)
+def take_down(run: str, here: Here, who: Runner) -> Done:
+    """End a run now, whatever it is doing; its machines are torn down and what they cost is settled."""
+    with noted(here, who, "down", run) as note:
+        note.about = name = _begun(here, who, run)
+        here.crew.down(name)
+    return Done(run=name, words=f"{name} is being taken down")
+
+
+def _begun(here: State, who: Member | None, run: str) -> str:
+    """A run that has begun, and that is theirs."""
+    name = _owned(here, who, run)
+    return here.ledger.find(name)
+
+
+def _owned(here: State, who: Member | None, run: str) -> str:
+    """The whole name of a run, begun or not; refused to whom it does not belong."""
+    if here.ledger.asked(run) is not None:
+        name = run
+    else:
+        with named():
+            name = here.ledger.find(run)
+    owner, _ = here.ledger.owners().get(name, (None, None))
+    if who is not None and not who.role.may(Role.ADMIN) and owner != who.name:
+        raise Refusal(403, f"run '{name}' belongs to {owner or 'nobody here'}; ask them, or an admin")
+    return name
+
+
+def _unfinished(here: State, name: str, what: str) -> None:
+    status = here.ledger.account(name).status
+    if status in OVER:
+        raise WrongState(f"run '{name}' is {status}; there is nothing to {what}")
+
+
+def _free(here: State, name: str) -> None:
+    if here.ledger.is_driven(name):
+        raise WrongState(f"run '{name}' is under way already")
+
+
+def _launches(here: State, name: str) -> bool:
+    """Whether it was submitted to be launched, or had been."""
+    asked = here.ledger.asked(name)
+    return asked is not None and from_json(asked.asked)[1]

@@ -1,0 +1,25 @@
+"""Whether the service is up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from mlcd.version import VERSION
+from mlcd.web.answers import MEANING, Health, Problem
+from mlcd.web.failures import Refusal
+from mlcd.web.state import Here
+
+router = APIRouter(tags=["service"])
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": MEANING[status]} for status in (403, 429, 503)
+}
+
+
+@router.get("/health", summary="Whether the service is up and can read its database", responses=RESPONSES)
+async def health(here: Here) -> Health:
+    """Asked by whoever watches over the service; it takes no token."""
+    if here.feed.away:
+        raise Refusal(503, here.feed.away)
+    return Health(ok=True, version=VERSION, mode=here.settings.mode)

@@ -1,0 +1,77 @@
+"""New runs: POST /runs asks for one, POST /checks says what it would be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from mlcd.web import submission
+from mlcd.web.answers import Answer, problems
+from mlcd.web.identity import Submitter, noted
+from mlcd.web.state import Here
+from mlcd.web.submission import Submission
+
+router = APIRouter(tags=["submit"])
+
+Word = Annotated[str, Field(max_length=200)]
+Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | None, Field(union_mode="left_to_right")]
+
+
+class Asked(BaseModel):
+    """A job to be searched for: a job file's text and options as the command line has them.
+
+    To serve a model: `upload`, the hash that POST /uploads answered, or `model`, a name in `recorded:NAME`; and
+    `knobs`, the text of a file of knobs.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kind: Literal["train", "tune", "scale", "serve"]
+    job: str = Field("", max_length=64 << 10)
+    options: dict[Annotated[str, Field(max_length=40)], Option] = Field({}, max_length=40)
+    launch: bool = False
+    upload: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    model: Word | None = None
+    knobs: Annotated[str, Field(max_length=64 << 10)] | None = None
+    name: Annotated[str, Field(max_length=200)] | None = None
+
+    def submission(self) -> Submission:
+        """As the rest of the service has it."""
+        told = self.model_dump()
+        return Submission(**(told | {"name": self.name or "job.yaml"}))
+
+
+class Accepted(Answer):
+    """A run that waits for a worker."""
+
+    run: str
+
+
+class Foreseen(Answer):
+    """What would be run. `configurations` is null where only trying tells."""
+
+    job: str
+    goal_words: str
+    configurations: int | None
+    types: list[str]
+    on: str
+    budget_usd: float | None
+    left_usd: float | None
+
+
+@router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
+def submit_run(asked: Asked, here: Here, who: Submitter) -> Accepted:
+    """Ask for a run. Its budget is checked against its owner's before anything is reserved."""
+    with noted(here, who, "submit", asked.kind) as note:
+        run = submission.send(here, who, asked.submission())
+        note.about = run
+    return Accepted(run=run)
+
+
+@router.post("/checks", responses=problems(413, 415, 422))
+def check_run(asked: Asked, here: Here, who: Submitter) -> Foreseen:
+    """What a submission would be; nothing is reserved."""
+    found = submission.check(here, who, asked.submission())
+    return Foreseen(**vars(found))

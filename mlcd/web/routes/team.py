@@ -1,0 +1,195 @@
+"""Members, what they may do and spend, and what was done: for admins."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from mlcd.errors import WrongState
+from mlcd.team import Member, Members, Role, left
+from mlcd.web.answers import Answer, problems
+from mlcd.web.failures import named
+from mlcd.web.identity import Admin, noted
+from mlcd.web.state import Here, State
+
+router = APIRouter(tags=["team"])
+RoleName = Literal["viewer", "runner", "admin"]
+Name = Annotated[str, Field(min_length=1, max_length=60)]
+Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+STATUSES = problems(404, 409, 413, 415, 422)
+
+
+class Sent(BaseModel):
+    """What a request may say: nothing else."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NewMember(Sent):
+    """Somebody who is to use the service. No budget is no limit."""
+
+    name: Name
+    role: RoleName
+    team: Name | None = None
+    budget_usd: Usd | None = None
+
+
+class Change(Sent):
+    """What is to be another; what is not named stays. Null says: no team, no limit."""
+
+    role: RoleName | None = None
+    team: Name | None = None
+    budget_usd: Usd | None = None
+
+
+class Budget(Sent):
+    """What a team's runs may spend together; null for no limit."""
+
+    budget_usd: Usd | None
+
+
+class MemberAnswer(Answer):
+    """A member. `left_usd`: what they may still ask for; null for no limit."""
+
+    name: str
+    role: RoleName
+    team: str | None
+    budget_usd: float | None
+    left_usd: float | None
+
+
+class MembersAnswer(Answer):
+    """All members, by name."""
+
+    members: list[MemberAnswer]
+
+
+class TokenAnswer(Answer):
+    """A member and their new token, which is told this once."""
+
+    member: str
+    token: str
+
+
+class TeamAnswer(Answer):
+    """A team and its budget."""
+
+    name: str
+    budget_usd: float | None
+
+
+class TeamsAnswer(Answer):
+    """All teams, by name."""
+
+    teams: list[TeamAnswer]
+
+
+class AuditLine(Answer):
+    """Who did what, and whether it was allowed."""
+
+    seq: int
+    at: datetime
+    who: str
+    action: str
+    about: str
+    outcome: str
+    detail: str
+
+
+class AuditAnswer(Answer):
+    """The newest first."""
+
+    entries: list[AuditLine]
+
+
+@router.get("/members", responses=problems(409))
+def list_members(here: Here, who: Admin) -> MembersAnswer:
+    """Who may use this service."""
+    return MembersAnswer(members=[_told(here, each) for each in _members(here).all()])
+
+
+@router.post("/members", status_code=201, responses=STATUSES)
+def add_member(asked: NewMember, here: Here, who: Admin) -> TokenAnswer:
+    """A new member, and the token to give them."""
+    with noted(here, who, "add member", asked.name) as note:
+        token = _members(here).add(asked.name, Role(asked.role), asked.team, asked.budget_usd)
+        note.detail = f"{asked.role}, team {asked.team}, budget {asked.budget_usd}"
+    return TokenAnswer(member=asked.name, token=token)
+
+
+@router.patch("/members/{name}", responses=STATUSES)
+def change_member(name: str, asked: Change, here: Here, who: Admin) -> MemberAnswer:
+    """Another role, team or budget."""
+    told: dict[str, Any] = asked.model_dump(exclude_unset=True)
+    if told.get("role") is not None:
+        told["role"] = Role(told["role"])
+    else:
+        told.pop("role", None)
+    with noted(here, who, "change member", name) as note, named():
+        member = _members(here).change(name, **told)
+        note.detail = ", ".join(f"{key} {value}" for key, value in told.items())
+    return _told(here, member)
+
+
+@router.delete("/members/{name}", status_code=204, responses=STATUSES)
+def remove_member(name: str, here: Here, who: Admin) -> Response:
+    """No member any more: token and sessions are void."""
+    with noted(here, who, "remove member", name), named():
+        _members(here).remove(name)
+    return Response(status_code=204)
+
+
+@router.post("/members/{name}/token", status_code=201, responses=STATUSES)
+def renew_token(name: str, here: Here, who: Admin) -> TokenAnswer:
+    """A new token; the old one is void."""
+    with noted(here, who, "renew token", name), named():
+        token = _members(here).renew(name)
+    return TokenAnswer(member=name, token=token)
+
+
+@router.get("/teams", responses=problems(409))
+def list_teams(here: Here, who: Admin) -> TeamsAnswer:
+    """Teams and their budgets."""
+    teams = _members(here).teams()
+    return TeamsAnswer(teams=[TeamAnswer(name=name, budget_usd=usd) for name, usd in teams.items()])
+
+
+@router.put("/teams/{team}", responses=STATUSES)
+def set_team_budget(team: str, asked: Budget, here: Here, who: Admin) -> TeamAnswer:
+    """What all runs of a team may spend together."""
+    with noted(here, who, "team budget", team) as note:
+        _members(here).set_team_budget(team, asked.budget_usd)
+        note.detail = f"budget {asked.budget_usd}"
+    return TeamAnswer(name=team, budget_usd=asked.budget_usd)
+
+
+@router.get("/audit", responses=problems())
+def read_audit(
+    here: Here,
+    who: Admin,
+    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
+) -> AuditAnswer:
+    """What was done and what was refused, the newest first."""
+    entries = here.audit.entries(limit, before)
+    names = AuditLine.model_fields
+    return AuditAnswer(entries=[AuditLine(**{name: getattr(each, name) for name in names}) for each in entries])
+
+
+def _members(here: State) -> Members:
+    if here.members is None:
+        raise WrongState("there is one person here, and no team; `mlcd service` is for one")
+    return here.members
+
+
+def _told(here: State, member: Member) -> MemberAnswer:
+    return MemberAnswer(
+        name=member.name,
+        role=member.role.value,
+        team=member.team,
+        budget_usd=member.budget_usd,
+        left_usd=left(here.ledger, member).usd,
+    )

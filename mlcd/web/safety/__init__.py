@@ -1,0 +1,17 @@
+"""What stands between strangers and the routes. docs/reference/security.md says what it is for."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from mlcd.web.safety.gate import Gate
+from mlcd.web.safety.rates import Rates
+from mlcd.web.state import State
+
+__all__ = ["Gate", "Rates", "protect"]
+
+
+def protect(app: FastAPI, state: State) -> None:
+    """Put the gate before all routes of this app."""
+    app.state.rates = Rates(state.settings.limits)
+    app.add_middleware(Gate, state=state, rates=app.state.rates)

@@ -1,0 +1,87 @@
+"""Before any route: what is refused whoever asks, who that is, and then what they send."""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import unquote_plus
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mlcd.errors import MlcdError
+from mlcd.web.failures import Refusal, refusal
+from mlcd.web.safety import bodies, credentials, origin, peer
+from mlcd.web.safety.headers import headers_of
+from mlcd.web.safety.rates import Rates
+from mlcd.web.state import State
+
+LONGEST_ADDRESS = 8 << 10
+LONGEST_HEADERS = 32 << 10
+_LOG = logging.getLogger("mlcd.web")
+
+
+class Gate:
+    """ASGI: checks each request, and adds the headers of each answer."""
+
+    def __init__(self, app: ASGIApp, state: State, rates: Rates) -> None:
+        self.app, self.state, self.settings, self.rates = app, state, state.settings, rates
+        self.https = (state.settings.public_url or "").startswith("https://")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, as ASGI has it."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request, with_headers = Request(scope, receive), self._with_headers(scope, send)
+        try:
+            self._check(request)
+            if not credentials.is_open(request):
+                request.state.member = await run_in_threadpool(
+                    credentials.authenticate, request, self.state, self.rates
+                )
+            if not bodies.is_upload(request):
+                receive = await bodies.whole_body(request, self.settings.limits.body_kb)
+        except MlcdError as error:
+            refused = refusal(error)
+            _LOG.info("%s %r refused: %s", request.method, request.url.path, refused)
+            told = JSONResponse({"error": str(refused), **refused.told}, refused.status, refused.headers)
+            await told(scope, receive, with_headers)
+            return
+        await self.app(scope, receive, with_headers)
+
+    def _check(self, request: Request) -> None:
+        self.rates.address(credentials.address_of(request))
+        check_form(request)
+        origin.check_host(request, self.settings)
+        if self.settings.mode == "ui" and self.settings.same_user:
+            peer.check_peer(request.scope)
+        origin.check_origin(request, self.settings)
+
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        told = headers_of(scope["path"], https=self.https)
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in told.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        return sent
+
+
+def check_form(request: Request) -> None:
+    """Refuse an address or headers that nobody writes."""
+    query = request.url.query
+    if len(request.url.path) + len(query) > LONGEST_ADDRESS:
+        raise Refusal(400, "the address is too long")
+    if sum(len(name) + len(value) for name, value in request.headers.raw) > LONGEST_HEADERS:
+        raise Refusal(400, "the headers are too long")
+    for text in (request.url.path, request.scope["path"], unquote_plus(query)):
+        bodies.check_text(text)

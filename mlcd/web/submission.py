@@ -1,0 +1,130 @@
+"""From what a request sends to a run that waits for a worker; or to what that run would be.
+
+Nothing of it is parsed in this process: a child reads the text and answers with a job as JSON (mlcd/web/reading).
+The job is then confined to the places and names that the service has (mlcd/web/places), and asked for in one
+transaction with the check of its owner's budget (mlcd/team).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mlcd.asked import KINDS, parsed
+from mlcd.errors import UserError
+from mlcd.job import Job
+from mlcd.reports.words import goal_words
+from mlcd.team import Member, left, submit
+from mlcd.web.places import REPLAYED, SIMULATED_FUNCTIONS, confined, placed, spoken
+from mlcd.web.reading import SPACE, TEXT, in_a_child
+from mlcd.web.reading.works import FACTS, foreseen, job_of_recorded, job_of_text, job_of_upload
+from mlcd.web.state import State
+from mlcd.web.uploads import Uploads, profiled
+from mlcd.workers.asked import from_json, to_json
+
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a request asks for: a kind, a job file's text and options; to serve: a model, and a text of knobs.
+
+    `upload`: the hash of a model that was sent before. `model`: the name of one in a recording.
+    """
+
+    kind: str
+    job: str
+    options: dict[str, Any]
+    launch: bool = False
+    upload: str | None = None
+    model: str | None = None
+    knobs: str | None = None
+    name: str = "job.yaml"
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What would be run. `configurations`: None where only trying tells."""
+
+    job: str
+    goal_words: str
+    configurations: int | None
+    types: list[str]
+    on: str
+    budget_usd: float | None
+    left_usd: float | None
+
+
+def send(here: State, who: Member | None, asked: Submission) -> str:
+    """Ask for the run, and tell the workers; its name."""
+    job = read(here, asked)
+    run = submit(here.ledger, who, job, to_json(job, asked.launch))
+    here.crew.send(run, asked.launch)
+    return run
+
+
+def check(here: State, who: Member | None, asked: Submission) -> Foreseen:
+    """What `send` would do; nothing is reserved."""
+    job = read(here, asked)
+    found: dict[str, Any] = {"configurations": None, "types": []}
+    if job.on.partition(":")[0] in REPLAYED or job.on == SIMULATED_FUNCTIONS:
+        found = json.loads(in_a_child("the job", SPACE, foreseen, to_json(job, False)))
+    return Foreseen(
+        job.name,
+        goal_words(job.goal, job.target, job.service),
+        found["configurations"],
+        [str(each) for each in found["types"]],
+        spoken(job.on, here.settings),
+        job.goal.budget_usd,
+        left(here.ledger, who).usd,
+    )
+
+
+def read(here: State, asked: Submission) -> Job:
+    """The job, read in a child and confined to what this service allows."""
+    if asked.kind not in KINDS:
+        raise UserError(f"kind '{asked.kind[:80]}': expected {', '.join(KINDS)}")
+    if asked.kind == "serve":
+        return _served(here, asked)
+    if asked.upload is not None or asked.model is not None or asked.knobs is not None:
+        raise UserError(f"upload, model and knobs are for serve, and this is {asked.kind}")
+    told = in_a_child(asked.name, TEXT, job_of_text, asked.kind, asked.job, asked.options, asked.name)
+    return confined(_named(from_json(told)[0]), here.settings)
+
+
+def _served(here: State, asked: Submission) -> Job:
+    if asked.job.strip():
+        raise UserError("serve takes no job file: name an upload or a recorded model, and say the rest in options")
+    chosen = parsed("serve", asked.options)
+    on = str(chosen.get("on") or "local")
+    place = placed(on, here.settings)
+    kind, _, folder = place.partition(":")
+    if kind == "recorded":
+        if asked.model is None or asked.upload is not None:
+            raise UserError(f"on '{on[:80]}': name a model of the recording in `model`, and no upload")
+        told = in_a_child(asked.model, TEXT, job_of_recorded, asked.model, folder, asked.options, asked.knobs)
+        return confined(_named(from_json(told)[0]), here.settings)
+    if asked.upload is None or asked.model is not None:
+        raise UserError("name an `upload`: send the model's file to /uploads first")
+    uploads = Uploads(here.database, here.settings.home)
+    upload = uploads.get(asked.upload)
+    facts, path, shapes = upload.facts, uploads.path(upload), dict(chosen.get("shapes") or {})
+    if shapes or not facts.profiles:
+        facts = profiled(facts, path, upload.name, shapes)
+    told = in_a_child(
+        upload.name, TEXT, job_of_upload, FACTS.dump_json(facts).decode(), str(path), asked.options, asked.knobs
+    )
+    return confined(_named(from_json(told)[0]), here.settings)
+
+
+def _named(job: Job) -> Job:
+    """With a name of a line that can be shown."""
+    if len(job.name) > LONGEST_NAME or not job.name.isprintable():
+        raise UserError(f"name: at most {LONGEST_NAME} letters, all of them printable")
+    return job
+
+
+def _written_on(asked: Submission) -> str:
+    """The place as it was asked for: what a name of a recording stands for is nobody's business."""
+    return str(asked.options.get("on") or "")

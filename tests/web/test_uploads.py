@@ -1,0 +1,110 @@
+"""Models that are sent: read elsewhere, kept once under the hash of their bytes, up to a quota."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hostile_inputs import onnx_model
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import API, PLENTY, staged
+
+from mlcd.errors import UserError
+from mlcd.web.reading import PASSES, Limits, in_a_child
+from mlcd.web.reading.works import passes
+from mlcd.web.settings import Limits as Most
+from mlcd.web.uploads import cleaned
+from mlcd.workers.asked import from_json
+
+pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
+BYTES = {"content-type": "application/octet-stream"}
+
+
+@pytest.fixture
+def stage(tmp_path):
+    with staged(tmp_path / "home") as stage:
+        yield stage
+
+
+def send(stage, body, name="model.onnx", who="ron"):
+    return stage.ask("POST", f"{API}/uploads?name={name}", who, raw=body, headers=BYTES)
+
+
+def kept(stage):
+    return sorted(each.name for each in (stage.state.settings.home / "uploads").iterdir())
+
+
+def test_an_upload_is_kept_under_the_hash_of_its_bytes_and_told_what_it_is_made_of(stage):
+    body = onnx_model()
+    digest = hashlib.sha256(body).hexdigest()
+    told = send(stage, body)
+    assert told.status == 201, told.body
+    found = told.json()
+    assert (found["upload"], found["name"], found["size"]) == (digest, "model.onnx", len(body))
+    assert [(each["kind"], each["count"]) for each in found["operators"]] == [("Add", 1)]
+    assert found["operators"][0]["share"] == pytest.approx(1.0)
+    assert kept(stage) == [f"{digest}.onnx"]
+    assert (stage.state.settings.home / "uploads" / f"{digest}.onnx").read_bytes() == body
+    entry = stage.state.audit.entries(1)[0]
+    assert (entry.who, entry.action, entry.about, entry.outcome) == ("ron", "upload", digest, "ok")
+
+
+def test_the_same_bytes_are_kept_once_whoever_sends_them(stage):
+    first, second = send(stage, onnx_model()).json(), send(stage, onnx_model(), "other.onnx", "rita").json()
+    assert first == second
+    assert len(kept(stage)) == 1
+
+
+def test_a_model_is_served_from_its_upload_and_its_name_is_shown(stage):
+    digest = send(stage, onnx_model(), "My%20Model.onnx").json()["upload"]
+    body = {"kind": "serve", "upload": digest, "options": {"latency_p95": "30ms", "budget": "2"}}
+    answer = stage.ask("POST", f"{API}/runs", "ron", body)
+    assert answer.status == 202, answer.body
+    job, _ = from_json(stage.state.ledger.asked(answer.json()["run"]).asked)
+    assert job.name == job.service.model.name == "My Model"
+    assert job.service.path == str(stage.state.settings.home / "uploads" / f"{digest}.onnx")
+    assert job.service.model.profiles[0].operators[0].name == "Add"
+    assert job.service.caps[0].at_most_s == pytest.approx(0.03)
+
+
+def test_what_was_refused_leaves_no_file(stage):
+    assert send(stage, b"no model").status == 422
+    assert kept(stage) == []
+    assert stage.ask("POST", f"{API}/uploads", "ron", raw=[b"\x08"], headers=BYTES, cut=True).status == 400
+    assert kept(stage) == []
+
+
+def test_a_member_keeps_no_more_than_the_quota(tmp_path):
+    limits = Most(1, 0, 256, *(PLENTY.per_minute, PLENTY.submissions_per_minute, PLENTY.sign_ins_per_minute))
+    with staged(tmp_path / "home", limits=limits) as stage:
+        refused = send(stage, onnx_model())
+        assert refused.status == 413
+        assert "ron has 0 MB of models here" in refused.error
+        assert kept(stage) == []
+
+
+def test_a_model_that_cannot_be_run_is_kept_with_the_reason(stage):
+    told = send(stage, onnx_model("unknown operator"))
+    assert told.status == 201, told.body
+    assert "ONNX Runtime cannot run it" in told.json()["facts"]["note"]
+    assert told.json()["operators"] == [{"kind": "<script>", "count": 1, "share": None}]
+    assert not [each for each in kept(stage) if each.startswith(("incoming", "passes"))]
+
+
+def test_a_model_that_never_ends_is_ended(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx_model("endless loop"))
+    with pytest.raises(UserError, match="breaks the reader"):
+        in_a_child("model.onnx", Limits(PASSES.memory_mb, 1, 30.0, 1), passes, str(path), "m.onnx", {}, str(tmp_path))
+
+
+@given(st.text(max_size=300))
+def test_a_name_to_show_is_plain_short_and_no_path(name):
+    shown = cleaned(name)
+    assert 0 < len(shown) <= 80
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert not set(shown) & set("/\\<>&\"'")
+    assert not shown.startswith(".")
+    assert cleaned(shown) == shown
