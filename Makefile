@@ -3,18 +3,19 @@
 #   make test    install the tools and the frameworks (some 5 GB), then lint, type-check and test
 # and for who changes the core alone:
 #   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
+#   make pages   build the pages of `mlcd ui` and `mlcd service` anew (Node 20 or newer)
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick check clean
+.PHONY: demo test quick check pages clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
 	MLCD_HOME=.mlcd $(BIN)/mlcd report last --to report.html
 
-test: .venv/installed-all .venv/installed-beside .npm/installed .venv-mlserver/installed
+test: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed
 	$(MAKE) --no-print-directory check
 
 quick: .venv/installed-dev
@@ -41,14 +42,21 @@ check:
 # Where there is none of this version, whatever asks for PyTorch gets the newest.
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,bench,ray,skypilot,serve,lithops,frameworks]'
+	$(PIP) -e '.[dev,bench,ray,skypilot,serve,lithops,frameworks,service]'
 	touch $@ .venv/installed-dev .venv/installed
 
-# What some tests compare with, or meet at; where it cannot be installed they skip and say so.
+# What some tests compare with, meet at or look with; where it cannot be installed they skip and say so.
 .venv/installed-beside: | .venv/bin/python
-	-command -v wrk >/dev/null && command -v redis-server >/dev/null || \
-	  (apt-get -qq update && apt-get -qq install -y wrk redis-server) >/dev/null
+	-which wrk redis-server chromium >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null || \
+	  (apt-get -qq update && apt-get -qq install -y wrk redis-server chromium postgresql) >/dev/null
 	touch $@
+
+# The pages are committed as they are built, so that MLCD needs no Node; a test builds them again and compares.
+pages: pages/node_modules/installed
+	cd pages && npm run build
+
+pages/node_modules/installed: pages/package.json pages/package-lock.json
+	-cd pages && npm ci --silent --no-audit --no-fund && touch node_modules/installed
 
 # DynamoDB on loopback, for functions that meet there.
 .npm/installed:
@@ -60,4 +68,4 @@ check:
 	  'mlserver>=1.7,<2' && touch $@
 
 clean:
-	rm -rf .venv .venv-mlserver .npm .mlcd report.html
+	rm -rf .venv .venv-mlserver .npm pages/node_modules .mlcd report.html

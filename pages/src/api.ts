@@ -1,0 +1,76 @@
+/** The API, typed. Every refusal is an `ApiError` with the one line that the server gave. */
+
+export const ROOT = "/api/v1";
+export const SIGNED_OUT = "mlcd:signed-out";
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    /** Of a submission over budget: what is left. */
+    readonly leftUsd: number | null = null,
+    readonly retryAfterS: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+type Query = Record<string, string | number | boolean | null | undefined>;
+
+/** '/runs' and {status: 'decided', owner: ''} -> '/runs?status=decided'. */
+export function withQuery(path: string, query: Query): string {
+  const words = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const search = new URLSearchParams(words.map(([name, value]) => [name, String(value)])).toString();
+  return search ? `${path}?${search}` : path;
+}
+
+/** '/runs/' with the name of a run that may hold any character. */
+export function runPath(run: string, rest = ""): string {
+  return `/runs/${encodeURIComponent(run)}${rest}`;
+}
+
+export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return request<T>(path, signal ? { signal } : {});
+}
+
+export function send<T = void>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
+  if (body === undefined) return request<T>(path, { method });
+  return request<T>(path, {
+    method,
+    body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json" },
+  });
+}
+
+export function upload<T>(path: string, file: File): Promise<T> {
+  return request<T>(path, { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } });
+}
+
+async function request<T>(path: string, init: RequestInit): Promise<T> {
+  const headers = { ...init.headers, Accept: "application/json", "X-MLCD": "1" }; // no other site can send X-MLCD
+  let answer: Response;
+  try {
+    answer = await fetch(ROOT + path, { ...init, headers, credentials: "same-origin" });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "MLCD does not answer; is it still running? These pages try again by themselves.");
+  }
+  if (!answer.ok) throw await refusal(answer);
+  if (answer.status === 204) return undefined as T;
+  return (await answer.json()) as T;
+}
+
+async function refusal(answer: Response): Promise<ApiError> {
+  const said: unknown = await answer.json().catch(() => null);
+  const words = said !== null && typeof said === "object" ? (said as Record<string, unknown>) : {};
+  const line = typeof words["error"] === "string" ? words["error"] : `the server answered ${answer.status}`;
+  const left = typeof words["left_usd"] === "number" ? words["left_usd"] : null;
+  const retry = Number(answer.headers.get("Retry-After"));
+  if (answer.status === 401) window.dispatchEvent(new Event(SIGNED_OUT));
+  return new ApiError(answer.status, line, left, retry > 0 ? retry : null);
+}
+
+/** One line of anything that was thrown. */
+export function line(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,70 @@
+/** Where labels may stand without covering marks or each other. */
+
+export type Box = [left: number, top: number, right: number, bottom: number];
+
+/** Pixels of a character of a label, on average. */
+export const CHARACTER = 6.3;
+
+export interface Spot {
+  x: number;
+  y: number;
+  anchor: "start" | "middle" | "end";
+}
+
+export class Room {
+  private readonly taken: Box[] = [];
+
+  constructor(private readonly within: Box) {}
+
+  take(box: Box): void {
+    this.taken.push(box);
+  }
+
+  /** Take a line from corner to corner, in small boxes along it. */
+  takeLine(corners: [number, number][]): void {
+    corners.slice(1).forEach(([x, y], i) => {
+      const [fromX, fromY] = corners[i]!;
+      const steps = Math.max(1, Math.ceil(Math.hypot(x - fromX, y - fromY) / 6));
+      for (let step = 0; step <= steps; step++) {
+        const atX = fromX + ((x - fromX) * step) / steps;
+        const atY = fromY + ((y - fromY) * step) / steps;
+        this.take([atX - 2, atY - 2, atX + 2, atY + 2]);
+      }
+    });
+  }
+
+  free([left, top, right, bottom]: Box): boolean {
+    const [l, t, r, b] = this.within;
+    if (left < l || top < t || right > r || bottom > b) return false;
+    return this.taken.every(([tl, tt, tr, tb]) => right <= tl || left >= tr || bottom <= tt || top >= tb);
+  }
+
+  /** A place for words beside a point: right, left, above, below, and the corners; null if all are taken. */
+  label(x: number, y: number, words: string, gap = 9): Spot | null {
+    return this.around(x, y, words, gap) ?? this.around(x, y, words, gap + 12);
+  }
+
+  private around(x: number, y: number, words: string, gap: number): Spot | null {
+    const wide = CHARACTER * words.length + 2;
+    const corner = 0.7 * gap;
+    const spots: [Spot, Box][] = [];
+    for (const [dx, dy] of [
+      [gap, 0],
+      [-gap, 0],
+      [0, -gap - 5],
+      [0, gap + 6],
+      [corner, -corner - 3],
+      [-corner, -corner - 3],
+      [corner, corner + 4],
+      [-corner, corner + 4],
+    ] as const) {
+      const anchor = dx > 0 ? "start" : dx < 0 ? "end" : "middle";
+      const left = anchor === "start" ? x + dx : anchor === "end" ? x + dx - wide : x - wide / 2;
+      spots.push([{ x: x + dx, y: y + dy + 4, anchor }, [left, y + dy - 7, left + wide, y + dy + 7]]);
+    }
+    const found = spots.find(([, box]) => this.free(box));
+    if (!found) return null;
+    this.take(found[1]);
+    return found[0];
+  }
+}

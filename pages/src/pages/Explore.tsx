@@ -1,0 +1,223 @@
+/** Drag a limit and see what would be decided: from stored probes, at no cost. */
+
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { runPath } from "../api";
+import { capsOf, Latency, latencies, latency } from "../charts/Latency";
+import { Tradeoff } from "../charts/Tradeoff";
+import { duration, milliseconds, rate, usd } from "../format";
+import { useGet } from "../live";
+import { Badge } from "../parts/Badge";
+import { Loading, Notice } from "../parts/Notice";
+import { Page } from "../parts/Page";
+import { Link, toRun } from "../parts/router";
+import type { Kind, Serving, Tradeoff as TradeoffDoc, View } from "../types";
+import { Limit } from "./run/Limit";
+import { Outcome } from "./run/Outcome";
+import { parseDuration, parseMs, parseRate, parseUsd, rounded } from "./run/values";
+import { useWhatIf } from "./run/whatIf";
+import "./run/run.css";
+
+const GOALS: Record<Kind, string[]> = {
+  train: ["fastest", "cheapest"],
+  tune: ["fastest", "cheapest"],
+  functions: ["fastest", "cheapest"],
+  scale: ["knee", "fastest", "cheapest"],
+  serve: ["per-dollar", "fastest", "cheapest"],
+};
+
+export default function Explore({ run }: { run: string }): JSX.Element {
+  const { data: view, error } = useGet<View>(runPath(run));
+  const { data: tradeoff, error: none } = useGet<TradeoffDoc>(
+    view === null || view.serving !== null ? null : runPath(run, "/tradeoff"),
+  );
+  const problem = error ?? none;
+  const above = (
+    <p class="run-about">
+      <Link to="/">Runs</Link>
+      <span aria-hidden="true">/</span>
+      <Link to={toRun(run)}>{run}</Link>
+      <Badge tone="accent">from stored probes, nothing is spent</Badge>
+    </p>
+  );
+  const lead = (
+    <>
+      Move a limit: what was measured is decided again under it, as <code>mlcd what-if</code> does. A search that had
+      this limit from its start might have looked elsewhere.
+    </>
+  );
+  return (
+    <Page title={view === null ? run : `${view.summary.job}: what if?`} above={above} lead={lead}>
+      {problem !== null && <Notice tone="bad">{problem.message}</Notice>}
+      {view === null || (view.serving === null && tradeoff === null) ? (
+        problem === null && <Loading what="the probes" />
+      ) : view.serving !== null ? (
+        <Service view={view} serving={view.serving} />
+      ) : (
+        <Search view={view} tradeoff={tradeoff!} />
+      )}
+    </Page>
+  );
+}
+
+function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.Element {
+  const { summary } = view;
+  const [budget, setBudget] = useState(summary.budget_usd);
+  const [deadline, setDeadline] = useState(summary.deadline_s);
+  const [goal, setGoal] = useState(summary.goal);
+  const asking = useWhatIf(summary.run, {
+    goal,
+    budget: budget === null ? "none" : String(budget),
+    deadline: deadline === null ? "none" : `${deadline}s`,
+  });
+  const ranges = {
+    budget: tradeoff.ranges.budget ?? around([summary.budget_usd ?? summary.spent_usd], undefined),
+    deadline: tradeoff.ranges.deadline ?? around([summary.deadline_s ?? summary.elapsed_s], undefined),
+  };
+  const real = tradeoff.points.find((point) => point.chosen)?.label ?? summary.chosen;
+  return (
+    <div class="explore">
+      <section class="card controls" aria-label="Limits">
+        <Goals of={GOALS[summary.kind]} goal={goal} onGoal={setGoal} />
+        <Limit
+          name="Budget"
+          value={budget}
+          range={ranges.budget}
+          words={usd}
+          parse={parseUsd}
+          onChange={setBudget}
+          was={summary.budget_usd}
+          example="$120"
+        />
+        <Limit
+          name="Deadline"
+          value={deadline}
+          range={ranges.deadline}
+          words={duration}
+          parse={parseDuration}
+          onChange={setDeadline}
+          was={summary.deadline_s}
+          example="1d 4h"
+        />
+      </section>
+      <section class="card decided" aria-label="What would be decided">
+        <h2>What would be decided</h2>
+        <Outcome
+          view={view}
+          real={real}
+          asking={asking}
+          onTake={(way) => {
+            if (way.budget_usd !== null) setBudget(Math.ceil(way.budget_usd * 10_000 - 1e-6) / 10_000);
+            if (way.deadline_s !== null) setDeadline(Math.ceil(way.deadline_s));
+          }}
+        />
+      </section>
+      {tradeoff.points.length === 0 ? (
+        <section class="card drawn">
+          <p class="soft">
+            There is no chart: nothing measured here says yet how long the whole takes. The limits decide all the same.
+          </p>
+        </section>
+      ) : (
+        <section class="card drawn">
+          <Tradeoff
+            tradeoff={tradeoff}
+            budget={budget}
+            deadline={deadline}
+            chosen={asking.answer?.label ?? null}
+            series={view.functions === null ? view.path.map((step) => step.series) : []}
+            onBudget={(value) => setBudget(rounded(value))}
+            onDeadline={(value) => setDeadline(rounded(value))}
+          />
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Service({ view, serving }: { view: View; serving: Serving }): JSX.Element {
+  const { summary } = view;
+  const real = useMemo(() => capsOf(serving), [serving]);
+  const [caps, setCaps] = useState<Record<string, number | null>>(real);
+  const [minRate, setMinRate] = useState<number | null>(serving.min_rate);
+  const [goal, setGoal] = useState(summary.goal);
+  const figures = latencies(serving);
+  const set = Object.fromEntries(Object.entries(caps).filter((each): each is [string, number] => each[1] !== null));
+  const asking = useWhatIf(summary.run, {
+    goal,
+    ...Object.fromEntries(
+      figures.map((figure) => [option(figure), caps[figure] == null ? "none" : `${caps[figure]}ms`]),
+    ),
+    ...(minRate === null ? {} : { min_rps: String(minRate) }),
+  });
+  const rates = serving.trials.flatMap((trial) => (trial.rate === null ? [] : [trial.rate]));
+  const chosen = serving.trials.find((trial) => trial.label === asking.answer?.label)?.number ?? null;
+  return (
+    <div class="explore">
+      <section class="card controls" aria-label="What is asked">
+        <Goals of={GOALS.serve} goal={goal} onGoal={setGoal} />
+        {figures.map((figure) => (
+          <Limit
+            key={figure}
+            name={`${figure.replace("_", " ")} latency`}
+            value={caps[figure] ?? null}
+            range={around(
+              serving.trials.flatMap((trial) => latency(trial, figure) ?? []),
+              real[figure],
+            )}
+            words={milliseconds}
+            parse={parseMs}
+            onChange={(value) => setCaps({ ...caps, [figure]: value })}
+            was={real[figure] ?? null}
+            example="30 ms"
+          />
+        ))}
+        {rates.length > 0 && (
+          <Limit
+            name={`Least ${serving.unit}`}
+            value={minRate}
+            range={around(rates, serving.min_rate ?? undefined)}
+            words={rate}
+            parse={parseRate}
+            onChange={setMinRate}
+            was={serving.min_rate}
+            example="200"
+            needed={serving.min_rate !== null}
+          />
+        )}
+      </section>
+      <section class="card decided" aria-label="What would be decided">
+        <h2>What would be decided</h2>
+        <Outcome view={view} real={summary.chosen} asking={asking} onTake={() => undefined} />
+      </section>
+      <section class="card drawn">
+        <Latency serving={serving} caps={set} minRate={minRate} chosen={chosen} />
+      </section>
+    </div>
+  );
+}
+
+/** As the command line calls it: p95 is --latency-p95, ttft_p95 is itself. */
+function option(figure: string): string {
+  return figure.startsWith("p") ? `latency_${figure}` : figure.replaceAll("-", "_");
+}
+
+/** From half the least to twice the most that was measured. */
+function around(values: number[], was: number | undefined): [number, number] {
+  const all = [...values, ...(was === undefined ? [] : [was])].filter((value) => value > 0);
+  return all.length === 0 ? [1, 1000] : [rounded(Math.min(...all) / 2), rounded(Math.max(...all) * 2)];
+}
+
+function Goals({ of, goal, onGoal }: { of: string[]; goal: string; onGoal: (goal: string) => void }): JSX.Element {
+  return (
+    <fieldset class="goals">
+      <legend>Goal</legend>
+      {of.map((each) => (
+        <label key={each} class="tick">
+          <input type="radio" name="goal" value={each} checked={goal === each} onChange={() => onGoal(each)} />
+          {each}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,147 @@
+/** A run, live: what was decided or is being done, the charts of its search, and every dollar. */
+
+import type { JSX } from "preact";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { ROOT, runPath } from "../api";
+import { useGet, useNews, useThrottled } from "../live";
+import { announce } from "../parts/announce";
+import { Figures } from "../parts/Card";
+import { Loading, Notice } from "../parts/Notice";
+import { Page } from "../parts/Page";
+import { Link, toRun } from "../parts/router";
+import type { News, View } from "../types";
+import { Actions } from "./run/Actions";
+import { Certificate } from "./run/Certificate";
+import { Exported } from "./run/Exported";
+import { About, lead, Now } from "./run/Headline";
+import { Ledger } from "./run/Ledger";
+import { Logs } from "./run/Logs";
+import { OnFunctions } from "./run/OnFunctions";
+import { Probes } from "./run/Probes";
+import { Serving, Trials } from "./run/Serving";
+import { Training } from "./run/Training";
+import "./run/run.css";
+
+const RECENT_MS = 5_000;
+const LOOK_AGAIN_MS = 10_000;
+/** After something was asked for: when to look whether it happened. */
+const SOON_MS = [200, 600, 1_200, 2_500, 5_000, 9_000];
+
+export default function Run({ run }: { run: string }): JSX.Element {
+  const { data: view, error, refresh } = useGet<View>(runPath(run));
+  const soon = useThrottled(refresh, 500);
+  const live = view !== null && (view.summary.driven || view.summary.status === "queued");
+  const [seen, setSeen] = useState(0);
+  const hear = useCallback(
+    (news: News): void => {
+      soon();
+      setSeen(news.seq);
+      if (Date.now() - Date.parse(news.written_at) < RECENT_MS) announce(news.words);
+    },
+    [soon],
+  );
+  const line = useNews(live ? runPath(run, "/events") : null, hear);
+  useEffect(() => {
+    if (line === "ended") refresh();
+  }, [line, refresh]);
+  useLooking(live || view === null, refresh);
+  const acted = useCallback(() => SOON_MS.forEach((ms) => setTimeout(refresh, ms)), [refresh]);
+  if (view === null) {
+    return <Page title={run}>{error ? <Notice tone="bad">{error.message}</Notice> : <Loading what="the run" />}</Page>;
+  }
+  const { summary } = view;
+  return (
+    <Page
+      title={summary.job}
+      above={<About view={view} line={line} />}
+      lead={summary.goal_words}
+      actions={<Actions view={view} onActed={acted} />}
+    >
+      {error !== null && <Notice tone="bad">{error.message}</Notice>}
+      <section class="answer-part" aria-label="The answer">
+        <p class="answer">{view.answer.sentence}</p>
+        {lead(view) && <p class="answer-more">{lead(view)}</p>}
+        <Now of={view.under_way} driven={summary.driven} />
+      </section>
+      {view.cards.length > 0 && <Figures of={view.cards} />}
+      {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
+      <Charts view={view} />
+      <Everything view={view} seen={seen} />
+    </Page>
+  );
+}
+
+/** Who else may go on with a run that nobody drives: look now and then. */
+function useLooking(live: boolean, refresh: () => void): void {
+  useEffect(() => {
+    if (live) return undefined;
+    const timer = setInterval(refresh, LOOK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [live, refresh]);
+}
+
+function Charts({ view }: { view: View }): JSX.Element | null {
+  if (view.serving !== null)
+    return view.serving.trials.length > 0 ? <Serving view={view} serving={view.serving} /> : null;
+  if (view.functions !== null) return <OnFunctions view={view} functions={view.functions} />;
+  return view.path.length > 0 ? <Training view={view} /> : null;
+}
+
+function Everything({ view, seen }: { view: View; seen: number }): JSX.Element {
+  const { run, kind, chosen, provenance, status } = view.summary;
+  const begun = status !== "queued" && status !== "refused";
+  if (!begun) return <></>;
+  return (
+    <>
+      {view.serving !== null && view.serving.trials.length > 0 && (
+        <section>
+          <h2>Every trial</h2>
+          <Trials serving={view.serving} />
+        </section>
+      )}
+      {view.serving === null && view.path.length > 0 && (
+        <section>
+          <h2>Every probe</h2>
+          <Probes path={view.path} refusals={view.refusals} unit="samples/s" />
+        </section>
+      )}
+      <section class="papers">
+        <h2>The record</h2>
+        <p class="actions">
+          <a class="button" href={`${ROOT}${runPath(run, "/report")}`} target="_blank" rel="noopener">
+            Open the report
+          </a>
+          {view.path.some((step) => step.outcome === "ok") && (
+            <Link class="button" to={toRun(run, "/explore")}>
+              Try other limits
+            </Link>
+          )}
+        </p>
+        <Opened title="The ledger">
+          <Ledger run={run} turn={seen} />
+        </Opened>
+        {provenance === "live" && (
+          <Opened title="What the job writes">
+            <Logs run={run} />
+          </Opened>
+        )}
+        {chosen !== null && (
+          <Opened title="Export the decision">
+            <Exported run={run} kind={kind} />
+          </Opened>
+        )}
+      </section>
+    </>
+  );
+}
+
+/** A part whose content is fetched when it is opened. */
+function Opened({ title, children }: { title: string; children: JSX.Element }): JSX.Element {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="opened" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {open && children}
+    </details>
+  );
+}

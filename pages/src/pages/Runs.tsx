@@ -1,0 +1,190 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { withQuery } from "../api";
+import { plural, usd } from "../format";
+import { useGet, useNews, useSettled, useThrottled } from "../live";
+import { announce } from "../parts/announce";
+import { Chips } from "../parts/Field";
+import { may, useMe } from "../parts/me";
+import { Empty, Loading, Notice } from "../parts/Notice";
+import { Page } from "../parts/Page";
+import { go, Link, usePlace } from "../parts/router";
+import { RunsTable } from "../parts/RunsTable";
+import { Spent } from "../parts/Spent";
+import type { Kind, Me, News, Runs as Found, Spend, Status } from "../types";
+
+const STATUSES = [
+  "queued",
+  "searching",
+  "decided",
+  "running",
+  "finished",
+  "stopped",
+  "infeasible",
+  "failed",
+  "refused",
+] as const;
+const KINDS: Kind[] = ["train", "scale", "serve", "tune", "functions"];
+const TOLD = new Set(["started", "decided", "stopped", "resumed", "ended"]);
+const ROWS = 50;
+
+/** All runs: filtered and ordered by the address of the page, so that a view can be shared; live. */
+export default function Runs(): JSX.Element {
+  const me = useMe();
+  const { query } = usePlace();
+  const [limit, setLimit] = useState(ROWS);
+  const [fresh, setFresh] = useState("");
+  const filters = ["status", "owner", "kind", "text", "order"].map((name) => [name, query.get(name) ?? ""] as const);
+  const settled = useSettled(withQuery("/runs", { ...Object.fromEntries(filters), limit }));
+  const found = useGet<Found>(settled);
+  const spend = useGet<Spend>("/spend");
+  const refresh = useThrottled(() => {
+    found.refresh();
+    spend.refresh();
+  });
+  const line = useNews("/events", (news: News) => {
+    setFresh(news.run);
+    if (TOLD.has(news.kind)) announce(`${news.run}: ${news.words}`);
+    refresh();
+  });
+  const narrowed = filters.some(([name, value]) => name !== "order" && value !== "");
+  const submit = may(me, "runner") && (
+    <Link to="/submit" class="button primary">
+      Submit a job
+    </Link>
+  );
+  return (
+    <Page title="Runs" lead={<Live line={line} />} actions={submit || undefined}>
+      <div class="runs-page">
+        {spend.data !== null && spend.data.by_month.length > 0 && <Spent spend={spend.data} me={me} />}
+        {(narrowed || found.data?.total !== 0) && <Filters me={me} spend={spend.data} />}
+        {found.error !== null && <Notice tone="bad">{found.error.message}</Notice>}
+        {found.data === null && found.error === null && <Loading what="the runs" />}
+        {found.data !== null && found.data.total === 0 && (narrowed ? <NothingFits /> : <FirstSteps me={me} />)}
+        {found.data !== null && found.data.total > 0 && (
+          <>
+            <RunsTable
+              runs={found.data.runs}
+              fresh={fresh}
+              order={query.get("order") ?? "started"}
+              onOrder={(order) => refine({ order })}
+              owners={me.mode === "service"}
+            />
+            <p class="note total">
+              {plural(found.data.total, "run")}
+              {narrowed && " that fit"}, {usd(found.data.spent_usd)} spent
+              {found.data.total > found.data.runs.length && (
+                <button type="button" class="button small" onClick={() => setLimit(limit + 2 * ROWS)}>
+                  Show more
+                </button>
+              )}
+            </p>
+          </>
+        )}
+      </div>
+    </Page>
+  );
+}
+
+function refine(change: Record<string, string>): void {
+  const now = Object.fromEntries(new URLSearchParams(location.search));
+  go(withQuery("/", { ...now, ...change }), true);
+}
+
+function Live({ line }: { line: string }): JSX.Element {
+  if (line === "lost") return <span class="line lost">The connection is lost; trying again …</span>;
+  return (
+    <span class={`line ${line}`}>{line === "live" ? "Live: what happens shows here by itself." : "Connecting …"}</span>
+  );
+}
+
+function Filters({ me, spend }: { me: Me; spend: Spend | null }): JSX.Element {
+  const { query } = usePlace();
+  const owners = (spend?.by_person ?? []).flatMap(({ name }) => (name === null ? [] : [name]));
+  return (
+    <form class="filters" role="search" aria-label="Filter the runs" onSubmit={(event) => event.preventDefault()}>
+      <input
+        type="search"
+        data-filter
+        aria-label="Filter by name or words"
+        placeholder="Filter: a name, a type, a goal …"
+        value={query.get("text") ?? ""}
+        onInput={(event) => refine({ text: event.currentTarget.value })}
+      />
+      <Picker
+        label="Kind"
+        every="every kind"
+        of={KINDS}
+        chosen={query.get("kind") ?? ""}
+        onChoose={(kind) => refine({ kind })}
+      />
+      {me.mode === "service" && (
+        <Picker
+          label="Owner"
+          every="everybody"
+          of={owners}
+          chosen={query.get("owner") ?? ""}
+          onChoose={(owner) => refine({ owner })}
+        />
+      )}
+      <Chips
+        label="Status"
+        of={STATUSES}
+        chosen={(query.get("status") ?? "") as Status | ""}
+        onChoose={(status) => refine({ status })}
+      />
+    </form>
+  );
+}
+
+interface PickerProps {
+  label: string;
+  every: string;
+  of: readonly string[];
+  chosen: string;
+  onChoose: (value: string) => void;
+}
+
+function Picker({ label, every, of, chosen, onChoose }: PickerProps): JSX.Element {
+  return (
+    <select aria-label={label} value={chosen} onChange={(event) => onChoose(event.currentTarget.value)}>
+      <option value="">{every}</option>
+      {of.map((value) => (
+        <option key={value} value={value}>
+          {value}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function NothingFits(): JSX.Element {
+  return (
+    <Empty title="No run fits">
+      <button type="button" class="button" onClick={() => go("/", true)}>
+        Show all runs
+      </button>
+    </Empty>
+  );
+}
+
+function FirstSteps({ me }: { me: Me }): JSX.Element {
+  if (!may(me, "runner")) {
+    return (
+      <Empty title="No runs yet">
+        <p>You may look, not run: what others submit will show here.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No runs yet">
+      <p>Submit a job file or an ONNX model here, or begin with an example on a simulated cloud: it costs nothing.</p>
+      <p>
+        In a shell: <code>mlcd {me.mode === "ui" ? "" : "--server URL "}train JOB.yaml</code>. It will show here, too.
+      </p>
+      <Link to="/submit" class="button primary">
+        Submit a job
+      </Link>
+    </Empty>
+  );
+}

@@ -1,0 +1,208 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { ApiError, line, send, upload, withQuery } from "../api";
+import { bytes } from "../format";
+import { useGet } from "../live";
+import { announce } from "../parts/announce";
+import { Card } from "../parts/Card";
+import { Field } from "../parts/Field";
+import { may, useMe, useRefreshMe } from "../parts/me";
+import { Notice } from "../parts/Notice";
+import { Page } from "../parts/Page";
+import { go, toRun } from "../parts/router";
+import { asked, EMPTY, isReady, kindOf, mistake, type Draft, type Mistake } from "../parts/submit/asked";
+import { Model } from "../parts/submit/Model";
+import { Options } from "../parts/submit/Options";
+import { Outcome } from "../parts/submit/Outcome";
+import { Drop, Editor, Examples } from "../parts/submit/Source";
+import type { Checked, Example, Me, Uploaded } from "../types";
+
+const JOB = `name: my-job
+run: torchrun --nnodes $SKYPILOT_NUM_NODES train.py
+
+mlcd:
+  work: {dataset: 1.28M, epochs: 90}
+  goal: fastest
+  budget: $100`;
+const KNOBS = `knobs:
+  precision: [fp32, int8]
+  threads: [1, 2]
+  batch: [1, 2, 4, 8]`;
+
+/** A job file or a model, how to run it, a check that costs nothing, and the start. */
+export default function Submit(): JSX.Element {
+  const me = useMe();
+  const refreshMe = useRefreshMe();
+  const examples = useGet<{ examples: Example[] }>("/examples").data?.examples ?? [];
+  const [draft, setDraft] = useState<Draft>(EMPTY);
+  const [checked, setChecked] = useState<Checked | null>(null);
+  const [wrong, setWrong] = useState<Mistake | null>(null);
+  const [busy, setBusy] = useState<string | null>(null);
+  const [fileError, setFileError] = useState<string | null>(null);
+  const allowed = may(me, "runner");
+
+  const change = (part: Partial<Draft>): void => {
+    setDraft((before) => ({ ...before, ...part }));
+    setChecked(null);
+    setWrong(null);
+  };
+  const take = async (file: File): Promise<void> => {
+    setFileError(tooMuch(file, me));
+    if (tooMuch(file, me) !== null) return;
+    if (!file.name.toLowerCase().endsWith(".onnx")) {
+      const job = await file.text();
+      change({ kind: kindOf(job), job, name: file.name });
+      return;
+    }
+    setBusy(`Reading ${file.name}, ${bytes(file.size)} …`);
+    try {
+      change({ kind: "serve", model: await upload<Uploaded>(withQuery("/uploads", { name: file.name }), file) });
+    } catch (error) {
+      setFileError(line(error));
+    } finally {
+      setBusy(null);
+    }
+  };
+  const ask = async <T,>(path: string, words: string): Promise<T | null> => {
+    setBusy(words);
+    setWrong(null);
+    try {
+      return await send<T>("POST", path, asked(draft));
+    } catch (error) {
+      const found = error instanceof ApiError ? mistake(error, draft) : { about: "", words: line(error), line: null };
+      setWrong(found);
+      announce(found.words);
+      return null;
+    } finally {
+      setBusy(null);
+    }
+  };
+  const proceed = async (): Promise<void> => {
+    if (!allowed || busy !== null || !isReady(draft)) return;
+    if (checked === null) {
+      setChecked(await ask<Checked>("/checks", "Checking …"));
+      return;
+    }
+    const started = await ask<{ run: string }>("/runs", "Starting …");
+    refreshMe();
+    if (started === null) {
+      setChecked(null); // what was checked does not hold any more
+      return;
+    }
+    go(toRun(started.run));
+  };
+  const about = (name: string): Pick<Mistake, "words" | "line"> | null => (wrong?.about === name ? wrong : null);
+  return (
+    <Page title="Submit" lead="Drop it, check it, start it. A check costs nothing and reserves nothing.">
+      {!allowed && <Notice tone="caution">You may look, not run: ask an admin for the role runner.</Notice>}
+      <div class="submit">
+        <div class="submit-source">
+          <Drop onFile={(file) => void take(file)} busy={busy?.startsWith("Reading") ? busy : null} error={fileError} />
+          {draft.kind === "serve" ? (
+            <>
+              <Served draft={draft} onChange={change} error={about("model")?.words ?? null} />
+              <Editor
+                id="knobs"
+                label="Knobs: what may vary, and its price (empty: what MLCD knows)"
+                rows={9}
+                placeholder={KNOBS}
+                text={draft.knobs}
+                error={about("knobs")?.words ?? null}
+                line={about("knobs")?.line ?? null}
+                onWrite={(knobs) => change({ knobs })}
+                onSend={() => void proceed()}
+              />
+              <Examples
+                label="Begin with"
+                of={examples.filter(({ kind }) => kind === "serve")}
+                onChoose={({ text }) => change({ knobs: text })}
+              />
+            </>
+          ) : (
+            <>
+              <Examples
+                label="Begin with"
+                of={examples.filter(({ kind }) => kind !== "serve")}
+                onChoose={({ name, kind, text }) =>
+                  change({
+                    name: `${name}.yaml`,
+                    job: text,
+                    kind: kind === "functions" ? kindOf(text) : (kind as Draft["kind"]),
+                  })
+                }
+              />
+              <Editor
+                id="job"
+                label={draft.name}
+                rows={22}
+                placeholder={JOB}
+                text={draft.job}
+                error={about("job")?.words ?? null}
+                line={about("job")?.line ?? null}
+                onWrite={(job) => change({ job })}
+                onSend={() => void proceed()}
+              />
+            </>
+          )}
+        </div>
+        <Card class="submit-how">
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              void proceed();
+            }}
+          >
+            <Options draft={draft} me={me} mistake={wrong} onChange={change} />
+            {about("") !== null && <Notice tone="bad">{about("")?.words}</Notice>}
+            {checked !== null && <Outcome checked={checked} />}
+            <div class="actions">
+              <button type="submit" class="button primary" disabled={!allowed || busy !== null || !isReady(draft)}>
+                {busy !== null && !busy.startsWith("Reading") ? busy : checked === null ? "Check" : "Start"}
+              </button>
+              <span class="note">{isReady(draft) ? "or Ctrl+Enter in the file" : "first a job file or a model"}</span>
+            </div>
+          </form>
+        </Card>
+      </div>
+    </Page>
+  );
+}
+
+/** What is wrong with a file before it is sent; null: nothing. */
+function tooMuch(file: File, me: Me): string | null {
+  if (/\.onnx$/i.test(file.name)) {
+    const most = (me.limits["upload_mb"] ?? 200) * 2 ** 20;
+    return file.size > most ? `${file.name} has ${bytes(file.size)}; a model may have ${bytes(most)}` : null;
+  }
+  if (!/\.(ya?ml|json|txt)$/i.test(file.name))
+    return `${file.name}: expected a job file (.yaml) or an ONNX model (.onnx)`;
+  const most = (me.limits["body_kb"] ?? 256) * 1e3;
+  return file.size > most ? `${file.name} has ${bytes(file.size)}; a job file may have ${bytes(most)}` : null;
+}
+
+interface ServedProps {
+  draft: Draft;
+  error: string | null;
+  onChange: (part: Partial<Draft>) => void;
+}
+
+/** The model that is to be served: uploaded, or one of a recorded cloud. */
+function Served({ draft, error, onChange }: ServedProps): JSX.Element {
+  if (draft.model !== null) return <Model model={draft.model} onLeave={() => onChange({ model: null })} />;
+  return (
+    <Field
+      label="Or a model of a recorded cloud"
+      error={error}
+      hint="Its name there; choose the recording under Where."
+    >
+      <input
+        type="text"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="transformer_4x128"
+        value={draft.recorded}
+        onInput={(event) => onChange({ recorded: event.currentTarget.value })}
+      />
+    </Field>
+  );
+}

@@ -1,0 +1,139 @@
+/** What can be done with a run now. Each asks first, and says what it will cost at the most. */
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { line, runPath, send } from "../../api";
+import { duration, usd } from "../../format";
+import { announce } from "../../parts/announce";
+import { may, useMe, useRefreshMe } from "../../parts/me";
+import { Notice } from "../../parts/Notice";
+import type { Action, View } from "../../types";
+
+const NAMES: Record<Action, string> = { launch: "Run it", resume: "Resume", stop: "Stop", down: "End now" };
+const LOOKS: Record<Action, string> = { launch: "primary", resume: "primary", stop: "", down: "danger" };
+
+interface Props {
+  view: View;
+  /** Something was asked for; the run will change soon. */
+  onActed: () => void;
+}
+
+export function Actions({ view, onActed }: Props): JSX.Element | null {
+  const me = useMe();
+  const [asked, setAsked] = useState<Action | null>(null);
+  if (view.actions.length === 0) return null;
+  const allowed =
+    may(me, "runner") && (me.role === "admin" || view.summary.owner === null || view.summary.owner === me.name);
+  if (!allowed) {
+    const why = may(me, "runner")
+      ? `Only ${view.summary.owner} or an admin may act on this run.`
+      : "You may look; a runner may act.";
+    return <span class="soft may-not">{why}</span>;
+  }
+  return (
+    <>
+      {view.actions.map((action) => (
+        <button key={action} type="button" class={`button ${LOOKS[action]}`} onClick={() => setAsked(action)}>
+          {NAMES[action]} …
+        </button>
+      ))}
+      {asked !== null && <Confirm view={view} action={asked} onClose={() => setAsked(null)} onActed={onActed} />}
+    </>
+  );
+}
+
+function Confirm({ view, action, onClose, onActed }: Props & { action: Action; onClose: () => void }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [waiting, setWaiting] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const refreshMe = useRefreshMe();
+  useEffect(() => dialog.current?.showModal(), []);
+  const act = async (): Promise<void> => {
+    setWaiting(true);
+    setError(null);
+    try {
+      const said = await send<{ words: string }>("POST", runPath(view.summary.run, `/${action}`));
+      announce(said.words);
+      refreshMe();
+      onActed();
+      onClose();
+    } catch (problem) {
+      setError(line(problem));
+      setWaiting(false);
+    }
+  };
+  const { title, sentences } = question(view, action);
+  return (
+    <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={onClose}>
+      <h2 id="confirm-title">{title}</h2>
+      {sentences.map((sentence) => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+      {error !== null && <Notice tone="bad">{error}</Notice>}
+      <div class="actions">
+        <button type="button" class="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class={`button ${LOOKS[action] || "primary"}`}
+          disabled={waiting}
+          onClick={() => void act()}
+        >
+          {waiting ? "Asking …" : NAMES[action]}
+        </button>
+      </div>
+    </dialog>
+  );
+}
+
+/** What is about to happen, and the most it can cost. */
+export function question(view: View, action: Action): { title: string; sentences: string[] } {
+  const { summary } = view;
+  const open = view.under_way.reduce((sum, each) => sum + (each.worst_usd ?? 0), 0);
+  const left = summary.budget_usd === null ? null : summary.budget_usd - summary.spent_usd;
+  const limit =
+    left === null
+      ? "There is no budget: nothing but its deadline or you will stop it."
+      : `The budget leaves ${usd(left)}: ${usd(summary.spent_usd)} of ${usd(summary.budget_usd!)} are spent. It never spends more.`;
+  switch (action) {
+    case "launch":
+      return {
+        title: `Run ${summary.job} on ${summary.chosen ?? "the decided configuration"}?`,
+        sentences: [launching(view), limit],
+      };
+    case "resume":
+      return {
+        title: `Go on with ${summary.run}?`,
+        sentences: ["Nothing that was measured is paid for twice.", limit],
+      };
+    case "stop":
+      return {
+        title: `Stop ${summary.run}?`,
+        sentences: [
+          view.under_way.some((each) => each.purpose === "run")
+            ? "The job itself is ended if it saves its work, and waited for otherwise. Nothing is lost: you can resume it."
+            : `A probe under way is finished first${open > 0 ? `, for ${usd(open)} at the most` : ""}. Everything measured is kept, and you can resume it.`,
+        ],
+      };
+    case "down":
+      return {
+        title: `End ${summary.run} now?`,
+        sentences: [
+          `Its machines are torn down at once. What is under way is lost${open > 0 ? `, and may have cost up to ${usd(open)}` : ""}; everything measured before is kept, and you can resume it.`,
+        ],
+      };
+  }
+}
+
+function launching(view: View): string {
+  const chosen = view.path.find((step) => step.chosen)?.finish;
+  if (chosen)
+    return `Expected: ${usd(chosen.usd)} and ${duration(chosen.seconds)}. At the most: ${usd(chosen.worst_usd)} and ${duration(chosen.worst_seconds)}.`;
+  const plan = view.functions?.plans.find((each) => each.chosen);
+  if (plan) return `Planned: ${usd(plan.usd)} and ${duration(plan.seconds)}.`;
+  const kept = view.certificate?.terms
+    .map((term) => (term.unit === "usd" ? usd(term.kept) : duration(term.kept)))
+    .join(" and ");
+  return kept ? `At the most: ${kept}.` : "What it will take was not forecast.";
+}

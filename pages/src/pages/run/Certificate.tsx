@@ -1,0 +1,46 @@
+/** The sum that makes a choice safe: what is gone, and what is counted on, against each limit. */
+
+import type { JSX } from "preact";
+import { duration, usd } from "../../format";
+import type { Certificate as Doc, Term } from "../../types";
+
+export function Certificate({ of }: { of: Doc }): JSX.Element {
+  const held = of.terms.every((term) => term.holds);
+  return (
+    <section class={`certificate ${held && of.certified ? "held" : ""}`} aria-label="Certificate">
+      <h2>
+        {of.headline}
+        {of.terms.length > 0 && (
+          <span class={`verdict ${held ? "good" : "bad"}`}>{held ? "holds" : "does not hold"}</span>
+        )}
+      </h2>
+      {of.terms.map((term) => (
+        <Equation key={term.unit} {...term} />
+      ))}
+      <p class="note">{of.sentence}</p>
+    </section>
+  );
+}
+
+function Equation({ unit, gone, kept, limit, holds }: Term): JSX.Element {
+  const words = unit === "usd" ? usd : duration;
+  const parts: [string, number, string][] = [
+    ["", gone, unit === "usd" ? "spent" : "elapsed"],
+    ["+", kept, "kept to finish, at worst"],
+    ["=", gone + kept, "counted on"],
+    [holds ? "≤" : ">", limit, unit === "usd" ? "budget" : "deadline"],
+  ];
+  return (
+    <p class="equation">
+      {parts.map(([sign, value, name], i) => (
+        <span key={name} class={i === 3 ? (holds ? "term limit-term" : "term limit-term broken") : "term"}>
+          {sign && <span class="sign">{sign}</span>}
+          <span>
+            <b>{words(value)}</b>
+            <small>{name}</small>
+          </span>
+        </span>
+      ))}
+    </p>
+  );
+}

@@ -1,0 +1,65 @@
+/** The decision as files for another tool: to read and to copy. */
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { runPath } from "../../api";
+import { Segments } from "../../charts/Segments";
+import { useGet } from "../../live";
+import { announce } from "../../parts/announce";
+import { Loading, Notice } from "../../parts/Notice";
+import type { Kind } from "../../types";
+
+const TOOLS: Record<Kind, string[]> = {
+  train: ["skypilot"],
+  scale: ["skypilot"],
+  serve: ["kserve", "triton", "compose"],
+  tune: ["lambda"],
+  functions: ["lambda"],
+};
+
+export function Exported({ run, kind }: { run: string; kind: Kind }): JSX.Element {
+  const [tool, setTool] = useState(TOOLS[kind][0]!);
+  const { data, error } = useGet<{ files: Record<string, string> }>(runPath(run, `/export?to=${tool}`));
+  return (
+    <div class="exported">
+      {TOOLS[kind].length > 1 && <Segments label="For which tool" of={TOOLS[kind]} chosen={tool} onChoose={setTool} />}
+      {error !== null ? (
+        <Notice>{error.message}</Notice>
+      ) : data === null ? (
+        <Loading what="the files" />
+      ) : (
+        Object.entries(data.files).map(([name, text]) => <Paper key={name} name={name} text={text} />)
+      )}
+    </div>
+  );
+}
+
+function Paper({ name, text }: { name: string; text: string }): JSX.Element {
+  const [copied, setCopied] = useState(false);
+  const paper = useRef<HTMLPreElement>(null);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      getSelection()?.selectAllChildren(paper.current!); // no clipboard without https: it is marked, to be copied by hand
+      announce(`${name} is selected`);
+      return;
+    }
+    setCopied(true);
+    announce(`${name} is copied`);
+    setTimeout(() => setCopied(false), 2_000);
+  };
+  return (
+    <div class="file">
+      <div class="file-head">
+        <code>{name}</code>
+        <button type="button" class="button small" onClick={() => void copy()}>
+          {copied ? "Copied" : "Copy"}
+        </button>
+      </div>
+      <pre ref={paper} class="paper" tabIndex={0} aria-label={name}>
+        {text}
+      </pre>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+/** The top of a run: what was decided, or what it is doing now, and why. */
+
+import type { JSX } from "preact";
+import { Provenance, StatusBadge } from "../../parts/Badge";
+import { Link } from "../../parts/router";
+import { duration, moment, usd } from "../../format";
+import type { Line } from "../../live";
+import type { Status, UnderWay, View } from "../../types";
+
+const OVER: Status[] = ["finished", "failed", "infeasible", "refused"];
+
+export function About({ view, line }: { view: View; line: Line }): JSX.Element {
+  const { summary } = view;
+  return (
+    <p class="run-about">
+      <Link to="/">Runs</Link>
+      <span aria-hidden="true">/</span>
+      <span>{summary.run}</span>
+      <StatusBadge status={summary.status} driven={summary.driven} />
+      {summary.provenance && <Provenance of={summary.provenance} />}
+      <span>
+        <time dateTime={summary.started_at}>{moment(summary.started_at)}</time>
+        {summary.owner !== null && ` by ${summary.owner}`}
+      </span>
+      {summary.driven && line === "lost" && <span class="lost">connection lost, trying again</span>}
+    </p>
+  );
+}
+
+/** One sentence more than the title: why, or what comes next. */
+export function lead(view: View): string {
+  const { status } = view.summary;
+  if (view.under_way.length > 0 && view.summary.driven) return ""; // that list says it better
+  const said = OVER.includes(status) ? view.answer.more || (status === "finished" ? "" : view.next) : view.next;
+  return said && `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}`;
+}
+
+/** What is being measured or run at this moment, with its reason and the most it can take. */
+export function Now({ of, driven }: { of: UnderWay[]; driven: boolean }): JSX.Element | null {
+  if (of.length === 0) return null;
+  return (
+    <ul class="now" aria-label={driven ? "Under way" : "Interrupted"}>
+      {of.map((each) => (
+        <li key={each.label}>
+          <i class={driven ? "pulse" : "pulse still"} aria-hidden="true" />
+          <div>
+            <b>
+              {driven ? (each.purpose === "run" ? "Running" : "Trying") : "Interrupted:"} {each.configuration}
+            </b>
+            <span class="soft"> {each.because}</span>
+          </div>
+          <span class="most">{atMost(each.worst_usd, each.worst_s)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function atMost(dollars: number | null, seconds: number | null): string {
+  const parts = [dollars === null ? "" : usd(dollars), seconds === null ? "" : duration(seconds)].filter(Boolean);
+  return parts.length > 0 ? `at most ${parts.join(", ")}` : "";
+}

@@ -1,0 +1,137 @@
+/** A run on functions: the plan beside other plans, what an epoch takes where, and how far the run is. */
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { Boundary } from "../../charts/Boundary";
+import { Epochs } from "../../charts/Epochs";
+import { Spend } from "../../charts/Spend";
+import { allocation, Stages } from "../../charts/Stages";
+import { duration, percent, significant, usd, whole } from "../../format";
+import type { Functions, Plan, View } from "../../types";
+
+export function OnFunctions({ view, functions }: { view: View; functions: Functions }): JSX.Element {
+  const { boundary, done } = functions;
+  const plans = useMemo(() => inOrder(functions.plans), [functions.plans]);
+  const chosen = plans.find((plan) => plan.chosen);
+  const used = useMemo(() => new Set(chosen?.stages.map(allocation)), [chosen]);
+  const lost = done.some((each) => each.loss !== null);
+  return (
+    <>
+      {plans.length > 0 && (
+        <section class="card">
+          {(plans[0]?.stages.length ?? 0) > 1 && <Stages plans={plans} />}
+          <h3 class="plans-title">The plans side by side</h3>
+          <Plans plans={plans} />
+        </section>
+      )}
+      <div class="charts">
+        {lost && (
+          <section class="card">
+            <Epochs done={done} planned={planned(functions, chosen)} target={target(view)} />
+          </section>
+        )}
+        {boundary.length > 1 && (
+          <section class="card">
+            <Boundary boundary={boundary} used={used} />
+          </section>
+        )}
+        <section class="card">
+          <Spend spend={view.spend} />
+        </section>
+      </div>
+    </>
+  );
+}
+
+const FIRST = ["exact", "greedy", "fixed"];
+
+/** Ours and the even split first, then those of other systems. */
+function inOrder(plans: Plan[]): Plan[] {
+  const place = (plan: Plan): number => (FIRST.indexOf(plan.method) + FIRST.length + 1) % (FIRST.length + 1);
+  return [...plans].sort((a, b) => place(a) - place(b));
+}
+
+/** Stages, or epochs, that the plan has. */
+function planned({ tuning }: Functions, chosen: Plan | undefined): number | null {
+  if (!chosen) return null;
+  return tuning ? chosen.stages.length : Math.round(chosen.stages.reduce((sum, stage) => sum + stage.epochs, 0));
+}
+
+function target(view: View): number | null {
+  const found = (view.document["target"] as { value?: unknown } | null | undefined)?.value;
+  return typeof found === "number" ? found : null;
+}
+
+/** The plans side by side: a row for each stage, a column for each plan, and what it all comes to. */
+export function Plans({ plans }: { plans: Plan[] }): JSX.Element {
+  const even = plans.find((plan) => plan.method === "fixed");
+  const stages = plans[0]!.stages;
+  return (
+    <div class="scroll plans" tabIndex={0} role="region" aria-label="Plans side by side">
+      <table>
+        <caption>The plans side by side</caption>
+        <thead>
+          <tr>
+            <th scope="col">stage</th>
+            {plans.map((plan) => (
+              <th key={plan.name} scope="col" class={plan.chosen ? "picked" : undefined}>
+                {plan.name}
+                {plan.chosen && <small> chosen</small>}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {stages.map((stage, i) => (
+            <tr key={i}>
+              <th scope="row">
+                {stages.length > 1 ? i + 1 : "all"}
+                <span class="under">
+                  {stage.trials > 1 && `${whole(stage.trials)} trials, `}
+                  {whole(stage.epochs)} epochs
+                </span>
+              </th>
+              {plans.map((plan) => (
+                <td key={plan.name} class={plan.chosen ? "picked" : undefined}>
+                  {plan.stages[i] ? allocation(plan.stages[i]!) : "–"}
+                  {plan.stages[i] && (
+                    <span class="under">{`${duration(plan.stages[i]!.seconds)}, ${usd(plan.stages[i]!.usd)}`}</span>
+                  )}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row">
+              in all
+              {even && <span class="under">against an even split</span>}
+            </th>
+            {plans.map((plan) => (
+              <td key={plan.name} class={plan.chosen ? "picked" : undefined}>
+                {`${duration(plan.seconds)}, ${usd(plan.usd)}`}
+                {even && plan !== even && <span class="under">{against(plan, even)}</span>}
+              </td>
+            ))}
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  );
+}
+
+/** '12 % faster, 3 % dearer'. */
+function against(plan: Plan, even: Plan): string {
+  const time = plan.seconds / even.seconds - 1;
+  const cost = plan.usd / even.usd - 1;
+  const said = [share(time, "slower", "faster"), share(cost, "dearer", "cheaper")].filter(Boolean);
+  return said.join(", ") || "the same";
+}
+
+function share(change: number, more: string, less: string): string {
+  if (Math.abs(change) < 0.005) return "";
+  return change >= 1
+    ? `${significant(1 + change, 2)} times ${more === "slower" ? "the time" : "the cost"}`
+    : `${percent(Math.abs(change))} ${change > 0 ? more : less}`;
+}

@@ -1,0 +1,90 @@
+/** Every probe with its cost, its interval and its reason, and what was refused. */
+
+import type { JSX } from "preact";
+import { duration, plural, rate, usd } from "../../format";
+import type { Refusal, Step } from "../../types";
+import { type Cell, Expandable } from "./Expandable";
+
+interface Props {
+  path: Step[];
+  refusals: Refusal[];
+  unit: string;
+}
+
+export function Probes({ path, refusals, unit }: Props): JSX.Element {
+  return (
+    <>
+      <Expandable
+        caption="Every probe, in order"
+        word="probe"
+        rows={path}
+        number={(step) => step.number}
+        name={(step) => step.label}
+        looks={(step) => (step.chosen ? "chosen" : step.outcome === "ok" ? "" : "faint")}
+        columns={columns(path, unit)}
+        facts={(step) => facts(step, unit)}
+      />
+      {refusals.length > 0 && (
+        <details class="more refusals">
+          <summary>
+            {plural(refusals.length, "refusal")}: it could not be paid for and finished within the limits
+          </summary>
+          <ul>
+            {refusals.map((each, i) => (
+              <li key={i}>
+                <b>{each.label}</b> <span class="soft">{each.because}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}
+
+function columns(path: Step[], unit: string): Cell<Step>[] {
+  const rated = path.some((step) => step.rate !== null);
+  const finishes = path.some((step) => step.finish !== null);
+  const outcome = (step: Step): string => step.outcome.replaceAll("_", " ");
+  const found: (Cell<Step> | false)[] = [
+    {
+      head: rated ? unit : "outcome",
+      cell: (step) => (step.rate === null ? outcome(step) : rate(step.rate)),
+      wide: !rated,
+    },
+    rated && { head: "interval", cell: interval, wide: true },
+    finishes && {
+      head: "to finish",
+      cell: (step) => (step.finish ? `${usd(step.finish.usd)}, ${duration(step.finish.seconds)}` : "–"),
+      wide: true,
+    },
+    { head: "cost", cell: (step) => usd(step.usd) },
+    { head: "took", cell: (step) => duration(step.seconds), wide: true },
+  ];
+  return found.filter((each) => each !== false);
+}
+
+function interval(step: Step): string {
+  if (step.low === null || step.high === null || step.rate === null) return "–";
+  return `${rate(step.low)} … ${rate(step.high)}`;
+}
+
+function facts(step: Step, unit: string): [string, string][] {
+  const found: [string, string][] = [["Why", step.because]];
+  if (step.rate !== null && step.low !== null && step.high !== null)
+    found.push(["Measured", `${rate(step.rate)} ${unit}, between ${rate(step.low)} and ${rate(step.high)}`]);
+  else found.push(["Outcome", step.outcome.replaceAll("_", " ")]);
+  if (step.finish)
+    found.push([
+      "To finish",
+      `${duration(step.finish.seconds)} and ${usd(step.finish.usd)} expected; at most ${duration(step.finish.worst_seconds)} and ${usd(step.finish.worst_usd)}`,
+    ]);
+  found.push(["Took", `${duration(step.seconds)} and ${usd(step.usd)}`]);
+  if (step.certified !== null)
+    found.push([
+      "Certified",
+      step.certified ? "yes: even its slow end keeps the limits" : "no: at its slow end it passes a limit",
+    ]);
+  if (step.detail) found.push(["Detail", step.detail]);
+  return found;
+}

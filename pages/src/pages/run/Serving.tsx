@@ -1,0 +1,107 @@
+/** A run that finds how to serve a model: what the model is made of, latency against throughput, every trial. */
+
+import type { JSX } from "preact";
+import { Latency, latencies, latency, price } from "../../charts/Latency";
+import { Operators } from "../../charts/Operators";
+import { Spend } from "../../charts/Spend";
+import { milliseconds, rate, usd } from "../../format";
+import { Link, toRun } from "../../parts/router";
+import type { Serving as Doc, Trial, View } from "../../types";
+import { Expandable } from "./Expandable";
+
+export function Serving({ view, serving }: { view: View; serving: Doc }): JSX.Element {
+  return (
+    <>
+      <section class="card">
+        <Latency serving={serving} />
+        <p class="beside">
+          <Link class="button" to={toRun(view.summary.run, "/explore")}>
+            Try other limits on this
+          </Link>
+          <span class="note">From stored trials, nothing is spent.</span>
+        </p>
+      </section>
+      <div class="charts">
+        {serving.operators.length > 0 && (
+          <section class="card">
+            <Operators operators={serving.operators} />
+          </section>
+        )}
+        <section class="card">
+          <Spend spend={view.spend} />
+        </section>
+      </div>
+    </>
+  );
+}
+
+/** The trials beside each other: what was set, and what came of it. Knobs that never changed are left out. */
+export function Trials({ serving }: { serving: Doc }): JSX.Element {
+  const { trials } = serving;
+  const knobs = [...new Set(trials.flatMap((trial) => Object.keys(trial.knobs)))];
+  const varied = knobs.filter((knob) => new Set(trials.map((trial) => String(trial.knobs[knob]))).size > 1);
+  const fixed = knobs.filter((knob) => !varied.includes(knob));
+  const figures = latencies(serving);
+  const ms = (trial: Trial, figure: string): string => {
+    const found = latency(trial, figure);
+    return found === null ? "–" : milliseconds(found);
+  };
+  const main = serving.caps[0]?.figure ?? "p95";
+  return (
+    <>
+      <Expandable<Trial>
+        caption="Every trial, in order"
+        word="trial"
+        rows={trials}
+        number={(trial) => trial.number}
+        name={(trial) =>
+          varied.map((knob) => `${knob.replaceAll("_", " ")} ${String(trial.knobs[knob] ?? "–")}`).join(", ") ||
+          trial.label
+        }
+        looks={(trial) => (trial.chosen ? "chosen" : trial.rate === null ? "faint" : "")}
+        columns={[
+          { head: serving.unit, cell: (trial) => (trial.rate === null ? outcome(trial) : rate(trial.rate)) },
+          ...figures.map((figure) => ({
+            head: figure.replace("_", " "),
+            cell: (trial: Trial) => ms(trial, figure),
+            wide: figure !== main,
+          })),
+          {
+            head: "$ a million",
+            cell: (trial) => (trial.usd_per_million === null ? "–" : price(trial.usd_per_million)),
+            wide: true,
+          },
+          { head: "keeps", cell: (trial) => (trial.keeps === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
+          { head: "cost", cell: (trial) => usd(Number(trial["usd"] ?? 0)), wide: true },
+        ]}
+        facts={(trial) => [
+          ["Why", trial.because],
+          ["Settings", trial.label],
+          [
+            "Measured",
+            trial.rate === null
+              ? outcome(trial)
+              : `${rate(trial.rate)} ${serving.unit}; ${figures.map((figure) => `${figure} ${ms(trial, figure)}`).join(", ")}`,
+          ],
+          ...(trial.usd_per_million === null
+            ? []
+            : ([["Price", `${price(trial.usd_per_million)} a million`]] as [string, string][])),
+          [
+            "Keeps",
+            trial.keeps === null ? "nothing was measured" : trial.keeps ? "all that is asked" : "not all that is asked",
+          ],
+        ]}
+      />
+      {fixed.length > 0 && (
+        <p class="note">
+          The same in all:{" "}
+          {fixed.map((knob) => `${knob.replaceAll("_", " ")} ${String(trials[0]?.knobs[knob])}`).join(", ")}.
+        </p>
+      )}
+    </>
+  );
+}
+
+function outcome(trial: Trial): string {
+  return String(trial.outcome ?? "failed").replaceAll("_", " ");
+}

@@ -1,0 +1,56 @@
+/** The charts of a search for where to train: the path, the money, time against cost. */
+
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { runPath } from "../../api";
+import { SearchPath } from "../../charts/SearchPath";
+import { Spend } from "../../charts/Spend";
+import { Tradeoff } from "../../charts/Tradeoff";
+import { useGet } from "../../live";
+import { Link, toRun } from "../../parts/router";
+import type { Finish, Tradeoff as TradeoffDoc, View } from "../../types";
+
+export function Training({ view }: { view: View }): JSX.Element {
+  const { run } = view.summary;
+  const { data: tradeoff, refresh } = useGet<TradeoffDoc>(runPath(run, "/tradeoff"));
+  useEffect(refresh, [view.path.length, view.summary.status]);
+  return (
+    <>
+      <div class="charts">
+        <section class="card">
+          <SearchPath path={view.path} refusals={view.refusals} underWay={view.under_way} unit="samples/s" />
+        </section>
+        <section class="card">
+          <Spend spend={view.spend} ahead={ahead(view)} />
+        </section>
+      </div>
+      {tradeoff !== null && tradeoff.points.length > 0 && (
+        <section class="card">
+          <Tradeoff
+            tradeoff={tradeoff}
+            budget={tradeoff.budget_usd}
+            deadline={tradeoff.deadline_s}
+            chosen={view.summary.chosen}
+            series={view.path.map((step) => step.series)}
+          />
+          <p class="beside">
+            <Link class="button" to={toRun(run, "/explore")}>
+              Try other limits on this
+            </Link>
+            <span class="note">From stored probes, nothing is spent.</span>
+          </p>
+        </section>
+      )}
+    </>
+  );
+}
+
+/** What is still to come of a decided run. */
+export function ahead(view: View): Finish | null {
+  if (
+    !["decided", "running"].includes(view.summary.status) ||
+    view.spend.points.some((point) => point.purpose === "run")
+  )
+    return null;
+  return view.path.find((step) => step.chosen)?.finish ?? null;
+}

@@ -1,0 +1,57 @@
+import type { ComponentChildren, JSX } from "preact";
+import type { Status } from "../types";
+
+export type Tone = "plain" | "accent" | "good" | "bad" | "caution" | "quiet";
+
+const TONES: Record<Status, Tone> = {
+  queued: "quiet",
+  refused: "bad",
+  searching: "accent",
+  decided: "plain",
+  infeasible: "caution",
+  running: "accent",
+  finished: "good",
+  failed: "bad",
+  stopped: "caution",
+};
+
+const MEANING: Record<string, string> = {
+  simulated: "These numbers come from a model of a cloud. They are not measurements.",
+  recorded: "These numbers replay measurements made earlier; nothing is rented for this run.",
+  live: "These numbers are measured on machines rented for this run.",
+};
+
+export function Badge({
+  tone = "plain",
+  title,
+  children,
+}: {
+  tone?: Tone;
+  title?: string;
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <span class={`badge tone-${tone}`} title={title}>
+      {children}
+    </span>
+  );
+}
+
+/** A status with a mark that does not rest on colour alone: it moves while somebody drives the run. */
+export function StatusBadge({ status, driven = false }: { status: Status; driven?: boolean }): JSX.Element {
+  return (
+    <span class={`status tone-${TONES[status]}${driven ? " driven" : ""}`}>
+      <i aria-hidden="true" />
+      {status}
+    </span>
+  );
+}
+
+export function Provenance({ of }: { of: string }): JSX.Element {
+  const tone = of === "simulated" ? "caution" : of === "live" ? "accent" : "plain";
+  return (
+    <Badge tone={tone} title={MEANING[of] ?? ""}>
+      {of}
+    </Badge>
+  );
+}

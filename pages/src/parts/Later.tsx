@@ -1,0 +1,28 @@
+import type { ComponentType, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Loading, Notice } from "./Notice";
+
+type Module<P> = { default: ComponentType<P> };
+
+/** A page whose code is fetched when it is first looked at: charts weigh more than all the rest. */
+export function later<P extends object>(fetched: () => Promise<Module<P>>): (props: P) => JSX.Element {
+  let found: ComponentType<P> | null = null;
+  return function Later(props: P): JSX.Element {
+    const [, setReady] = useState(found !== null);
+    const [failed, setFailed] = useState(false);
+    useEffect(() => {
+      if (found !== null) return;
+      fetched().then(
+        (module) => {
+          found = module.default;
+          setReady(true);
+        },
+        () => setFailed(true),
+      );
+    }, []);
+    if (failed) return <Notice tone="bad">This page could not be read from the server. Load it again.</Notice>;
+    if (found === null) return <Loading what="the page" />;
+    const Found = found;
+    return <Found {...props} />;
+  };
+}

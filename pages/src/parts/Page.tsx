@@ -1,0 +1,34 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect } from "preact/hooks";
+
+interface PageProps {
+  title: string;
+  /** One sentence under the title. */
+  lead?: ComponentChildren;
+  /** What can be done here: buttons, at the right of the title. */
+  actions?: ComponentChildren;
+  /** Above the title: where this belongs. */
+  above?: ComponentChildren;
+  narrow?: boolean;
+  children?: ComponentChildren;
+}
+
+/** A page: its one h1, and its title in the browser's tab. */
+export function Page({ title, lead, actions, above, narrow = false, children }: PageProps): JSX.Element {
+  useEffect(() => {
+    document.title = `${title} – MLCD`;
+  }, [title]);
+  return (
+    <div class={narrow ? "page narrow" : "page"}>
+      <header class="page-head">
+        <div>
+          {above}
+          <h1>{title}</h1>
+          {lead !== undefined && <p class="lead">{lead}</p>}
+        </div>
+        {actions !== undefined && <div class="actions">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,136 @@
+import type { JSX } from "preact";
+import { duration, moment, usd } from "../format";
+import type { Summary } from "../types";
+import { Provenance, StatusBadge } from "./Badge";
+import { Link, toRun } from "./router";
+import { Table, type Column } from "./Table";
+
+interface RunsTableProps {
+  runs: Summary[];
+  /** The run that something has just happened to. */
+  fresh: string;
+  order: string;
+  onOrder: (order: string) => void;
+  owners: boolean;
+}
+
+export function RunsTable({ runs, fresh, order, onOrder, owners }: RunsTableProps): JSX.Element {
+  const owner: Column<Summary> = { name: "owner", head: "Owner", wide: true, cell: (run) => <Owner run={run} /> };
+  return (
+    <div class="runs">
+      <Table
+        caption="Runs"
+        columns={[NAME, STATUS, WHERE, ...(owners ? [owner] : []), CHOSEN, SPENT, TIME, STARTED]}
+        rows={runs}
+        keyOf={(run) => run.run}
+        rowClass={(run) => (run.run === fresh ? "fresh" : "")}
+        sorted={{ by: order, down: order !== "name" }}
+        onSort={onOrder}
+      />
+    </div>
+  );
+}
+
+const NAME: Column<Summary> = {
+  name: "name",
+  head: "Run",
+  sorts: true,
+  cell: (run) => (
+    <>
+      <Link to={toRun(run.run)}>{run.run}</Link>
+      <span class="under">{run.goal_words}</span>
+    </>
+  ),
+};
+
+const STATUS: Column<Summary> = {
+  name: "status",
+  head: "Status",
+  cell: (run) => (
+    <>
+      <StatusBadge status={run.status} driven={run.driven} />
+      {run.tried > 0 && <span class="under">{run.tried} tried</span>}
+    </>
+  ),
+};
+
+const WHERE: Column<Summary> = {
+  name: "where",
+  head: "Kind and place",
+  wide: true,
+  cell: (run) => (
+    <>
+      {run.kind} {run.provenance && <Provenance of={run.provenance} />}
+      {run.on !== run.provenance && <span class="under">{run.on}</span>}
+    </>
+  ),
+};
+
+const CHOSEN: Column<Summary> = {
+  name: "chosen",
+  head: "Chosen",
+  wide: true,
+  wrap: true,
+  cell: (run) => (run.chosen !== null ? <b>{run.chosen}</b> : <span class="soft">{run.because || "–"}</span>),
+};
+
+const SPENT: Column<Summary> = {
+  name: "spent",
+  head: "Spent",
+  num: true,
+  sorts: true,
+  cell: (run) => (
+    <>
+      {usd(run.spent_usd)}
+      {run.budget_usd !== null && <Share of={run.spent_usd / run.budget_usd} words={`of ${usd(run.budget_usd)}`} />}
+    </>
+  ),
+};
+
+const TIME: Column<Summary> = {
+  name: "time",
+  head: "Took",
+  num: true,
+  wide: true,
+  cell: (run) => (
+    <>
+      {duration(run.elapsed_s)}
+      {run.deadline_s !== null && (
+        <Share of={run.elapsed_s / run.deadline_s} words={`of ${duration(run.deadline_s)}`} />
+      )}
+    </>
+  ),
+};
+
+const STARTED: Column<Summary> = {
+  name: "started",
+  head: "Started",
+  num: true,
+  wide: true,
+  sorts: true,
+  cell: (run) => (
+    <time dateTime={run.started_at} title={run.started_at}>
+      {moment(run.started_at)}
+    </time>
+  ),
+};
+
+function Owner({ run }: { run: Summary }): JSX.Element {
+  return (
+    <>
+      {run.owner ?? "–"}
+      {run.team !== null && <span class="under">{run.team}</span>}
+    </>
+  );
+}
+
+function Share({ of, words }: { of: number; words: string }): JSX.Element {
+  return (
+    <span class="under">
+      {words}
+      <i class={of > 1 ? "share over" : "share"} aria-hidden="true">
+        <i style={{ width: `${Math.min(100, 100 * of)}%` }} />
+      </i>
+    </span>
+  );
+}

@@ -1,0 +1,56 @@
+import type { JSX } from "preact";
+import { month, plural, usd } from "../format";
+import type { Me, Spend } from "../types";
+import { Bars } from "./Bars";
+import { Card } from "./Card";
+
+const MOST = 6;
+
+/** What was spent: in all, by month, and where there are several, by person and by team. */
+export function Spent({ spend, me }: { spend: Spend; me: Me }): JSX.Element {
+  const all = spend.by_month.reduce((sum, each) => sum + each.usd, 0);
+  const runs = spend.by_month.reduce((sum, each) => sum + each.runs, 0);
+  const months = [...spend.by_month].sort((a, b) => b.month.localeCompare(a.month)).slice(0, MOST);
+  const people = top(spend.by_person, "nobody");
+  const teams = top(spend.by_team, "no team");
+  return (
+    <div class="spent">
+      <Card title="Spent in all">
+        <p class="sum">{usd(all)}</p>
+        <p class="note">
+          in {plural(runs, "run")}
+          {me.left_usd !== null && `; ${usd(me.left_usd)} left to you`}. What simulated and recorded clouds would have
+          cost is counted, too.
+        </p>
+      </Card>
+      <Card title="By month">
+        <Bars
+          caption="Spent by month"
+          of={months.map((each) => ({ name: month(each.month), usd: each.usd, note: plural(each.runs, "run") }))}
+        />
+      </Card>
+      {me.mode === "service" && people.length > 0 && (
+        <Card title="By person">
+          <Bars caption="Spent by person" of={people} />
+        </Card>
+      )}
+      {me.mode === "service" && teams.length > 1 && (
+        <Card title="By team">
+          <Bars caption="Spent by team" of={teams} />
+        </Card>
+      )}
+    </div>
+  );
+}
+
+/** The largest few, and the rest of them in one. */
+function top(shares: Spend["by_person"], unnamed: string): { name: string; usd: number; note: string }[] {
+  const sorted = [...shares].sort((a, b) => b.usd - a.usd);
+  const few = sorted.slice(0, sorted.length > MOST ? MOST - 1 : MOST);
+  const rest = sorted.slice(few.length);
+  const shown = few.map((each) => ({ name: each.name ?? unnamed, usd: each.usd, note: plural(each.runs, "run") }));
+  if (rest.length === 0) return shown;
+  const sum = rest.reduce((total, each) => total + each.usd, 0);
+  const runs = rest.reduce((total, each) => total + each.runs, 0);
+  return [...shown, { name: `${rest.length} others`, usd: sum, note: plural(runs, "run") }];
+}

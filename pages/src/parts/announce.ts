@@ -1,0 +1,8 @@
+/** News for people who listen to the page: one polite live region, in the layout. */
+
+export const NEWS_ID = "news";
+
+export function announce(words: string): void {
+  const region = document.getElementById(NEWS_ID);
+  if (region !== null) region.textContent = words;
+}

@@ -1,0 +1,19 @@
+/** Keys of the whole page: never while somebody writes, never with Ctrl, Alt or Meta. */
+
+import { useEffect } from "preact/hooks";
+
+export function useKeys(keys: Record<string, () => void>): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      const at = event.target as HTMLElement;
+      if (event.ctrlKey || event.altKey || event.metaKey || at.isContentEditable) return;
+      if (/^(input|textarea|select)$/i.test(at.tagName)) return;
+      const act = keys[event.key];
+      if (act === undefined) return;
+      event.preventDefault();
+      act();
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  });
+}

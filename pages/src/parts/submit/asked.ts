@@ -1,0 +1,160 @@
+/** What can be asked for: the options of each kind of run, and which of them a refusal is about. */
+
+import type { ApiError } from "../../api";
+import type { Asked, Kind, Uploaded } from "../../types";
+
+export type Submitted = Exclude<Kind, "functions">;
+
+export interface Word {
+  name: string;
+  label: string;
+  example: string;
+  of?: string[];
+}
+
+export const KINDS: { kind: Submitted; words: string }[] = [
+  { kind: "train", words: "Find where to train, within a budget and a deadline." },
+  { kind: "scale", words: "Find workers and batch while the job runs." },
+  { kind: "tune", words: "Try hyperparameters on functions, in stages." },
+  { kind: "serve", words: "Find how to serve a model, by load tests." },
+];
+
+const BUDGET: Word = { name: "budget", label: "Budget", example: "$100" };
+const DEADLINE: Word = { name: "deadline", label: "Deadline", example: "6h" };
+const SEED: Word = { name: "seed", label: "Seed", example: "0" };
+const INSTANCES: Word = { name: "instances", label: "Instance types", example: "c5.*, g5.xlarge" };
+
+function goal(example: string, ...of: string[]): Word {
+  return { name: "goal", label: "Goal", example, of };
+}
+
+function latency(name: string, label: string): Word {
+  return { name, label, example: "30ms" };
+}
+
+/** The options that most people set. */
+export const WORDS: Record<Submitted, Word[]> = {
+  train: [goal("as in the job", "fastest", "cheapest"), BUDGET, DEADLINE],
+  scale: [goal("as in the job", "knee", "fastest", "cheapest"), BUDGET, DEADLINE],
+  tune: [
+    goal("as in the job", "fastest", "cheapest"),
+    BUDGET,
+    DEADLINE,
+    { name: "trials", label: "Trials", example: "64" },
+  ],
+  serve: [
+    goal("most per dollar", "per-dollar", "cheapest", "fastest"),
+    latency("latency_p95", "p95 at most"),
+    { name: "min_rps", label: "Requests a second", example: "200" },
+    { name: "trials", label: "Trials at most", example: "10" },
+    BUDGET,
+    DEADLINE,
+  ],
+};
+
+/** The others. */
+export const MORE: Record<Submitted, Word[]> = {
+  train: [
+    { name: "nodes", label: "Nodes", example: "1..16" },
+    INSTANCES,
+    { name: "parallel", label: "Probes at once", example: "4" },
+    { name: "method", label: "Method", example: "net-value" },
+    SEED,
+  ],
+  scale: [
+    { name: "workers", label: "Workers", example: "1..8" },
+    { name: "batch", label: "Batches", example: "64..1024" },
+    { name: "target", label: "Target", example: "accuracy >= 0.97" },
+    { name: "search", label: "Search", example: "as in the job", of: ["full", "partial", "none"] },
+    INSTANCES,
+    SEED,
+  ],
+  tune: [
+    { name: "eta", label: "One goes on of", example: "2" },
+    { name: "epochs_per_stage", label: "Epochs a stage", example: "2" },
+    { name: "functions", label: "Functions", example: "1..50" },
+    { name: "memory", label: "Memory, MB", example: "512..1769" },
+    SEED,
+  ],
+  serve: [
+    latency("latency_p50", "p50 at most"),
+    latency("latency_p99", "p99 at most"),
+    latency("ttft_p95", "First token, p95"),
+    latency("itl_p95", "Next token, p95"),
+    { name: "shape", label: "Open axes", example: "sequence=128" },
+    { name: "knowledge", label: "Learned from", example: "cpu" },
+    { name: "method", label: "Method", example: "grey-box" },
+    SEED,
+  ],
+};
+
+/** All that a page of submission holds. */
+export interface Draft {
+  kind: Submitted;
+  name: string;
+  job: string;
+  model: Uploaded | null;
+  /** Of a recorded cloud: the name of a model there. */
+  recorded: string;
+  knobs: string;
+  words: Record<string, string>;
+  launch: boolean;
+}
+
+export const EMPTY: Draft = {
+  kind: "train",
+  name: "job.yaml",
+  job: "",
+  model: null,
+  recorded: "",
+  knobs: "",
+  words: {},
+  launch: false,
+};
+
+/** Which kind of run a job file is for, by the blocks that it has. */
+export function kindOf(text: string): Submitted {
+  if (/^\s+tuning:/m.test(text)) return "tune";
+  return /^\s+elastic:/m.test(text) ? "scale" : "train";
+}
+
+export function isReady(draft: Draft): boolean {
+  return draft.kind === "serve" ? draft.model !== null || draft.recorded.trim() !== "" : draft.job.trim() !== "";
+}
+
+/** The draft as the API takes it: options of this kind alone, and only those that were written. */
+export function asked(draft: Draft): Asked {
+  const known = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind]].map(({ name }) => name)];
+  const options: Asked["options"] = {};
+  for (const name of known) {
+    const value = draft.words[name]?.trim();
+    if (value) options[name] = name === "instances" || name === "shape" ? value.split(/[\s,]+/).filter(Boolean) : value;
+  }
+  if (draft.kind !== "serve")
+    return { kind: draft.kind, job: draft.job, name: draft.name, options, launch: draft.launch };
+  const knobs = draft.knobs.trim() ? draft.knobs : null;
+  if (draft.model === null) return { kind: "serve", options, model: draft.recorded.trim(), knobs };
+  return { kind: "serve", options, upload: draft.model.upload, knobs };
+}
+
+export interface Mistake {
+  /** 'job', 'knobs', 'model', the name of an option, or '' for the whole. */
+  about: string;
+  words: string;
+  line: number | null;
+}
+
+/** "budget 'abc': expected dollars" is about the budget, "job.yaml:3:3: work: ..." about line 3 of the file. */
+export function mistake(error: ApiError, draft: Draft): Mistake {
+  const words = error.message;
+  const place = /^(\S+?):(\d+)(?::\d+)?: /.exec(words);
+  if (place !== null) {
+    const about = place[1]?.includes("knobs") || draft.kind === "serve" ? "knobs" : "job";
+    return { about, words, line: Number(place[2]) };
+  }
+  if (error.leftUsd !== null || /\bbudget\b/.test(words)) return { about: "budget", words, line: null };
+  const first = /^(\w+)[ :]/.exec(words)?.[1] ?? "";
+  const option = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind]].map(({ name }) => name)].includes(first);
+  if (option) return { about: first, words, line: null };
+  return { about: words.startsWith(draft.name) ? "job" : "", words, line: null };
+}

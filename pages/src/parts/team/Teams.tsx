@@ -1,0 +1,65 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { line, send } from "../../api";
+import { useGet } from "../../live";
+import { Card } from "../Card";
+import { Field } from "../Field";
+import { dollars } from "./MemberForm";
+
+interface Budget {
+  name: string;
+  budget_usd: number | null;
+}
+
+/** What each team may spend together. */
+export function Teams(): JSX.Element {
+  const { data, error, refresh } = useGet<{ teams: Budget[] }>("/teams");
+  return (
+    <Card title="Budgets of teams" note="The smaller of a member's own and their team's counts.">
+      {error !== null && <p class="field-error">{error.message}</p>}
+      {data?.teams.length === 0 && <p class="soft">No team yet: name one when you add a member.</p>}
+      <div class="teams">
+        {data?.teams.map((team) => (
+          <OneTeam key={team.name} team={team} onDone={refresh} />
+        ))}
+      </div>
+    </Card>
+  );
+}
+
+function OneTeam({ team, onDone }: { team: Budget; onDone: () => void }): JSX.Element {
+  const before = team.budget_usd === null ? "" : String(team.budget_usd);
+  const [written, setWritten] = useState(before);
+  const [error, setError] = useState<string | null>(null);
+  const save = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const budget_usd = dollars(written);
+    if (budget_usd === undefined) {
+      setError("expected dollars, such as $500");
+      return;
+    }
+    try {
+      await send("PUT", `/teams/${encodeURIComponent(team.name)}`, { budget_usd });
+      setError(null);
+      onDone();
+    } catch (refused) {
+      setError(line(refused));
+    }
+  };
+  return (
+    <form class="team" onSubmit={(event) => void save(event)}>
+      <Field label={team.name} error={error}>
+        <input
+          type="text"
+          inputMode="decimal"
+          placeholder="no limit"
+          value={written}
+          onInput={(event) => setWritten(event.currentTarget.value)}
+        />
+      </Field>
+      <button type="submit" class="button" disabled={written === before}>
+        Save
+      </button>
+    </form>
+  );
+}

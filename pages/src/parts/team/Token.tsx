@@ -1,0 +1,27 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Notice } from "../Notice";
+
+/** A new token, shown this once: only its hash is kept. */
+export function Token({ name, token, onDone }: { name: string; token: string; onDone: () => void }): JSX.Element {
+  const [copied, setCopied] = useState(false);
+  const copy = (): void => {
+    void navigator.clipboard.writeText(token).then(() => setCopied(true));
+  };
+  return (
+    <Notice tone="good">
+      <p>
+        <b>The token of {name}.</b> It is shown this once; hand it over by a way that you trust.
+      </p>
+      <p class="token">
+        <code>{token}</code>
+        <button type="button" class="button small" onClick={copy}>
+          {copied ? "Copied" : "Copy"}
+        </button>
+        <button type="button" class="button small" onClick={onDone}>
+          Done
+        </button>
+      </p>
+    </Notice>
+  );
+}

@@ -1,0 +1,48 @@
+"""The pages that are committed are those that their source makes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES, STATIC = ROOT / "pages", ROOT / "mlcd" / "web" / "static"
+
+
+@pytest.fixture
+def npm() -> str:
+    found = shutil.which("npm")
+    if found is None or not (PAGES / "node_modules" / "vite").is_dir():
+        pytest.skip("the pages' tools are not here: apt install npm, then npm ci in pages/")
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_committed_is_what_the_source_makes(npm: str, tmp_path: Path) -> None:
+    command = [npm, "run", "--silent", "build", "--", "--outDir", str(tmp_path / "static"), "--logLevel", "error"]
+    done = subprocess.run(command, cwd=PAGES, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    made, committed = contents(tmp_path / "static"), contents(STATIC)
+    assert made.keys() == committed.keys()
+    assert [name for name in made if made[name] != committed[name]] == [], "build them again: make pages"
+
+
+def test_the_parts_of_the_pages_do_what_they_say(npm: str) -> None:
+    done = subprocess.run([npm, "test", "--silent"], cwd=PAGES, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_pages_load_nothing_from_elsewhere() -> None:
+    for name, content in contents(STATIC).items():
+        for scheme in (b'src="http', b'href="http', b"url(http", b'import("http', b"@import"):
+            assert scheme not in content, name
+
+
+def test_no_lock_file_names_where_packages_come_from() -> None:
+    assert '"resolved"' not in (PAGES / "package-lock.json").read_text()

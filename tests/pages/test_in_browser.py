@@ -1,0 +1,203 @@
+"""The pages in a real browser: submit, watch, ask what if, read the report, resume; who may not, and who is nobody."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcd.assemble import open_ledger
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet50.yaml"
+JOB = """
+name: watched
+run: python train.py
+mlcd:
+  work: 2M
+  parameters: 25M
+  flops_per_sample: 12G
+  goal: fastest
+  budget: $40
+  search: {nodes: 1..8, instances: [c5.xlarge, g4dn.xlarge, p3.2xlarge, g6.xlarge], seed: 1}
+"""
+KILLED = """
+import os, signal, sys
+from mlcd.assemble import open_ledger, start
+from mlcd.jobfile import load_job
+settled = 0
+def listen(line):
+    global settled
+    settled += line.entry.kind == "settled"
+    if settled == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+run = start(load_job(sys.argv[1]), open_ledger(), listen)
+with run.hold():
+    run.search()
+"""
+
+
+@pytest.fixture
+def expect() -> Any:
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=20_000)
+    return expect
+
+
+def job_file(folder: Path) -> Path:
+    path = folder / "watched.yaml"
+    path.write_text(JOB)
+    return path
+
+
+def submitted(page: Any, url: str, path: Path) -> None:
+    page.goto(f"{url}/submit")
+    page.get_by_label("A job file or an ONNX model").set_input_files(path)
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Start").click()
+
+
+def test_a_job_is_submitted_watched_to_its_decision_and_run(page, ui, expect, tmp_path):
+    submitted(page, ui.url, job_file(tmp_path))
+    page.wait_for_url("**/runs/watched-1")
+    page.evaluate("window.stayed = true")  # gone if the page were loaded again
+    expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
+    answer = page.get_by_label("The answer")
+    expect(answer).to_contain_text(" x ")
+    expect(page.get_by_role("heading", name="Every probe")).to_be_visible()
+    assert page.evaluate("window.stayed") is True
+    page.get_by_role("button", name=re.compile("Run it")).click()
+    page.get_by_role("dialog").get_by_role("button", name="Run it").click()
+    expect(answer).to_contain_text("finished")
+    assert page.evaluate("window.stayed") is True
+    ledger = open_ledger(tmp_path / "home")
+    account = ledger.account("watched-1")
+    ledger.close()
+    assert account.status == "finished"
+    assert str(account.decision.configuration) in answer.inner_text()
+
+
+def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui, expect, tmp_path):
+    page.goto(f"{ui.url}/submit")
+    page.locator("textarea").first.fill("name: x\nrun: python train.py\nmlcd:\n  work: many\n")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text(re.compile("work"))).to_be_visible()
+    expect(page.get_by_role("button", name="Start")).to_have_count(0)
+    ledger = open_ledger(tmp_path / "home")
+    assert ledger.runs() == []
+    assert ledger.waiting() == []
+    ledger.close()
+
+
+@pytest.fixture
+def demo(mlcd_process) -> str:
+    """The run of `make demo`, in the state folder that `ui` shows."""
+    assert mlcd_process("train", EXAMPLE, "-y").code == 0
+    return "resnet50-1"
+
+
+def test_the_pages_open_on_the_newest_run(demo, page, ui, expect):
+    assert ui.first_words[-1].split("  ")[0].endswith(f"/runs/{demo}")
+    page.goto(ui.url)
+    expect(page.get_by_role("link", name=demo)).to_be_visible()
+
+
+def test_another_budget_is_another_choice_at_no_cost(demo, page, ui, expect, tmp_path):
+    page.goto(f"{ui.url}/runs/{demo}/explore")
+    decided = page.get_by_label("What would be decided")
+    expect(decided).to_contain_text("The same choice as the run's.")
+    slider = page.get_by_role("slider", name="Budget")
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    at = slider.evaluate("each => (each.value - each.min) / (each.max - each.min)")
+    page.mouse.move(box["x"] + box["width"] * at, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.95, middle, steps=5)
+    page.mouse.up()
+    expect(decided).to_contain_text("Instead of")
+    page.keyboard.press("Home")  # the slider has the focus: less than anything takes
+    expect(decided).to_contain_text("Infeasible")
+    page.get_by_role("button", name=re.compile(r"^Set \$")).first.click()
+    expect(decided).not_to_contain_text("Infeasible")
+    ledger = open_ledger(tmp_path / "home")
+    assert ledger.runs() == [demo]
+    ledger.close()
+
+
+def test_the_report_and_every_dollar_are_one_click_away(demo, page, ui, expect, tmp_path):
+    page.goto(f"{ui.url}/runs/{demo}")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Open the report").click()
+    report = opened.value
+    expect(report.get_by_role("heading", level=1)).to_be_visible()
+    assert demo in report.content()
+    page.get_by_text("The ledger", exact=True).click()
+    ledger = open_ledger(tmp_path / "home")
+    entries = len(ledger.lines(demo))
+    ledger.close()
+    expect(page.locator("details[open] tbody tr")).to_have_count(entries)
+
+
+def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect, tmp_path):
+    home = tmp_path / "home"
+    environment = {**os.environ, "MLCD_HOME": str(home)}
+    command = [sys.executable, "-c", KILLED, str(job_file(tmp_path))]
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
+    ledger = open_ledger(home)
+    before = ledger.account("watched-1").history.measurements
+    assert len(before) >= 3
+    page.goto(f"{serve('ui', '--no-browser', '--port', '0').url}/runs/watched-1")
+    page.get_by_role("button", name=re.compile("Resume")).click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
+    after = ledger.account("watched-1")
+    ledger.close()
+    assert after.history.measurements[: len(before)] == before
+    assert after.decision is not None
+
+
+def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, postgres_url, tmp_path):
+    there = {"MLCD_DATABASE_URL": postgres_url}
+    served = serve("service", "--port", "0", "--workers", "1", **there)
+    admin = re.findall(r"mlcd_[\w-]{43}", "".join(served.first_words))[0]
+    page.goto(served.url)
+    page.get_by_label("Token").fill("mlcd_" + 43 * "x")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("no member has this token")).to_be_visible()
+    page.get_by_label("Token").fill(admin)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    submitted(page, served.url, job_file(tmp_path))
+    expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
+
+    page.goto(f"{served.url}/team")
+    token = new_member(page, "vera", "viewer")
+    context = page.context.browser.new_context()
+    other = context.new_page()
+    other.goto(f"{served.url}/runs/watched-1")
+    other.get_by_label("Token").fill(token)
+    other.get_by_role("button", name="Sign in").click()
+    expect(other.get_by_text("You may look; a runner may act.")).to_be_visible()
+    expect(other.get_by_role("button", name=re.compile("Run it"))).to_have_count(0)
+    refused = other.evaluate(
+        "fetch('/api/v1/runs/watched-1/launch', {method: 'POST', headers: {'X-MLCD': '1'}}).then(r => r.status)"
+    )
+    assert refused == 403
+    other.goto(f"{served.url}/submit")
+    expect(other.get_by_text("You may look, not run")).to_be_visible()
+    context.close()
+
+
+def new_member(page: Any, name: str, role: str) -> str:
+    """Add a member as an admin does; the token that is shown once."""
+    page.get_by_label("Name").first.fill(name)
+    page.get_by_label("Role").first.select_option(role)
+    page.get_by_role("button", name=re.compile("Add")).first.click()
+    shown = page.get_by_text(re.compile(r"mlcd_[\w-]{43}")).first
+    shown.wait_for()
+    return re.findall(r"mlcd_[\w-]{43}", shown.inner_text())[0]
