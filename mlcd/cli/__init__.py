@@ -17,6 +17,7 @@ from importlib import import_module
 
 import click
 
+from mlcd.cli.server import refuse_here, server_option
 from mlcd.errors import MlcdError, UnknownName
 from mlcd.version import VERSION
 
@@ -29,6 +30,7 @@ COMMANDS = {
     "learn": "mlcd.cli.learn:learn",
     "launch": "mlcd.cli.train:launch",
     "resume": "mlcd.cli.train:resume",
+    "watch": "mlcd.cli.watch:watch",
     "logs": "mlcd.cli.control:logs",
     "stop": "mlcd.cli.control:stop",
     "down": "mlcd.cli.control:down",
@@ -44,9 +46,14 @@ COMMANDS = {
     "export": "mlcd.cli.export:export",
     "offers": "mlcd.cli.offers:offers",
     "catalog": "mlcd.cli.offers:catalog",
+    "ui": "mlcd.cli.ui:ui",
+    "service": "mlcd.cli.service:service",
+    "worker": "mlcd.cli.service:worker",
+    "team": "mlcd.cli.team:team",
     "check": "mlcd.cli.check:check",
     "record": "mlcd.cli.record:record",
     "bench": "mlcd.cli.bench:bench",
+    "login": "mlcd.cli.login:login",
 }
 
 
@@ -81,12 +88,14 @@ class LazyGroup(click.Group):
     invoke_without_command=True,  # what click does by itself then differs between its versions
 )
 @click.version_option(VERSION, prog_name="mlcd")
+@server_option
 @click.pass_context
-def cli(ctx: click.Context) -> int | None:
+def cli(ctx: click.Context, server: str | None) -> int | None:
     """Find the right cloud configuration for a machine-learning job, and run it within budget and deadline."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         return 2
+    refuse_here(ctx.invoked_subcommand, server)
     return None
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.server import asked_server
+
+if TYPE_CHECKING:
+    from mlcd.remote import Server
+    from mlcd.support import Check
 
 
 @click.command()
@@ -18,6 +25,8 @@ def check(backend: str | None, output: str) -> int:
     from mlcd.support import checks
 
     found = checks(backend)
+    if (server := asked_server()) is not None:
+        found.append(_server(server))
     if output == "json":
         print_json({"checks": [{"what": c.what, "ok": c.ok, "found": c.found, "to_do": c.to_do} for c in found]})
     else:
@@ -30,3 +39,20 @@ def check(backend: str | None, output: str) -> int:
             if c.to_do:
                 results.print(f"    {c.to_do}", style="dim", highlight=False, markup=False)
     return 0 if all(c.ok for c in found if c.needed) else 1
+
+
+def _server(server: Server) -> Check:
+    """Whether the server that was named answers, and as whom it knows us."""
+    from mlcd.errors import MlcdError
+    from mlcd.support import Check
+    from mlcd.units import format_usd
+
+    try:
+        me = server.get("/me")
+        who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one person"
+        left = f", {format_usd(me['left_usd'])} left" if me["left_usd"] is not None else ""
+        return Check("server", True, f"{server.url}: MLCD {me['version']}, {who}{left}")
+    except MlcdError as error:
+        return Check("server", False, str(error), f"mlcd login {server.url}")
+    except (KeyError, TypeError):
+        return Check("server", False, str(server.unreadable()))

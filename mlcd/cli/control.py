@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
+from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
     from mlcd.clock import Clock
+    from mlcd.remote import Deed, Server
 
 
 @click.command()
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
 @click.option("--process", default=0, show_default=True, type=click.IntRange(0), help="Which process of the job.")
 def logs(run: str, follow: bool, number: int | None, process: int) -> None:
     """What the job itself has written, in a run on real machines."""
+    if (server := asked_server()) is not None:
+        from mlcd.remote import RemoteLedger
+        from mlcd.remote import logs as logs_there
+
+        for piece in logs_there(server, RemoteLedger(server).find(run), number, process, follow):
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        return
     from mlcd.assemble import launches
     from mlcd.errors import UserError
 
@@ -39,16 +49,23 @@ def logs(run: str, follow: bool, number: int | None, process: int) -> None:
 @run_name
 def stop(run: str) -> None:
     """Ask a run to stop, as Ctrl-C does: nothing is lost."""
+    if (server := asked_server()) is not None:
+        click.echo(_tell(server, "stop", run))
+        return
     from mlcd import control
 
     driver = control.stop(run, open_ledger())
-    click.echo(f"asked process {driver} to stop; go on later with: mlcd resume {run}")
+    who = f"process {driver}" if driver else "its worker"
+    click.echo(f"asked {who} to stop; go on later with: mlcd resume {run}")
 
 
 @click.command()
 @run_name
 def down(run: str) -> None:
     """End a run now, and tear its machines down."""
+    if (server := asked_server()) is not None:
+        click.echo(_tell(server, "down", run))
+        return
     from mlcd import control
 
     control.down(run, open_ledger(), _clock())
@@ -70,6 +87,13 @@ def clean(output: str) -> None:
         results.print(f"{each.what}: {each.outcome}", highlight=False)
     if not found:
         results.print("Nothing was left behind.", highlight=False)
+
+
+def _tell(server: Server, deed: Deed, run: str) -> str:
+    """Tell a server to end a run; its words. The run need not have begun there."""
+    from mlcd.remote import RemoteLedger, tell
+
+    return tell(server, deed, RemoteLedger(server).find(run) if run == "last" else run)
 
 
 def _clock() -> Clock:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.server import asked_server
+
+if TYPE_CHECKING:
+    from mlcd.models import StoredModel, Unreadable
 
 model_name = click.argument("name")
 
@@ -26,9 +32,8 @@ def models(ctx: click.Context, output: str) -> None:
 def show(name: str, output: str) -> None:
     """What a model says: epochs by batch, the time of a step by nodes and batch, and where it was learned."""
     from mlcd.cli.learned import document, said_by, said_table, tell
-    from mlcd.models import load
 
-    stored = load(_folder(), name)
+    stored = _one(name)
     said = said_by(stored)
     if output == "json":
         print_json({"name": name, **document(stored), "epochs_by_batch": said[0], "steps": said[1]})
@@ -44,11 +49,15 @@ def show(name: str, output: str) -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 def export(name: str, file: Path | None) -> None:
     """A model as the JSON it is kept as, to stdout or to FILE."""
+    from mlcd.cli.learned import document
     from mlcd.errors import UserError
-    from mlcd.models import find, load
+    from mlcd.models import find
 
-    load(_folder(), name)  # what cannot be read here could not be read elsewhere
-    body = find(_folder(), name).read_text(encoding="utf-8")
+    stored = _one(name)  # what cannot be read here could not be read elsewhere
+    if asked_server() is None:
+        body = find(_folder(), name).read_text(encoding="utf-8")
+    else:
+        body = json.dumps(document(stored), indent=2) + "\n"
     if file is None:
         click.echo(body, nl=False)
         return
@@ -64,8 +73,11 @@ def export(name: str, file: Path | None) -> None:
 @output
 def forget(name: str, output: str) -> None:
     """Delete a model, readable or not; runs and their ledger stay as they are."""
+    from mlcd.errors import UserError
     from mlcd.models import forget as forget_model
 
+    if asked_server() is not None:
+        raise UserError("mlcd models forget deletes a file: run it where the server keeps them, without --server")
     path = forget_model(_folder(), name)
     if output == "json":
         print_json({"forgotten": name, "path": str(path)})
@@ -79,11 +91,38 @@ def _folder() -> Path:
     return home() / "models"
 
 
+def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
+    """All models, of this machine or of the server that was named."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from mlcd.models import StoredModel, Unreadable, all_models
+
+    if (server := asked_server()) is None:
+        return all_models(_folder())
+    told, read = server.get("/models"), TypeAdapter(StoredModel)
+    try:
+        stored = {str(each.pop("name")): read.validate_python(each) for each in told["models"]}
+        return stored, [Unreadable(each["name"], each["because"]) for each in told["unreadable"]]
+    except (KeyError, TypeError, ValidationError):
+        raise server.unreadable() from None
+
+
+def _one(name: str) -> StoredModel:
+    from mlcd.errors import UnknownName
+    from mlcd.models import load
+
+    if asked_server() is None:
+        return load(_folder(), name)
+    stored, _ = _all()
+    if name not in stored:
+        raise UnknownName("stored model", name, stored)
+    return stored[name]
+
+
 def _list(output: str) -> None:
     from mlcd.cli.learned import document, models_table
-    from mlcd.models import all_models
 
-    stored, broken = all_models(_folder())
+    stored, broken = _all()
     if output == "json":
         listed = [{"name": name, **document(one)} for name, one in stored.items()]
         print_json({"models": listed, "unreadable": [{"name": b.name, "because": b.because} for b in broken]})

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from mlcd.cli.options import consoles, output, print_json, written
+from mlcd.cli.server import asked_server
 from mlcd.units import parse_usd
+
+if TYPE_CHECKING:
+    from mlcd.catalog import CatalogRow
+
+MOST_OFFERS = 5_000
+"""That a server is asked for at once; the catalog has some hundreds."""
 
 
 @click.command()
@@ -34,11 +42,10 @@ def offers(
     """The catalog, filtered and sorted."""
     from rich.table import Table
 
-    from mlcd.assemble import home
-    from mlcd.catalog import CLOUDS, load_rows, select
+    from mlcd.catalog import select
 
     rows = select(
-        [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")],
+        _rows(),
         gpu=gpu,
         max_price=max_price,
         min_memory_gb=min_memory,
@@ -78,6 +85,19 @@ def offers(
         )
     results.print(table)
     results.print(f"{len(rows)} offers; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+
+
+def _rows() -> list[CatalogRow]:
+    """The whole catalog, of this machine or of the server that was named."""
+    from mlcd.assemble import home
+    from mlcd.catalog import CLOUDS, CatalogRow, load_rows
+
+    if (server := asked_server()) is None:
+        return [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")]
+    try:
+        return [CatalogRow(**each) for each in server.get("/offers", limit=MOST_OFFERS)["offers"]]
+    except (KeyError, TypeError):
+        raise server.unreadable() from None
 
 
 @click.group()

@@ -6,10 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from mlcd.asked.goal import NO_LIMIT
+from mlcd.asked.words import GOALS, MOST_PARALLEL
+from mlcd.cli.server import asked_server, note
 from mlcd.units import parse_duration, parse_range, parse_share, parse_size, parse_usd
 
 if TYPE_CHECKING:
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NO_LIMIT = "none"
-
 
 def written(parse: Callable[[str], Any], *, or_none: bool = False) -> Callable[..., Any]:
     """A value as people write it: money, a duration, a range. The parser's sentence is the complaint.
@@ -30,6 +31,7 @@ def written(parse: Callable[[str], Any], *, or_none: bool = False) -> Callable[.
     """
 
     def convert(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+        note(ctx, param, value)
         if value is None or (or_none and value.lower() == NO_LIMIT):
             return value.lower() if value is not None else None
         try:
@@ -47,7 +49,7 @@ output = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table to read, or JSON."
 )
 goal_options: Sequence[Callable[[F], F]] = (
-    click.option("--goal", type=click.Choice(["fastest", "cheapest"]), help="What to make small."),
+    click.option("--goal", type=click.Choice(GOALS["train"]), help="What to make small."),
     click.option(
         "--budget",
         metavar="USD",
@@ -67,7 +69,7 @@ job_options: Sequence[Callable[[F], F]] = (
     click.option("--method", help="How to search: net-value, heterbo ..."),
     click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
-    click.option("--parallel", type=click.IntRange(1, 64), help="How many probes may run at once; 4."),
+    click.option("--parallel", type=click.IntRange(1, MOST_PARALLEL), help="How many probes may run at once; 4."),
     click.option(
         "--early-look",
         metavar="SHARE",
@@ -79,6 +81,7 @@ job_options: Sequence[Callable[[F], F]] = (
 
 
 def _sizes(ctx: click.Context, param: click.Parameter, told: tuple[str, ...]) -> dict[str, int]:
+    note(ctx, param, told)
     try:
         return dict(parse_size(each) for each in told)
     except ValueError as error:
@@ -108,41 +111,20 @@ def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
     return decorate
 
 
-def read_job(path: Path, chosen: Mapping[str, Any]) -> Job:
+def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
     """The job of a file, with what the command line says in place of what the file says."""
-    from dataclasses import replace
-
+    from mlcd.asked import asked_job
     from mlcd.jobfile import load_job
 
-    job = load_job(path)
-    goal = new_goal(job.goal, chosen)
-    names = ("method", "nodes", "seed", "parallel", "early_look")
-    search = replace(job.search, **{name: chosen[name] for name in names if chosen.get(name) is not None})
-    if search.early_look == 1:  # a look at the end of a probe is no look
-        search = replace(search, early_look=None)
-    if chosen.get("instances"):
-        search = replace(search, instances=tuple(chosen["instances"]))
-    on = chosen.get("on") or job.on
-    return replace(job, goal=goal, search=search, on=on, target=None, elastic=None, serverless=None)
-
-
-def new_goal(goal: Any, chosen: Mapping[str, Any]) -> Any:
-    """A goal with the command line's words in place of its own."""
-    from dataclasses import replace
-
-    from mlcd.job import Objective
-
-    changes: dict[str, Any] = {}
-    if chosen.get("goal"):
-        changes |= {"objective": Objective(chosen["goal"]), "stated": True}
-    for option, field in (("budget", "budget_usd"), ("deadline", "deadline_s")):
-        if chosen.get(option) is not None:
-            changes[field] = None if chosen[option] == NO_LIMIT else chosen[option]
-    return replace(goal, **changes)
+    return asked_job(kind, load_job(path), chosen, str(path))
 
 
 def open_ledger() -> Ledger:
-    """The ledger of this machine, closed when the command ends."""
+    """The ledger of this machine, or of the server that was named; closed when the command ends."""
+    if (server := asked_server()) is not None:
+        from mlcd.remote import RemoteLedger
+
+        return cast("Ledger", RemoteLedger(server))  # can be asked all that a command asks, and never written
     from mlcd import assemble
 
     ledger = assemble.open_ledger()

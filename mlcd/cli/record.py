@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mlcd.cli.options import consoles, job_file, job_options, open_ledger, output, print_json, read_job, with_options
+from mlcd.cli.options import consoles, job_file, job_options, open_ledger, output, print_json, with_options
 
 EVERYTHING = "exhaustive"
 
@@ -19,14 +19,17 @@ EVERYTHING = "exhaustive"
 @output
 def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     """Probe every configuration, within the limits, and write what searches can then be tried on at no cost."""
+    from mlcd.asked.machines import machines_job
     from mlcd.assemble import start
     from mlcd.backends.recording import save_recording
+    from mlcd.cli.ending import tell_beforehand
     from mlcd.cli.interrupt import stop_on_ctrl_c
-    from mlcd.cli.train import live_progress, tell_beforehand
+    from mlcd.cli.train import live_progress
+    from mlcd.jobfile import load_job
     from mlcd.record import recording_of
     from mlcd.reports.text import Narrator
 
-    job = read_job(job_path, {**chosen, "method": chosen.get("method") or EVERYTHING})
+    job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
     out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told now, not after hours
     results, progress = consoles()
     with live_progress(progress) as line:

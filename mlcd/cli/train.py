@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.functions import allocation_options, is_on_functions, target_loss, trained
+from mlcd.cli.ending import agreed, tell_beforehand, tell_end
+from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
     consoles,
     job_file,
     job_options,
     open_ledger,
     output,
-    print_json,
     read_job,
     run_name,
     with_options,
 )
+from mlcd.cli.orders import order_of_file
+from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from mlcd.assemble import Run
     from mlcd.job import Job
     from mlcd.reports.progress import ProgressLine
-
-INFEASIBLE, UNFINISHED = 3, 1
 
 
 run_options = (
@@ -45,8 +44,7 @@ run_options = (
 @with_options((*job_options, target_loss, *allocation_options, *run_options))
 def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Probe, decide, show the decision, ask, and run the job to its end."""
-    read = trained if is_on_functions(job_path, chosen) else read_job
-    return begin(read(job_path, chosen), decide_only, yes, output)
+    return begin_file("train", job_path, chosen, decide_only, yes, output)
 
 
 @click.command()
@@ -54,6 +52,10 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
 @output
 def launch(run: str, output: str) -> int:
     """Run what a search has decided."""
+    if (server := asked_server()) is not None:
+        from mlcd.cli.there import launch_there
+
+        return launch_there(server, run, output)
     from mlcd.assemble import resume
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.reports.text import Narrator
@@ -74,6 +76,10 @@ def launch(run: str, output: str) -> int:
 @with_options(run_options)
 def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     """Go on with a run that was interrupted or killed; no finished probe is paid for twice."""
+    if (server := asked_server()) is not None:
+        from mlcd.cli.there import resume_there
+
+        return resume_there(server, run, decide_only, yes, output)
     from mlcd.assemble import go_on
     from mlcd.reports.text import Narrator
 
@@ -83,6 +89,15 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
         resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)), line)
         return see_through(resumed, decide_only, yes, output, line)
+
+
+def begin_file(kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bool, yes: bool, output: str) -> int:
+    """A new run of a job file, here or on the server that was named."""
+    if (server := asked_server()) is not None:
+        from mlcd.cli.there import begin_there
+
+        return begin_there(server, order_of_file(kind, path, chosen), decide_only, yes, output)
+    return begin(read_job(kind, path, chosen), decide_only, yes, output)
 
 
 def begin(
@@ -102,12 +117,6 @@ def begin(
         tell_beforehand(beforehand(run), progress)
         with run.hold():
             return see_through(run, decide_only, yes, output, line)
-
-
-def tell_beforehand(words: str, console: Console) -> None:
-    """Before anything is measured: what the machines are not, or how long it may take."""
-    if words:
-        console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
 
 
 @contextmanager
@@ -137,7 +146,7 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: Progr
     go = decision.configuration is not None and not decide_only and run.job.service is None
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
-    if go := go and (yes or decision.done or _agreed()):
+    if go := go and (yes or decision.done or agreed()):
         with stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints) as pressed:
             run.launch(pressed)
         _take_away(line)
@@ -149,32 +158,5 @@ def _take_away(line: ProgressLine | None) -> None:
         line.close()
 
 
-def _agreed() -> bool:
-    """Ask, where there is somebody to ask."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    return click.confirm("Run it?", default=True, err=True)
-
-
 def _tell(run: Run, output: str, *, launched: bool = True) -> int:
-    from mlcd.reports.document import run_document
-    from mlcd.reports.text import show_outcome
-
-    account = run.book.account
-    if output == "json":
-        print_json(run_document(run.ledger.lines(run.name)))
-    else:
-        results, _ = consoles()
-        show_outcome(results, account)
-        decided = account.decision is not None and account.decision.configuration is not None
-        if decided and account.job.service is not None:
-            results.print(
-                f"Deploy it: mlcd export {run.name} --to kserve|triton|compose", highlight=False, markup=False
-            )
-        elif decided and not launched:
-            results.print(f"Not run. Run it with: mlcd launch {run.name}", highlight=False)
-        curve = f", mlcd curves {run.name}" if account.decision is not None and account.decision.curve else ""
-        results.print(f"More: mlcd show {run.name}, mlcd report {run.name}{curve}", style="dim", highlight=False)
-    if account.decision is not None and account.decision.configuration is None:
-        return INFEASIBLE
-    return UNFINISHED if account.ended is not None and not account.ended.finished else 0
+    return tell_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), output, launched=launched)

@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from mlcd.cli.options import consoles, goal_options, new_goal, open_ledger, output, print_json, run_name, with_options
-from mlcd.cli.serve import SERVICE_NAMES, asked_again, service_options
+from mlcd.asked.serving import SERVICE_NAMES
+from mlcd.asked.words import GOALS
+from mlcd.cli.options import consoles, goal_options, open_ledger, output, print_json, run_name, with_options
+from mlcd.cli.serve import service_options
 
 any_goal = click.option(
     "--goal",
-    type=click.Choice(["fastest", "cheapest", "knee", "per-dollar"]),
+    type=click.Choice(GOALS["what-if"]),
     help="What to make small; of `mlcd scale`, the knee; of `mlcd serve`, answers per dollar, made large.",
 )
 
@@ -24,6 +26,7 @@ any_goal = click.option(
 def what_if(run: str, output: str, **chosen: Any) -> None:
     """Decide again from the stored probes under another goal, at no cost."""
     from mlcd import assemble
+    from mlcd.asked import asked_again, new_goal
     from mlcd.errors import UserError
     from mlcd.reports.document import decision_document, goal_document
     from mlcd.reports.serverless.document import planned_documents

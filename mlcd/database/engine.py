@@ -90,8 +90,9 @@ class Database:
             return connection
 
     def close(self) -> None:
-        """Close all connections that are not in use."""
-        self._engine.dispose()
+        """Close all connections that are not in use; that of a memory, when whoever uses it is done."""
+        with self._turn:
+            self._engine.dispose()
 
 
 def _url(where: Path | str | None) -> URL:

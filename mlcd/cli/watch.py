@@ -1,0 +1,57 @@
+"""mlcd watch: a run that another process drives, as it goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mlcd.cli.options import consoles, open_ledger, output, run_name
+from mlcd.cli.server import asked_server
+
+if TYPE_CHECKING:
+    from mlcd.remote import Server
+
+LOOK_S = 0.2
+"""Between looks at the ledger of this machine."""
+
+
+@click.command()
+@run_name
+@output
+def watch(run: str, output: str) -> int:
+    """Tell a run that is under way elsewhere, until nobody drives it; Ctrl-C leaves it alone."""
+    server = asked_server()
+    return _here(run, output) if server is None else _there(server, run, output)
+
+
+def _here(run: str, output: str) -> int:
+    """A run of this machine: the ledger is looked at again and again."""
+    import time
+
+    from mlcd.cli.ending import show_and_tell
+    from mlcd.reports.text import Narrator
+
+    ledger = open_ledger()
+    _, progress = consoles()
+    name, narrate, told = ledger.find(run), Narrator(progress), 0
+    while True:
+        driven = ledger.is_driven(name)  # before reading: then nothing is missed
+        lines = ledger.lines(name)
+        for line in lines[told:]:
+            narrate(line)
+        told = len(lines)
+        if not driven:
+            return show_and_tell(name, ledger.account(name), lambda: ledger.lines(name), output)
+        time.sleep(LOOK_S)
+
+
+def _there(server: Server, run: str, output: str) -> int:
+    """A run of a server, which says when something has come."""
+    from mlcd.cli.there import Watched
+    from mlcd.remote import RemoteLedger
+
+    name = RemoteLedger(server).find(run) if run == "last" else run
+    watched = Watched(server, name, output)
+    account = watched.follow(lambda account, rests: rests)
+    return watched.end(launched=account.status != "decided")

@@ -1,0 +1,80 @@
+"""What a server is asked to do: begin a run, go on with it, end it, and show what the job has written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from mlcd.errors import UserError
+from mlcd.remote.server import Server, run_path
+
+BETWEEN_S = 0.5
+"""Between two looks at a log that is followed."""
+Deed = Literal["launch", "resume", "stop", "down"]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job as it is sent: the file's text, and the options as they were written.
+
+    Of a service: the `model`, a file here to be uploaded, or the name of one in a recording there; and the text of
+    `knobs`.
+    """
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    job: str = ""
+    name: str = "job.yaml"
+    model: str = ""
+    knobs: str | None = None
+
+    def body(self, server: Server, launch: bool) -> dict[str, Any]:
+        """What is sent. A model's file is uploaded first."""
+        said: dict[str, Any] = {"kind": self.kind, "options": dict(self.options), "launch": launch}
+        if self.kind != "serve":
+            return {**said, "job": self.job, "name": self.name}
+        said |= {"knobs": self.knobs} if self.knobs is not None else {}
+        if str(self.options.get("on", "")).startswith("recorded:"):
+            return {**said, "model": self.model}
+        path = Path(self.model)
+        if not path.is_file():
+            raise UserError(f"{path}: no such file; `mlcd serve` takes an ONNX model")
+        return {**said, "upload": _told(server, server.upload(path), "upload")}
+
+
+def submit(server: Server, order: Order, launch: bool) -> str:
+    """Begin a run there; its name. `launch`: whether the decision is run, too."""
+    return _told(server, server.post("/runs", order.body(server, launch)), "run")
+
+
+def tell(server: Server, deed: Deed, run: str, **more: Any) -> str:
+    """Tell the server to do this with a run; its words."""
+    return _told(server, server.post(run_path(run, deed), more), "words")
+
+
+def logs(
+    server: Server, run: str, launch: int | None, process: int, follow: bool, wait: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """What a process of the job has written; with `follow`, also what it will write until the launch is over."""
+    after = 0
+    while True:
+        answer = server.get(run_path(run, "logs"), launch=launch, process=process, after=after)
+        try:
+            text, after, done = str(answer["text"]), int(answer["next"]), bool(answer["done"])
+        except (KeyError, TypeError, ValueError):
+            raise server.unreadable() from None
+        if text:
+            yield text
+        elif done or not follow:
+            return
+        else:
+            wait(BETWEEN_S)
+
+
+def _told(server: Server, answer: Any, name: str) -> str:
+    if not isinstance(answer, dict) or not isinstance(answer.get(name), str):
+        raise server.unreadable()
+    return str(answer[name])

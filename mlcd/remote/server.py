@@ -1,0 +1,174 @@
+"""One MLCD service, over HTTP: ask it, tell it, and say in one line what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from mlcd.errors import MlcdError, UserError
+from mlcd.remote.failures import ServerError, explained, refused
+from mlcd.remote.tokens import address, checked
+from mlcd.version import VERSION
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_S, ANSWER_S, UPLOAD_S = 10.0, 60.0, 600.0
+SILENCE_S = 45.0
+"""A stream says something every 15 s: after three of those it is taken for broken."""
+MOST_WAITS, LONGEST_WAIT_S = 4, 60.0
+"""How often, and how long at a time, a question waits that was asked too soon after others."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Server:
+    """A service at an address, as one member sees it."""
+
+    def __init__(
+        self, url: str, token: str | None = None, where: str = "MLCD_TOKEN", wait: Callable[[float], None] = time.sleep
+    ) -> None:
+        """`where`: what the token was read from, for messages."""
+        import httpx
+
+        self.url = address(url)
+        self._wait = wait
+        headers = {"X-MLCD": "1", "User-Agent": f"mlcd/{VERSION}", "Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {checked(token, where)}"
+        self._client = httpx.Client(
+            base_url=f"{self.url}/api/v1",
+            headers=headers,
+            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+            follow_redirects=False,  # a token goes to the address that was given, and nowhere else
+            trust_env=urlsplit(self.url).hostname not in LOOPBACK,  # no proxy stands between us and ourselves
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What the server says."""
+        asked = {name: value for name, value in query.items() if value is not None}
+        return self._document("GET", path, params=asked)
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Tell the server something, and what it says to that."""
+        return self._document("POST", path, json=dict(body or {}))
+
+    def upload(self, file: Path) -> Any:
+        """Send a file, as it is."""
+        try:
+            with file.open("rb") as content:
+                headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
+                return self._document(
+                    "POST", "/uploads", params={"name": file.name}, content=content, headers=headers, timeout=UPLOAD_S
+                )
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+
+    @contextmanager
+    def stream(self, path: str, after: int) -> Iterator[Iterator[str]]:
+        """The lines of a stream of events, from the one after this."""
+        import httpx
+
+        timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        with explained(self.url), self._client.stream("GET", path, headers=headers, timeout=timeout) as answer:
+            if answer.status_code != 200:
+                answer.read()
+                raise self._refused(answer, path)
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                raise self._stranger()
+            yield answer.iter_lines()
+
+    def about(self) -> dict[str, Any]:
+        """What it is: {"ok", "version", "mode"}; `ServerError` if it is no MLCD server."""
+        with explained(self.url):
+            answer = self._client.get("/health")
+        try:
+            document = answer.json()
+        except ValueError:
+            document = None
+        if answer.is_redirect:
+            raise ServerError(f"{self.url}: answers from another address ({_place(answer)}); use that one")
+        if answer.status_code != 200 or not isinstance(document, dict) or "version" not in document:
+            raise refused(self.url, answer) or self._stranger()
+        return document
+
+    def unreadable(self) -> ServerError:
+        """What it said makes no sense here: which of the two is to be upgraded."""
+        theirs = str(self.about()["version"])
+        if _parts(theirs) > _parts(VERSION):
+            return ServerError(
+                f"{self.url}: runs MLCD {theirs}, newer than this one ({VERSION}), and says what it cannot read; "
+                "upgrade with pip install -U mlcd"
+            )
+        if _parts(theirs) < _parts(VERSION):
+            return ServerError(
+                f"{self.url}: runs MLCD {theirs}, older than this one ({VERSION}), and cannot do this; "
+                "ask who runs it to upgrade"
+            )
+        return ServerError(f"{self.url}: gives an answer that is not MLCD's; is something between here and there?")
+
+    def _document(self, method: str, path: str, **more: Any) -> Any:
+        for _ in range(MOST_WAITS):
+            with explained(self.url):
+                answer = self._client.request(method, path, **more)
+            if answer.status_code != 429 or method != "GET":
+                break
+            self._wait(_pause_s(answer))
+        if not answer.is_success:
+            raise self._refused(answer, path)
+        try:
+            return answer.json() if answer.content else None
+        except ValueError:
+            raise self._stranger() from None
+
+    def _refused(self, answer: httpx.Response, path: str) -> MlcdError:
+        error = refused(self.url, answer)
+        if error is not None and not (answer.status_code in (404, 405) and _no_such_path(answer)):
+            return error
+        self.about()  # tells of one that is no MLCD server
+        return self.unreadable()
+
+    def _stranger(self) -> ServerError:
+        return ServerError(f"{self.url}: not an MLCD server; `mlcd service` prints the address to use")
+
+
+def run_path(run: str, what: str = "") -> str:
+    """The path of a run; its name may be anything that a user has typed."""
+    return f"/runs/{quote(run, safe='')}{f'/{what}' if what else ''}"
+
+
+def _no_such_path(answer: httpx.Response) -> bool:
+    """Whether the server knows no such question, rather than no such run."""
+    from mlcd.remote.failures import told
+
+    return (told(answer) or "").lower().rstrip(".") in ("not found", "method not allowed", "")
+
+
+def _place(answer: httpx.Response) -> str:
+    where = urlsplit(answer.headers.get("location", ""))
+    return f"{where.scheme}://{where.netloc}" if where.netloc else "without saying which"
+
+
+def _pause_s(answer: httpx.Response) -> float:
+    """How long a server asks us to wait."""
+    told = answer.headers.get("retry-after", "")
+    return min(float(told), LONGEST_WAIT_S) if told.isdecimal() else 1.0
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    """'0.10.2' is newer than '0.9'."""
+    numbers = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
