@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mlcd.cli.listen import PORTS_TRIED, port, recordings
+
+if TYPE_CHECKING:
+    from mlcd.ledger import Ledger
+    from mlcd.workers import Here
 
 
 @click.command()
 @port
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address; others need `mlcd service`.")
 @click.option("--no-browser", is_flag=True, help="Only say where the pages are.")
+@click.option("--no-demo", is_flag=True, help="Where there is no run yet: do not begin with the example's.")
 @recordings
-def ui(port: int, host: str, no_browser: bool, recordings: Path | None) -> None:
+def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path | None) -> None:
     """Open the pages: all runs of this machine, live. For one person; Ctrl-C ends it."""
     from contextlib import ExitStack
     from datetime import UTC, datetime
@@ -47,9 +53,26 @@ def ui(port: int, host: str, no_browser: bool, recordings: Path | None) -> None:
         settings = Settings("ui", home, recordings=clouds)
         audit = Audit(ledger.database, lambda: datetime.now(UTC))
         app = create_app(State(ledger, ledger.database, crew, None, audit, settings, Feed(ledger)))
-        serve(app, listener, lambda: _show(url, ledger.runs()[-1:], no_browser), behind_proxy=False)
+        newest = ledger.runs()[-1:]
+        if not newest and not ledger.waiting() and not no_demo:
+            newest = [_demo(ledger, crew)]
+        serve(app, listener, lambda: _show(url, newest, no_browser), behind_proxy=False)
         if driven := crew.alive():
             click.echo(f"stopping {driven} run{'s' if driven > 1 else ''}; go on later with: mlcd resume RUN", err=True)
+
+
+def _demo(ledger: Ledger, crew: Here) -> str:
+    """The example's run, on its way: an empty page would show nobody what this is about."""
+    from importlib.resources import files
+
+    from mlcd.asked import of_text
+    from mlcd.workers.asked import to_json
+
+    job = of_text("train", files("mlcd.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
+    run = ledger.ask(job.name, to_json(job, launch=True))
+    crew.send(run)
+    click.echo("no run yet: this is the example's, on the simulated cloud; nothing is rented", err=True)
+    return run
 
 
 def _show(url: str, newest: list[str], no_browser: bool) -> None:

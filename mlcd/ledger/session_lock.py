@@ -52,6 +52,7 @@ class HeldRun:
     _connection: Connection | None = None
     _last: int | None = None
     """The run's newest entry; None: we were interrupted, and do not know what was written then."""
+    _released: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> None:
@@ -63,13 +64,32 @@ class HeldRun:
             )
         self._last = self._newest()
 
+    def keep(self) -> None:
+        """Look whether the connection lives, and take the run again if not: hours may pass between two entries.
+
+        `WrongState` if somebody else has taken it over, `LedgerUnreachable` while the database is away.
+        """
+        with self._turn:
+            if self._released:
+                return
+            try:
+                with explained(self.database.name), self._open().begin():
+                    self._open().exec_driver_sql("SELECT 1")
+            except LedgerUnreachable:
+                self._drop()
+                if not self._lock():
+                    self._drop()
+                    raise self._taken_over() from None
+
     def release(self) -> None:
         """Let others have it."""
-        if self._connection is not None:
-            # At once, and not only when the server notices that the connection is gone.
-            with suppress(SQLAlchemyError):
-                self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
-        self._drop()
+        with self._turn:
+            self._released = True
+            if self._connection is not None:
+                # At once, and not only when the server notices that the connection is gone.
+                with suppress(SQLAlchemyError):
+                    self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+            self._drop()
 
     def append(self, drafts: Sequence[Draft]) -> list[Line]:
         """Write these entries, all or none, and once; a database that went away is waited for."""

@@ -135,6 +135,11 @@ class Ledger(Submissions):
             return self._hold_session(run)
         return nullcontext() if self.path is None else lock.hold(self._locks(), run)
 
+    def keep(self, run: str) -> None:
+        """Of a run that this process holds: see to it that it still does. Any thread may ask, now and then."""
+        if (held := self._held.get(run)) is not None:
+            held.keep()
+
     def driver(self, run: str) -> int | None:
         """The process that drives this run now, or None; 0: one that may be on another machine."""
         if self.database.dialect == "postgresql":

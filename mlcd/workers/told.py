@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from mlcd.errors import MlcdError
+from mlcd.errors import LedgerError, WrongState
 from mlcd.ledger import Ledger
 
 LOOKS_EVERY_S = 1.0
 SOON_S = 0.02
 BY_THE_USER = "taken down by the user"
+TAKEN_OVER = "another process has taken it over"
 BY_ITS_WORKER = "the process that drove it was told to end"
 
 
@@ -59,8 +60,14 @@ class Told:
 
     def _watch(self) -> None:
         while not self._over.wait(self._every_s):
-            with suppress(MlcdError):  # a database that is away for a moment: the next look will tell
-                self.look()
+            with suppress(LedgerError):  # a database that is away for a moment: the next look will tell
+                try:
+                    self._ledger.keep(self._run)
+                    self.look()
+                except WrongState:  # somebody else drives it now: two would pay twice
+                    self.because = TAKEN_OVER
+                    self._interrupt()
+                    return
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         self._stop = True

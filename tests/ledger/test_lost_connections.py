@@ -204,6 +204,31 @@ def cut_off(url: str) -> None:
         db.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({others}) AS other")
 
 
+def test_a_driver_with_nothing_to_write_for_hours_takes_its_run_again(
+    nearby: Ledger, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    run = begin(nearby, "long")
+    mine = held(nearby, run)
+    mine.keep()
+    postgres_server.kill()
+    with pytest.raises(LedgerUnreachable):
+        mine.keep()
+    postgres_server.start()
+    assert nearby.driven() == set()
+    mine.keep()
+    assert nearby.driven() == {run}
+    cut_off(postgres_url)
+    with closing(Ledger(postgres_url)) as other:
+        theirs = held(other, run)
+        with pytest.raises(WrongState, match="was taken over by another process"):
+            mine.keep()
+        theirs.release()
+    mine.keep()
+    mine.release()
+    mine.keep()
+    assert nearby.driven() == set()
+
+
 @pytest.mark.parametrize("wrote", [True, False])
 @pytest.mark.parametrize("still_there", [True, False])
 def test_a_run_that_was_taken_over_is_left_to_the_other(

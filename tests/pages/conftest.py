@@ -93,4 +93,4 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 @pytest.fixture
 def ui(serve: Serve) -> Served:
     """One person's pages."""
-    return serve("ui", "--no-browser", "--port", "0")
+    return serve("ui", "--no-browser", "--no-demo", "--port", "0")

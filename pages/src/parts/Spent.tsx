@@ -8,19 +8,19 @@ const MOST = 6;
 
 /** What was spent: in all, by month, and where there are several, by person and by team. */
 export function Spent({ spend, me }: { spend: Spend; me: Me }): JSX.Element {
-  const all = spend.by_month.reduce((sum, each) => sum + each.usd, 0);
-  const runs = spend.by_month.reduce((sum, each) => sum + each.runs, 0);
+  const real = spend.by_provenance.find((each) => each.name === "live");
+  const others = spend.by_provenance.filter((each) => each.name !== "live" && each.runs > 0);
   const months = [...spend.by_month].sort((a, b) => b.month.localeCompare(a.month)).slice(0, MOST);
   const people = top(spend.by_person, "nobody");
   const teams = top(spend.by_team, "no team");
   return (
     <div class="spent">
-      <Card title="Spent in all">
-        <p class="sum">{usd(all)}</p>
+      <Card title="Spent for real">
+        <p class="sum">{usd(real?.usd ?? 0)}</p>
         <p class="note">
-          in {plural(runs, "run")}
-          {me.left_usd !== null && `; ${usd(me.left_usd)} left to you`}. What simulated and recorded clouds would have
-          cost is counted, too.
+          in {plural(real?.runs ?? 0, "run")}
+          {me.left_usd !== null && `; ${usd(me.left_usd)} left to you`}.
+          {others.length > 0 && ` No money, but counted below: ${others.map(unreal).join(", ")}.`}
         </p>
       </Card>
       <Card title="By month">
@@ -41,6 +41,11 @@ export function Spent({ spend, me }: { spend: Spend; me: Me }): JSX.Element {
       )}
     </div>
   );
+}
+
+/** '$85.09 simulated in 3 runs'. */
+function unreal({ name, usd: dollars, runs }: Spend["by_provenance"][number]): string {
+  return `${usd(dollars)} ${name ?? ""} in ${plural(runs, "run")}`;
 }
 
 /** The largest few, and the rest of them in one. */

@@ -52,6 +52,8 @@ export interface Spend {
   by_person: Share[];
   by_team: Share[];
   by_month: Month[];
+  /** live, simulated, recorded: only what is live is real money. */
+  by_provenance: Share[];
 }
 
 /** What the whole job would take on a configuration; `worst`: at the slow end of its rate. */
