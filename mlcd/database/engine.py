@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from mlcd.database.connect import postgres_engine, sqlite_engine, transaction
 from mlcd.database.failures import explained, explained_files
 from mlcd.database.upgrade import prepare
-from mlcd.errors import UserError
+from mlcd.errors import LedgerError, UserError
 
 FORMS = "postgresql://USER:PASSWORD@HOST/DATABASE, or sqlite:////FOLDER/FILE"
 
@@ -40,6 +40,7 @@ class Database:
         self.url = url.render_as_string(hide_password=False)
         self.name = _name(url)
         self._own = threading.local()
+        self._closed = False
         # A memory has one connection, for one thread at a time.
         alone = self.dialect == "sqlite" and self.path is None
         self._turn: AbstractContextManager[object] = threading.RLock() if alone else nullcontext()
@@ -65,6 +66,7 @@ class Database:
         if inside is not None:
             yield inside
             return
+        self._check_open()
         with explained(self.name), self._turn, self._reading.connect() as connection:
             yield connection
 
@@ -75,6 +77,7 @@ class Database:
         if inside is not None:
             yield inside
             return
+        self._check_open()
         with explained(self.name), self._turn, self._engine.connect() as connection, transaction(connection):
             self._own.connection = connection
             try:
@@ -84,15 +87,21 @@ class Database:
 
     def lone_connection(self) -> Connection:
         """A connection that is shared with nobody, and whoever asked for it closes it."""
+        self._check_open()
         with explained(self.name):
             connection = self._engine.connect()
             connection.detach()
             return connection
 
     def close(self) -> None:
-        """Close all connections that are not in use; that of a memory, when whoever uses it is done."""
+        """Close it for good: connections at once, that of a memory when whoever uses it is done."""
         with self._turn:
+            self._closed = True
             self._engine.dispose()
+
+    def _check_open(self) -> None:
+        if self._closed:  # SQLAlchemy would quietly connect again
+            raise LedgerError(f"{self.name}: was closed")
 
 
 def _url(where: Path | str | None) -> URL:

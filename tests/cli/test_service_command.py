@@ -115,22 +115,6 @@ def test_ui_opens_the_browser_on_the_newest_run_and_takes_the_next_free_port(hom
             ended(process, signal.SIGINT)
 
 
-def test_on_a_fresh_machine_the_pages_open_on_the_examples_run(home: Path):
-    with running("ui", "--port", "0", "--no-browser") as (process, said):
-        assert "nothing is rented" in said[0]
-        assert "/runs/resnet50-1 " in said[-1]
-        with httpx.stream("GET", f"{url_of(said)}/api/v1/runs/resnet50-1/events", timeout=PATIENCE_S) as answer:
-            events = [line for line in answer.iter_lines() if line.startswith("event:")]
-        assert events[-1] == "event: end"
-        ended(process, signal.SIGINT)
-    ledger = assemble.open_ledger(home)
-    assert ledger.account("resnet50-1").status == "finished"
-    ledger.close()
-    with running("ui", "--port", "0", "--no-browser") as (process, said):  # and no second one
-        assert [run["run"] for run in httpx.get(f"{url_of(said)}/api/v1/runs").json()["runs"]] == ["resnet50-1"]
-        ended(process, signal.SIGINT)
-
-
 def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgres_url: str, home: Path):
     job = (Path(__file__).parents[2] / "examples" / "resnet50.yaml").read_text()
     with running("service", "--port", "0", "--workers", "1", MLCD_DATABASE_URL=postgres_url) as (process, said):

@@ -51,7 +51,7 @@ def page(browser: Any) -> Iterator[Any]:
 class Served:
     """A process that serves the pages."""
 
-    process: subprocess.Popen[str]
+    home: Path
     url: str
     first_words: list[str]
 
@@ -59,15 +59,15 @@ class Served:
 Serve = Callable[..., Served]
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts `mlcd` with these arguments, and waits for the line that says where it is."""
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Serve]:
+    """Starts `mlcd` with these arguments on a state folder, and waits for the line that says where it is."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*arguments: object, **environment: str) -> Served:
+    def start(home: Path, *arguments: object, **environment: str) -> Served:
         process = subprocess.Popen(
             [sys.executable, "-m", "mlcd", *map(str, arguments)],
-            env={**os.environ, "MLCD_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1", **environment},
+            env={**os.environ, "MLCD_HOME": str(home), "PYTHONUNBUFFERED": "1", **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -78,7 +78,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         for line in process.stdout:
             said.append(line)
             if found := re.search(r"MLCD (?:is at|serves) (http://[\d.]+:\d+)", line):
-                return Served(process, found[1], said)
+                return Served(home, found[1], said)
         raise AssertionError("".join(said))
 
     yield start
@@ -90,7 +90,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             process.kill()
 
 
-@pytest.fixture
-def ui(serve: Serve) -> Served:
-    """One person's pages."""
-    return serve("ui", "--no-browser", "--no-demo", "--port", "0")
+@pytest.fixture(scope="module")
+def ui(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """One person's pages, on a fresh machine: they begin with the run of the example."""
+    return serve(tmp_path_factory.mktemp("fresh"), "ui", "--no-browser", "--port", "0")

@@ -13,7 +13,7 @@ import pytest
 
 from mlcd.assemble import open_ledger
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet50.yaml"
+DEMO = "resnet50-1"
 JOB = """
 name: watched
 run: python train.py
@@ -75,40 +75,43 @@ def test_a_job_is_submitted_watched_to_its_decision_and_run(page, ui, expect, tm
     page.get_by_role("dialog").get_by_role("button", name="Run it").click()
     expect(answer).to_contain_text("finished")
     assert page.evaluate("window.stayed") is True
-    ledger = open_ledger(tmp_path / "home")
+    ledger = open_ledger(ui.home)
     account = ledger.account("watched-1")
     ledger.close()
     assert account.status == "finished"
     assert str(account.decision.configuration) in answer.inner_text()
 
 
-def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui, expect, tmp_path):
+def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui, expect):
+    ledger = open_ledger(ui.home)
+    before = ledger.runs()
     page.goto(f"{ui.url}/submit")
     page.locator("textarea").first.fill("name: x\nrun: python train.py\nmlcd:\n  work: many\n")
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_text(re.compile("work"))).to_be_visible()
     expect(page.get_by_role("button", name="Start")).to_have_count(0)
-    ledger = open_ledger(tmp_path / "home")
-    assert ledger.runs() == []
+    assert ledger.runs() == before
     assert ledger.waiting() == []
     ledger.close()
 
 
-@pytest.fixture
-def demo(mlcd_process) -> str:
-    """The run of `make demo`, in the state folder that `ui` shows."""
-    assert mlcd_process("train", EXAMPLE, "-y").code == 0
-    return "resnet50-1"
+def finished_demo(page: Any, ui: Any, expect: Any) -> None:
+    """The example's run, to its end: `mlcd ui` has begun it."""
+    page.goto(f"{ui.url}/runs/{DEMO}")
+    expect(page.get_by_label("The answer")).to_contain_text("finished")
 
 
-def test_the_pages_open_on_the_newest_run(demo, page, ui, expect):
-    assert ui.first_words[-1].split("  ")[0].endswith(f"/runs/{demo}")
+def test_on_a_fresh_machine_the_pages_open_on_the_examples_run(page, ui, expect):
+    assert ui.first_words[-1].split("  ")[0].endswith(f"/runs/{DEMO}")
+    finished_demo(page, ui, expect)
     page.goto(ui.url)
-    expect(page.get_by_role("link", name=demo)).to_be_visible()
+    expect(page.get_by_role("link", name=DEMO)).to_be_visible()
 
 
-def test_another_budget_is_another_choice_at_no_cost(demo, page, ui, expect, tmp_path):
-    page.goto(f"{ui.url}/runs/{demo}/explore")
+def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
+    finished_demo(page, ui, expect)
+    before = entries_of(ui.home)
+    page.goto(f"{ui.url}/runs/{DEMO}/explore")
     decided = page.get_by_label("What would be decided")
     expect(decided).to_contain_text("The same choice as the run's.")
     slider = page.get_by_role("slider", name="Budget")
@@ -124,23 +127,25 @@ def test_another_budget_is_another_choice_at_no_cost(demo, page, ui, expect, tmp
     expect(decided).to_contain_text("Infeasible")
     page.get_by_role("button", name=re.compile(r"^Set \$")).first.click()
     expect(decided).not_to_contain_text("Infeasible")
-    ledger = open_ledger(tmp_path / "home")
-    assert ledger.runs() == [demo]
+    assert entries_of(ui.home) == before
+
+
+def entries_of(home: Path, run: str = DEMO) -> int:
+    ledger = open_ledger(home)
+    entries = len(ledger.lines(run))
     ledger.close()
+    return entries
 
 
-def test_the_report_and_every_dollar_are_one_click_away(demo, page, ui, expect, tmp_path):
-    page.goto(f"{ui.url}/runs/{demo}")
+def test_the_report_and_every_dollar_are_one_click_away(page, ui, expect):
+    finished_demo(page, ui, expect)
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Open the report").click()
     report = opened.value
     expect(report.get_by_role("heading", level=1)).to_be_visible()
-    assert demo in report.content()
+    assert DEMO in report.content()
     page.get_by_text("The ledger", exact=True).click()
-    ledger = open_ledger(tmp_path / "home")
-    entries = len(ledger.lines(demo))
-    ledger.close()
-    expect(page.locator("details[open] tbody tr")).to_have_count(entries)
+    expect(page.locator("details[open] tbody tr")).to_have_count(entries_of(ui.home))
 
 
 def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect, tmp_path):
@@ -151,7 +156,7 @@ def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect
     ledger = open_ledger(home)
     before = ledger.account("watched-1").history.measurements
     assert len(before) >= 3
-    page.goto(f"{serve('ui', '--no-browser', '--port', '0').url}/runs/watched-1")
+    page.goto(f"{serve(home, 'ui', '--no-browser', '--port', '0').url}/runs/watched-1")
     page.get_by_role("button", name=re.compile("Resume")).click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
     expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
@@ -163,7 +168,7 @@ def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect
 
 def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, postgres_url, tmp_path):
     there = {"MLCD_DATABASE_URL": postgres_url}
-    served = serve("service", "--port", "0", "--workers", "1", **there)
+    served = serve(tmp_path / "home", "service", "--port", "0", "--workers", "1", **there)
     admin = re.findall(r"mlcd_[\w-]{43}", "".join(served.first_words))[0]
     page.goto(served.url)
     page.get_by_label("Token").fill("mlcd_" + 43 * "x")
