@@ -96,7 +96,6 @@ def _measure(
                 memory.append(_memory_mb(service.pid))
                 time.sleep(1.0)
             print(f"all over {time.monotonic() - began:.0f} s after the workers began")
-            _until(lambda: _ended(ledger) == len(runs) + 1, "all runs")
     print("; ".join(events) or "nothing was killed")
     return 0 if _judge(ledger, runs, asked, watching.result(), idle, asking.result(), memory) else 1
 
@@ -143,7 +142,7 @@ def _judge(
         labels = [line.entry.launch.label for line in lines[run] if line.entry.kind == "settled"]
         adds_up = abs(paid - history.spent_usd) < 1e-6 and not account.open and len(labels) == len(set(labels))
         if not adds_up or history.spent_usd > order.budget_usd + 1e-9 or account.status not in ENDED:
-            broken.append(run)
+            broken.append(f"{run}: {account.status}, {lines[run][-1].entry}"[:300])
     ratio = _p95(busy) / _p95(idle)
     events = sum(len(each.numbers) for each in seen)
     print(f"python {platform.python_version()}, {os.cpu_count()} cores; {len(runs)} searches, {len(seen)} watchers")

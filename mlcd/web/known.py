@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mlcd.ledger import Account, Line, Status
 from mlcd.reports.view import Summary, line_words
 from mlcd.reports.view.view import reason_of
+from mlcd.workers.told import BY_ITS_WORKER
 
 MOST_LINES = 20_000
 """Entries that are kept in memory; runs that nobody has touched for longest go first."""
@@ -80,8 +81,11 @@ class Brief:
 
     @property
     def active(self) -> bool:
-        """Whether its last entry leaves something to be done without being asked again."""
-        return self.summary is not None and self.summary.status in (Status.SEARCHING, Status.RUNNING)
+        """Whether its last entry leaves something to be done without being asked again: a lost worker is replaced."""
+        if self.summary is None:
+            return False
+        left = self.summary.status == Status.STOPPED and self.summary.because == BY_ITS_WORKER
+        return left or self.summary.status in (Status.SEARCHING, Status.RUNNING)
 
 
 class Shelf:

@@ -86,6 +86,9 @@ class Here:
         for child in children:
             child.process.join(LEAVES_WITHIN_S)
             child.tell(signal.SIGKILL)
+            with suppress(MlcdError):
+                if waits(child.run, self._ledger):  # it had hardly started
+                    self._ledger.refuse(child.run, UI_ENDED)
         for watcher in self._watchers:
             watcher.join(1.0)
 

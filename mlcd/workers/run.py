@@ -16,10 +16,9 @@ from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
 from mlcd.job import Job
 from mlcd.ledger import Account, Ledger, Resumed, Status, Stopped
 from mlcd.workers.asked import from_json
-from mlcd.workers.crew import LOG, NEVER_BEGAN
+from mlcd.workers.crew import LOG, NEVER_BEGAN, waits
 from mlcd.workers.told import BY_THE_USER, Told
 
-NICE = 15
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
@@ -65,7 +64,8 @@ def _drive(run: str, ledger: Ledger, launch: bool, told: Told) -> None:
         if asked.refused is not None:
             return  # while it waited
         if told.stop():
-            ledger.refuse(run, NEVER_BEGAN)
+            if told.by_user:
+                ledger.refuse(run, NEVER_BEGAN)
             return
         job, launch_asked = from_json(asked.asked)
         _step_back(job)
@@ -89,8 +89,8 @@ def _step_back(job: Job) -> None:
 
     Not where machines are real: a job on nodes of this machine would be as nice as its driver, and be measured so.
     """
-    if job.on.partition(":")[0] in ("simulated", "recorded"):
-        os.nice(NICE - os.nice(0))
+    if job.on.partition(":")[0] in ("simulated", "recorded") and hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _to_the_end(driven: Run, launch: bool, told: Told) -> None:
@@ -106,8 +106,9 @@ def _was_launched(account: Account) -> bool:
 
 def _put_away(run: str, ledger: Ledger, because: str) -> None:
     """Nothing of the run is left running, and the books are closed."""
-    if any(each.run == run for each in ledger.waiting()):
-        ledger.refuse(run, NEVER_BEGAN)
+    if waits(run, ledger):
+        if because == BY_THE_USER:
+            ledger.refuse(run, NEVER_BEGAN)
         return
     try:
         left = resume(run, ledger)

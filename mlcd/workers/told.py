@@ -28,6 +28,8 @@ class Told:
     def __init__(self, run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S) -> None:
         self._run, self._ledger, self._every_s = run, ledger, every_s
         self._stop = self._interrupted = False
+        self.by_user = False
+        """Whether it was its user who said so: a run that a worker leaves is another one's to begin."""
         self._over = threading.Event()
         self._turn = threading.Lock()
         self.because = BY_ITS_WORKER
@@ -54,6 +56,7 @@ class Told:
         """See what is wished for now."""
         wish = self._ledger.wished(self._run)
         self._stop = self._stop or wish is not None
+        self.by_user = self.by_user or wish is not None
         if wish == "down" and not self._interrupted:
             self.because = BY_THE_USER
             self._interrupt()
@@ -71,6 +74,7 @@ class Told:
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         self._stop = True
+        self.by_user = self.by_user or number == signal.SIGINT
         if number != signal.SIGTERM or self._interrupted:
             return
         if _in_the_ledger(frame):

@@ -30,6 +30,7 @@ from mlcd.web.recent import Recent
 from mlcd.web.settings import Settings
 from mlcd.web.state import State
 from mlcd.workers.asked import to_json
+from mlcd.workers.told import BY_ITS_WORKER
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
 PLACE = SPACE.configurations[0]
@@ -351,6 +352,22 @@ def test_a_decision_that_is_to_be_launched_is_not_the_end() -> None:
             book.write(Ended(True, "done"))
             await feed.look()
             assert feed.brief(name).over
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("because", "over"), [("interrupted by the user", True), (BY_ITS_WORKER, False)])
+def test_a_run_whose_worker_was_lost_is_not_over_another_one_goes_on(because: str, over: bool) -> None:
+    async def scenario() -> None:
+        with opened() as (ledger, feed):
+            book = begun(ledger)
+            book.write(Stopped(because))
+            await feed.look()
+            assert feed.brief(book.run).over is over
+            book.write(Resumed("a worker went on"))
+            finished(book)
+            await feed.look()
+            assert feed.brief(book.run).over
 
     run(scenario)
 

@@ -11,6 +11,9 @@ import pytest
 from mlcd import assemble
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Resumed, Stopped
+from mlcd.workers import to_json
+from mlcd.workers.crew import NEVER_BEGAN
+from mlcd.workers.run import see_through
 from mlcd.workers.told import BY_THE_USER, Told
 
 LONG_S = 30.0
@@ -51,4 +54,27 @@ def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
     with told.listening(), pytest.raises(KeyboardInterrupt):
         threading.Event().wait(LONG_S)
     assert told.because == BY_THE_USER
+    ledger.close()
+
+
+class EndsAtOnce(Told):
+    """Told to end in the moment before the run begins."""
+
+    def look(self) -> None:
+        self._heard(self.number, None)
+
+    number = signal.SIGTERM
+
+
+class StopsAtOnce(EndsAtOnce):
+    number = signal.SIGINT
+
+
+@pytest.mark.parametrize(("told", "refused"), [(EndsAtOnce, None), (StopsAtOnce, NEVER_BEGAN)])
+def test_a_run_that_its_worker_leaves_before_it_began_is_another_ones_to_begin(told, refused, home, simulated):
+    ledger = assemble.open_ledger(home)
+    run = ledger.ask(simulated.name, to_json(simulated, False))
+    see_through(run, ledger, told=told(run, ledger))
+    (waiting,) = ledger.waiting()
+    assert (waiting.run, waiting.refused) == (run, refused)
     ledger.close()
