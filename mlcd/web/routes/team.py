@@ -116,7 +116,7 @@ def add_member(asked: NewMember, here: Here, who: Admin) -> TokenAnswer:
     """A new member, and the token to give them."""
     with noted(here, who, "add member", asked.name) as note:
         token = _members(here).add(asked.name, Role(asked.role), asked.team, asked.budget_usd)
-        note.detail = _told(role=asked.role, team=asked.team, budget_usd=asked.budget_usd)
+        note.detail = _chosen(role=asked.role, team=asked.team, budget_usd=asked.budget_usd)
     return TokenAnswer(member=asked.name, token=token)
 
 
@@ -130,7 +130,7 @@ def change_member(name: str, asked: Change, here: Here, who: Admin) -> MemberAns
         told.pop("role", None)
     with noted(here, who, "change member", name) as note, named():
         member = _members(here).change(name, **told)
-        note.detail = _told(**told)
+        note.detail = _chosen(**told)
     return _told(here, member)
 
 
@@ -162,7 +162,7 @@ def set_team_budget(team: str, asked: Budget, here: Here, who: Admin) -> TeamAns
     """What all runs of a team may spend together."""
     with noted(here, who, "team budget", team) as note:
         _members(here).set_team_budget(team, asked.budget_usd)
-        note.detail = _told(budget_usd=asked.budget_usd)
+        note.detail = _chosen(budget_usd=asked.budget_usd)
     return TeamAnswer(name=team, budget_usd=asked.budget_usd)
 
 
@@ -195,6 +195,6 @@ def _told(here: State, member: Member) -> MemberAnswer:
     )
 
 
-def _told(**chosen: object) -> str:
+def _chosen(**chosen: object) -> str:
     """What an admin chose, for the audit log: 'role runner, team none, budget_usd 50.0'."""
     return ", ".join(f"{key} {'none' if value is None else value}" for key, value in chosen.items())
