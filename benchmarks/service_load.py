@@ -87,7 +87,9 @@ def _measure(
     places = [(runs[i % len(runs)], tokens[names[i % len(names)]]) for i in range(given.watchers)]
     with ThreadPoolExecutor(2) as beside:
         watching = beside.submit(watch_all, address, places, MOST_S)
-        _until(lambda: _connections(service.pid) >= given.watchers, "the coming of all watchers")
+        _until(lambda: watching.done() or _connections(service.pid) >= given.watchers, "the coming of all watchers")
+        if watching.done():
+            watching.result()  # whoever could not watch says why
         began = time.monotonic()
         with _staff(url, given) as staff:
             asking = beside.submit(_ask, address, tokens[names[-1]], first, lambda i: not watching.done())

@@ -51,7 +51,7 @@ async def _watch(client: httpx.AsyncClient, seen: Seen, token: str) -> None:
                 if answer.status_code == 200:
                     await _read(answer, seen)
                 elif answer.status_code not in (429, 503):
-                    raise AssertionError(f"{seen.run}: {answer.status_code}")
+                    raise AssertionError(f"{seen.run}: {answer.status_code} {(await answer.aread()).decode()}")
         except httpx.TransportError:
             pass
         if not seen.ended:

@@ -354,12 +354,20 @@ def test_a_server_of_one_person_needs_no_token(
     ledger.close()
 
 
+def _hears_ctrl_c() -> None:
+    """As in a terminal: what a shell starts in the background would ignore it, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service, decided: str, tmp_path: Path) -> None:
     started = service.ledger.lines(decided)[0].entry
     run = service.ledger.begin("endless", VirtualClock(), started).run
     environment = {**os.environ, "MLCD_TOKEN": service.tokens["ada"], "MLCD_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "mlcd", "--server", service.url, "watch", run]
-    with service.ledger.hold(run), subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as it:
+    with (
+        service.ledger.hold(run),
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=_hears_ctrl_c) as it,
+    ):
         assert it.stderr is not None
         first = it.stderr.readline()
         it.send_signal(signal.SIGINT)
