@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -275,8 +275,11 @@ def _workers(service: int) -> list[int]:
 
 def _connections(process: int) -> int:
     """How many sockets it has open."""
-    links = (os.readlink(path) for path in Path(f"/proc/{process}/fd").iterdir())
-    return sum(link.startswith("socket:") for link in links)
+    found = 0
+    for path in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since it was listed
+            found += os.readlink(path).startswith("socket:")
+    return found
 
 
 def _memory_mb(process: int) -> float:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, insert, inspect, select
 
-from mlcd.database import schema
+from mlcd.database.schema import HEAD, METADATA, creation, version
 from mlcd.errors import LedgerCorrupt, LedgerTooNew
 
 if TYPE_CHECKING:
     from mlcd.database.engine import Database
 
-FORMAT = int(schema.HEAD)
+FORMAT = int(HEAD)
 
 
 def prepare(database: Database) -> None:
@@ -28,7 +28,7 @@ def prepare(database: Database) -> None:
         # Asked again: another process may have done it meanwhile.
         found = _format(connection, database)
         if found == 0:
-            for statement in schema.creation(database.dialect):
+            for statement in creation(database.dialect):
                 connection.exec_driver_sql(statement)
         elif found < FORMAT:
             _upgrade(connection, found)
@@ -55,14 +55,14 @@ def _file_format(connection: Connection, database: Database) -> int:
 
 
 def _server_format(connection: Connection, database: Database) -> int:
-    ours = ", ".join(f"'{name}'" for name in schema.METADATA.tables)
+    ours = ", ".join(f"'{name}'" for name in METADATA.tables)
     query = f"SELECT c.relname FROM pg_class c WHERE c.relname IN ({ours}) AND pg_table_is_visible(c.oid)"
     there = {name for (name,) in connection.exec_driver_sql(query)}
     if not there:
         return 0
     number = ""
-    if schema.version.name in there:
-        number = connection.execute(select(schema.version.c.version_num)).scalar() or ""
+    if version.name in there:
+        number = connection.execute(select(version.c.version_num)).scalar() or ""
     if not number.isdigit() or "entries" not in there:
         raise LedgerCorrupt(f"{database.name}: has tables of another program; give MLCD a database of its own")
     if int(number) > FORMAT:
@@ -75,12 +75,12 @@ def _upgrade(connection: Connection, found: int) -> None:
     from alembic import command
     from alembic.config import Config
 
-    if found and not inspect(connection).has_table(schema.version.name):  # a file of before migrations
-        schema.version.create(connection)
-        connection.execute(insert(schema.version).values(version_num=f"{found:04}"))
+    if found and not inspect(connection).has_table(version.name):  # a file of before migrations
+        version.create(connection)
+        connection.execute(insert(version).values(version_num=f"{found:04}"))
     settings = Config(attributes={"connection": connection})
     settings.set_main_option("script_location", "mlcd.database:migrations")
-    command.upgrade(settings, schema.HEAD)
+    command.upgrade(settings, HEAD)
 
 
 def _too_new(database: Database, number: int) -> LedgerTooNew:

@@ -16,10 +16,12 @@ from mlcd.database import Database, open_database
 from mlcd.database.schema import entries as table
 from mlcd.database.schema import runs as run_table
 from mlcd.errors import LedgerCorrupt, UnknownName, WrongState
-from mlcd.ledger import lock, rows
 from mlcd.ledger.account import Account, BrokenBooks
 from mlcd.ledger.entries import Entry
-from mlcd.ledger.rows import LINES, Line
+from mlcd.ledger.lock import held as locked
+from mlcd.ledger.lock import hold as lock
+from mlcd.ledger.lock import holder
+from mlcd.ledger.rows import LINES, Line, draft, read, write
 from mlcd.ledger.session_lock import HeldRun, driven_runs
 from mlcd.ledger.submissions import Submissions, stem
 
@@ -67,11 +69,11 @@ class Ledger(Submissions):
 
     def append(self, run: str, clock: Clock, entries: Sequence[Entry]) -> list[Line]:
         """Write these entries, all or none; they are on disk when this returns."""
-        drafts = [rows.draft(run, clock, entry) for entry in entries]
+        drafts = [draft(run, clock, entry) for entry in entries]
         if (held := self._held.get(run)) is not None:
             return held.append(drafts)
         with self.database.write() as connection:
-            return rows.write(connection, drafts)
+            return write(connection, drafts)
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
@@ -79,7 +81,7 @@ class Ledger(Submissions):
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.run == found)).all()
         try:
-            lines = rows.read(stored)
+            lines = read(stored)
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
             raise self._damaged(f"run '{found}'") from error
@@ -90,7 +92,7 @@ class Ledger(Submissions):
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
         try:
-            return rows.read(stored)
+            return read(stored)
         except (ValueError, TypeError) as error:
             raise self._damaged(f"an entry after number {seq}") from error
 
@@ -133,7 +135,7 @@ class Ledger(Submissions):
         """Be the only process that drives this run."""
         if self.database.dialect == "postgresql":
             return self._hold_session(run)
-        return nullcontext() if self.path is None else lock.hold(self._locks(), run)
+        return nullcontext() if self.path is None else lock(self._locks(), run)
 
     def keep(self, run: str) -> None:
         """Of a run that this process holds: see to it that it still does. Any thread may ask, now and then."""
@@ -144,7 +146,7 @@ class Ledger(Submissions):
         """The process that drives this run now, or None; 0: one that may be on another machine."""
         if self.database.dialect == "postgresql":
             return 0 if run in driven_runs(self.database) else None
-        return None if self.path is None else lock.holder(self._locks(), run)
+        return None if self.path is None else holder(self._locks(), run)
 
     def is_driven(self, run: str) -> bool:
         """Whether some process drives this run now."""
@@ -154,7 +156,7 @@ class Ledger(Submissions):
         """All runs that some process drives now."""
         if self.database.dialect == "postgresql":
             return driven_runs(self.database)
-        return set() if self.path is None else lock.held(self._locks())
+        return set() if self.path is None else locked(self._locks())
 
     @contextmanager
     def _hold_session(self, run: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from mlcd.reports.view import Summary
+from mlcd.web.tradeoff import Point
 
 MEANING = {
     304: "It has not changed since the `ETag` that was sent.",
@@ -132,22 +133,6 @@ class Spend(Answer):
     by_person: list[Share]
     by_team: list[Share]
     by_month: list[Month]
-
-
-class Point(Answer):
-    """What the whole job takes on a configuration, probes included; `worst`: what is counted on at the most."""
-
-    label: str
-    series: str
-    seconds: float
-    usd: float
-    worst_seconds: float | None
-    worst_usd: float | None
-    certified: bool
-    frontier: bool
-    chosen: bool
-    knee: bool
-    measured: bool
 
 
 class Ranges(Answer):

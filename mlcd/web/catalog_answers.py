@@ -4,32 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from mlcd.catalog.row import CatalogRow
 from mlcd.web.answers import Answer
-
-
-class Offer(Answer):
-    """A row of the catalog."""
-
-    cloud: str
-    instance_type: str
-    region: str
-    vcpus: float
-    memory_gb: float
-    accelerator: str
-    accelerators: int
-    tflops_per_accelerator: float
-    accelerator_memory_gb: float
-    network_gbps: float
-    usd_per_hour: float
-    spot_usd_per_hour: float | None
-    price_date: str
-    source: str
 
 
 class Offers(Answer):
     """Some offers; `total`: how many pass the filters."""
 
-    offers: list[Offer]
+    offers: list[CatalogRow]
     total: int
     dated: str
 

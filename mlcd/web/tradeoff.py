@@ -27,8 +27,8 @@ FARTHEST = 3.0
 
 
 @dataclass(frozen=True)
-class Place:
-    """A configuration, or a plan, with what the whole takes there, probes included."""
+class Point:
+    """What the whole job takes on a configuration, or by a plan, probes included; `worst`: at the most."""
 
     label: str
     series: str
@@ -62,7 +62,7 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def _places(story: Story) -> list[Place]:
+def _places(story: Story) -> list[Point]:
     if story.job.service is not None:
         return []  # its trials are its trade-off: latency against rate against price
     decision = story.decision
@@ -73,17 +73,17 @@ def _places(story: Story) -> list[Place]:
     return _probes(story)
 
 
-def _probes(story: Story) -> list[Place]:
+def _probes(story: Story) -> list[Point]:
     found = []
     for probe in story.good:
         (seconds, usd), (worst_s, worst_usd) = story.total(probe), story.worst(probe)
         certified, label = story.certified(probe), str(probe.measurement.configuration)
         chosen = probe is story.chosen
-        found.append(Place(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
+        found.append(Point(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
     return found
 
 
-def _curve(story: Story, decision: Decision) -> list[Place]:
+def _curve(story: Story, decision: Decision) -> list[Point]:
     """Of an elastic run: what is expected of everything; only what was measured can be certified."""
     if any(p.relative for p in decision.curve):  # no time is claimed
         return []
@@ -97,11 +97,11 @@ def _curve(story: Story, decision: Decision) -> list[Place]:
             continue
         worst_s = gone.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
         worst_usd = None if worst_s is None else gone.spent_usd + p.configuration.usd(p.high_s)
-        found.append(Place(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
+        found.append(Point(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
     return found
 
 
-def _plans(story: Story, decision: Decision) -> list[Place]:
+def _plans(story: Story, decision: Decision) -> list[Point]:
     """On functions: each method's plan, at the slow end as much longer as its calibration allows for."""
     gone, chosen = story.search, chosen_plan(decision)
     calibration = decision.calibration
@@ -112,11 +112,11 @@ def _plans(story: Story, decision: Decision) -> list[Place]:
         worst_s, worst_usd = gone.elapsed_s + factor * plan.seconds, gone.spent_usd + factor * plan.usd
         name, seconds, usd = plan_name(plan.method), gone.elapsed_s + plan.seconds, gone.spent_usd + plan.usd
         certified = sure and fits(story.goal, worst_usd, worst_s)
-        found.append(Place(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
+        found.append(Point(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
     return found
 
 
-def _marked(points: list[Place]) -> list[Place]:
+def _marked(points: list[Point]) -> list[Point]:
     """With the boundary and its knee, the fastest first."""
     if not points:
         return []

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from mlcd.errors import LedgerUnreachable, MissingExtra, WrongState
 from mlcd.ledger import Ledger
-from mlcd.workers import queue_tables
 from mlcd.workers.crew import NEVER_BEGAN, refused, waits
 from mlcd.workers.pace import PACE
 from mlcd.workers.process import Errand
+from mlcd.workers.queue_tables import prepare
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued
@@ -32,7 +32,7 @@ class Queue:
         except ImportError:
             raise MissingExtra("a queue of runs", "service") from None
         self._ledger = ledger
-        queue_tables.prepare(ledger.database)
+        prepare(ledger.database)
         # A connection for each question: they are few, and none can have died while it was idle.
         self._pool = NullConnectionPool(ledger.database.url, open=True, name="mlcd-queue")
         self._app = procrastinate.App(connector=procrastinate.SyncPsycopgConnector())

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from mlcd.errors import MissingExtra
 from mlcd.ledger import Ledger
-from mlcd.workers import queue_tables
 from mlcd.workers.crew import LOG
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, leave_with_parent, send, warm_up
 from mlcd.workers.queue import DRIVE, QUEUE, SWEEP
+from mlcd.workers.queue_tables import prepare
 
 if TYPE_CHECKING:
     from procrastinate import App, JobContext
@@ -44,7 +44,7 @@ def work(url: str, at_once: int, pace: Pace = PACE) -> None:
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # its stories are of jobs; ours are of runs
     ledger = Ledger(url)
     try:
-        queue_tables.prepare(ledger.database)
+        prepare(ledger.database)
         warm_up()
         leave_with_parent()
         asyncio.run(_Working(ledger, at_once, pace).until_told())

@@ -88,7 +88,7 @@ def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui,
     page.goto(f"{ui.url}/submit")
     page.locator("textarea").first.fill("name: x\nrun: python train.py\nmlcd:\n  work: many\n")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_text(re.compile("work"))).to_be_visible()
+    expect(page.locator("#job-error")).to_contain_text("job.yaml:4:3: work 'many'")
     expect(page.get_by_role("button", name="Start")).to_have_count(0)
     assert ledger.runs() == before
     assert ledger.waiting() == []

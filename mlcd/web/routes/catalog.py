@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +18,7 @@ from mlcd.knowledge.shipped import shipped, shipped_names
 from mlcd.models import StoredModel, all_models
 from mlcd.seen import SeenModel
 from mlcd.web.answers import problems
-from mlcd.web.catalog_answers import Base, Example, Examples, Knowledge, Models, Offer, Offers, SeenBefore, Unreadable
+from mlcd.web.catalog_answers import Base, Example, Examples, Knowledge, Models, Offers, SeenBefore, Unreadable
 from mlcd.web.identity import Viewer
 from mlcd.web.state import Here
 
@@ -51,7 +50,7 @@ async def offers(
     wanted = (text or "").lower()
     found = [row for row in found if wanted in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
-    return Offers(offers=[Offer(**asdict(row)) for row in found[:limit]], total=len(found), dated=dated)
+    return Offers(offers=found[:limit], total=len(found), dated=dated)
 
 
 @router.get("/models", summary="What elastic runs have learned", responses=problems())

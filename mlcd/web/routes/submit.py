@@ -11,7 +11,7 @@ from mlcd.web import submission
 from mlcd.web.answers import Answer, problems
 from mlcd.web.identity import Submitter, noted
 from mlcd.web.state import Here
-from mlcd.web.submission import Submission
+from mlcd.web.submission import Foreseen, Submission
 
 router = APIRouter(tags=["submit"])
 
@@ -49,18 +49,6 @@ class Accepted(Answer):
     run: str
 
 
-class Foreseen(Answer):
-    """What would be run. `configurations` is null where only trying tells."""
-
-    job: str
-    goal_words: str
-    configurations: int | None
-    types: list[str]
-    on: str
-    budget_usd: float | None
-    left_usd: float | None
-
-
 @router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
 def submit_run(asked: Asked, here: Here, who: Submitter) -> Accepted:
     """Ask for a run. Its budget is checked against its owner's before anything is reserved."""
@@ -73,5 +61,4 @@ def submit_run(asked: Asked, here: Here, who: Submitter) -> Accepted:
 @router.post("/checks", responses=problems(413, 415, 422))
 def check_run(asked: Asked, here: Here, who: Submitter) -> Foreseen:
     """What a submission would be; nothing is reserved."""
-    found = submission.check(here, who, asked.submission())
-    return Foreseen(**vars(found))
+    return submission.check(here, who, asked.submission())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.errors import WrongState
-from mlcd.team import Member, Members, Role, left
+from mlcd.team import AuditEntry, Member, Members, Role, left
 from mlcd.web.answers import Answer, problems
 from mlcd.web.failures import named
 from mlcd.web.identity import Admin, noted
@@ -87,22 +86,10 @@ class TeamsAnswer(Answer):
     teams: list[TeamAnswer]
 
 
-class AuditLine(Answer):
-    """Who did what, and whether it was allowed."""
-
-    seq: int
-    at: datetime
-    who: str
-    action: str
-    about: str
-    outcome: str
-    detail: str
-
-
 class AuditAnswer(Answer):
     """The newest first."""
 
-    entries: list[AuditLine]
+    entries: list[AuditEntry]
 
 
 @router.get("/members", responses=problems(409))
@@ -174,9 +161,7 @@ def read_audit(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> AuditAnswer:
     """What was done and what was refused, the newest first."""
-    entries = here.audit.entries(limit, before)
-    names = AuditLine.model_fields
-    return AuditAnswer(entries=[AuditLine(**{name: getattr(each, name) for name in names}) for each in entries])
+    return AuditAnswer(entries=here.audit.entries(limit, before))
 
 
 def _members(here: State) -> Members:

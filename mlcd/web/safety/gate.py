@@ -13,8 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mlcd.errors import MlcdError
 from mlcd.web.failures import Refusal, refusal
-from mlcd.web.safety import bodies, credentials, origin, peer
+from mlcd.web.safety.bodies import check_text, is_upload, whole_body
+from mlcd.web.safety.credentials import address_of, authenticate, is_open
 from mlcd.web.safety.headers import headers_of
+from mlcd.web.safety.origin import check_host, check_origin
+from mlcd.web.safety.peer import check_peer
 from mlcd.web.safety.rates import Rates
 from mlcd.web.state import State
 
@@ -41,12 +44,10 @@ class Gate:
         request, with_headers = Request(scope, receive), self._with_headers(scope, send)
         try:
             self._check(request)
-            if not credentials.is_open(request):
-                request.state.member = await run_in_threadpool(
-                    credentials.authenticate, request, self.state, self.rates
-                )
-            if not bodies.is_upload(request):
-                receive = await bodies.whole_body(request, self.settings.limits.body_kb)
+            if not is_open(request):
+                request.state.member = await run_in_threadpool(authenticate, request, self.state, self.rates)
+            if not is_upload(request):
+                receive = await whole_body(request, self.settings.limits.body_kb)
         except MlcdError as error:
             refused = refusal(error)
             _LOG.info("%s %r refused: %s", request.method, request.url.path, refused)
@@ -56,12 +57,12 @@ class Gate:
         await self.app(scope, receive, with_headers)
 
     def _check(self, request: Request) -> None:
-        self.rates.address(credentials.address_of(request))
+        self.rates.address(address_of(request))
         check_form(request)
-        origin.check_host(request, self.settings)
+        check_host(request, self.settings)
         if self.settings.mode == "ui" and self.settings.same_user:
-            peer.check_peer(request.scope)
-        origin.check_origin(request, self.settings)
+            check_peer(request.scope)
+        check_origin(request, self.settings)
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
         told = headers_of(scope["path"], https=self.https)
@@ -84,4 +85,4 @@ def check_form(request: Request) -> None:
     if sum(len(name) + len(value) for name, value in request.headers.raw) > LONGEST_HEADERS:
         raise Refusal(400, "the headers are too long")
     for text in (request.url.path, request.scope["path"], unquote_plus(query)):
-        bodies.check_text(text)
+        check_text(text)
