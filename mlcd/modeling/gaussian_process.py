@@ -16,8 +16,6 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from mlcd.configuration import Floats, Space
 
@@ -57,6 +55,9 @@ def posterior(
 
     `along_nodes`: how far log rates may spread along nodes, while only one node count was measured.
     """
+    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands come here
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
     centre, scale = float(y.mean()), float(y.std())
     if len(y) < 2 or scale < 1e-9:
         scale = TYPICAL_SCALE

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr
 
 from mlcd.configuration import Floats
 from mlcd.measurement import Z
 
-WRONG = float(stats.norm.sf(Z))
+WRONG = float(ndtr(-Z))
 """The chance a that one end of an interval is on the wrong side of the truth."""
 
 
@@ -44,6 +44,8 @@ class Interval:
 
 def quantile(windows: Sequence[Floats], q: float) -> Interval:
     """Of all requests of these windows; an end for which there are too few requests is 0 or infinite."""
+    from scipy import stats  # slow to import, and few commands come here
+
     ordered = np.sort(np.concatenate(windows))
     n = len(ordered)
     at = float(ordered[max(0, math.ceil(n * q) - 1)])

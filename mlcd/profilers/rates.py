@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, stdtrit
 
 from mlcd.backend import Launch, Purpose
 from mlcd.configuration import Floats
@@ -94,4 +94,4 @@ def is_due(look: Look, launch: Launch, event: Sample) -> bool:
 
 @lru_cache
 def _student(degrees: int) -> float:
-    return float(stats.t.isf(stats.norm.sf(Z), degrees)) if degrees > 0 else math.inf
+    return -float(stdtrit(degrees, ndtr(-Z))) if degrees > 0 else math.inf

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
 from mlcd.backend import Backend, Launch
 from mlcd.configuration import Floats
@@ -207,6 +206,8 @@ class ServingProfiler:
 
 def _is_failing(seen: _Seen) -> bool:
     """Whether more requests fail than may, and chance does not explain it."""
+    from scipy import stats  # slow to import, and few commands come here
+
     return seen.failures > 0 and float(stats.binom.sf(seen.failures - 1, seen.requests, MOST_FAILING)) <= WRONG
 
 

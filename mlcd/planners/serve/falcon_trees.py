@@ -16,7 +16,6 @@ from itertools import cycle, islice
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from sklearn.svm import SVC
 
 from mlcd.configuration import Floats, Space
 from mlcd.knobs import Knobs
@@ -150,6 +149,8 @@ def split(x: Floats, v: Floats, columns: list[int]) -> Boundary | None:
 
     None where that leaves one side empty, or the better side is not better.
     """
+    from sklearn.svm import SVC  # slow to import, and few commands come here
+
     spread = float(np.ptp(v))
     if len(v) < FEWEST or spread < 1e-9 or not columns or np.ptp(x[:, columns], axis=0).max() == 0:
         return None

@@ -14,8 +14,6 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import Matern
 
 from mlcd.configuration import Floats
 
@@ -31,6 +29,9 @@ def posterior(x: Floats, residual: Floats, at: Floats, scale: float = 1.0) -> tu
 
     `scale`: how far values spread where there are too few to tell.
     """
+    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands come here
+    from sklearn.gaussian_process.kernels import Matern
+
     spread = float(np.sqrt(np.mean(residual**2)))
     scale = spread if len(residual) > 1 and spread > 1e-9 else scale
     process = GaussianProcessRegressor(Matern(1.0, nu=2.5), alpha=NUGGET, optimizer=_on_grid)

@@ -15,7 +15,6 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import nnls
-from sklearn.cluster import KMeans
 
 from mlcd.configuration import Floats, Space
 from mlcd.history import History
@@ -64,6 +63,8 @@ class Vesta:
 @lru_cache(KEPT)
 def _labels(seen: SeenValues) -> tuple[Floats, Floats]:
     """V, and how common each label is among the seen models."""
+    from sklearn.cluster import KMeans  # slow to import, and few commands come here
+
     y = seen.normalised
     if not len(y):
         return y, np.zeros(0)

@@ -24,7 +24,7 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri
 
 from mlcd.configuration import Floats, Space
 from mlcd.guarantee import allowed, forecast, safe
@@ -49,7 +49,7 @@ WORTH_ANOTHER = 0.001
 """Of V0: what one more probe in a round must add."""
 MOST_REPEATS = 3
 """Times that a configuration is measured to certify it."""
-NODES = stats.norm.ppf((np.arange(16) + 0.5) / 16)
+NODES = ndtri((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
 
 
