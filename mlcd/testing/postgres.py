@@ -21,6 +21,7 @@ from pathlib import Path
 WANTED = "PostgreSQL is not here: apt install postgresql"
 PASSWORD = "secret-of-the-tests"
 START_S = 30.0
+ROOM_BYTES = 4 << 30
 SETTINGS = {
     "fsync": "off",  # A killed process loses nothing by it, only a machine that loses its power does.
     "full_page_writes": "off",
@@ -53,7 +54,7 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
         # Not in pytest's folder, which other users may not enter: PostgreSQL refuses to run as root.
-        self.folder = Path(tempfile.mkdtemp(prefix="mlcd-postgres-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="mlcd-postgres-", dir=None if self._is_durable else _in_memory()))
         self._user = _user()
         if self._user is not None:
             shutil.chown(self.folder, self._user)
@@ -64,6 +65,10 @@ class PostgresServer:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def _is_durable(self) -> bool:
+        return self._settings["fsync"] == "on"
 
     def url(self, database: str = "postgres") -> str:
         """The URL of one of its databases, with the password in it."""
@@ -175,6 +180,12 @@ def _lives(process: str) -> bool:
     with suppress(OSError):
         return bool(Path(f"/proc/{process}/cmdline").read_bytes())
     return False
+
+
+def _in_memory() -> Path | None:
+    """Where files are only in memory, if there is room: a disk takes a minute to delete a hundred databases."""
+    shared = Path("/dev/shm")
+    return shared if shared.is_dir() and shutil.disk_usage(shared).free > ROOM_BYTES else None
 
 
 def _free_port() -> int:
