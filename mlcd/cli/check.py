@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,11 +49,18 @@ def _server(server: Server) -> Check:
     from mlcd.units import format_usd
 
     try:
-        me = server.get("/me")
-        who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one person"
-        left = f", {format_usd(me['left_usd'])} left" if me["left_usd"] is not None else ""
-        return Check("server", True, f"{server.url}: MLCD {me['version']}, {who}{left}")
+        with server.reading():
+            me = server.get("/me")
+            who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one person"
+            left = f", {format_usd(me['left_usd'])} left" if me["left_usd"] is not None else ""
+            found = f"{server.url}: MLCD {me['version']}, {who}{left}; jobs run on {_places(me)}"
+            return Check("server", True, found)
     except MlcdError as error:
-        return Check("server", False, str(error), f"mlcd login {server.url}")
-    except (KeyError, TypeError):
-        return Check("server", False, str(server.unreadable()))
+        what, _, to_do = str(error).partition("; ")
+        return Check("server", False, what, to_do)
+
+
+def _places(me: Mapping[str, Any]) -> str:
+    """What `--on` can say there: a recording by its name."""
+    named = [f"recorded:{name}" for name in me["recordings"]]
+    return ", ".join([*(place for place in me["places"] if place != "recorded"), *named])

@@ -13,6 +13,7 @@ from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
     from mlcd.models import StoredModel, Unreadable
+    from mlcd.remote import Server
 
 model_name = click.argument("name")
 
@@ -73,16 +74,29 @@ def export(name: str, file: Path | None) -> None:
 @output
 def forget(name: str, output: str) -> None:
     """Delete a model, readable or not; runs and their ledger stay as they are."""
-    from mlcd.errors import UserError
     from mlcd.models import forget as forget_model
 
-    if asked_server() is not None:
-        raise UserError("mlcd models forget deletes a file: run it where the server keeps them, without --server")
-    path = forget_model(_folder(), name)
+    if (server := asked_server()) is not None:
+        _forget_there(server, name)
+        document, words = {"forgotten": name}, f"Forgot {name}."
+    else:
+        path = forget_model(_folder(), name)
+        document, words = {"forgotten": name, "path": str(path)}, f"Forgot {name}: {path} is deleted."
     if output == "json":
-        print_json({"forgotten": name, "path": str(path)})
-        return
-    click.echo(f"Forgot {name}: {path} is deleted.")
+        print_json(document)
+    else:
+        click.echo(words)
+
+
+def _forget_there(server: Server, name: str) -> None:
+    from mlcd.errors import UnknownName
+    from mlcd.remote.server import path_of
+
+    stored, broken = _all()
+    known = {*stored, *(each.name for each in broken)}
+    if name not in known:  # such as one with a slash, which would be another path
+        raise UnknownName("stored model", name, known)
+    server.send("DELETE", path_of("models", name))
 
 
 def _folder() -> Path:
@@ -93,18 +107,16 @@ def _folder() -> Path:
 
 def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
     """All models, of this machine or of the server that was named."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
     from mlcd.models import StoredModel, Unreadable, all_models
 
     if (server := asked_server()) is None:
         return all_models(_folder())
     told, read = server.get("/models"), TypeAdapter(StoredModel)
-    try:
+    with server.reading():
         stored = {str(each.pop("name")): read.validate_python(each) for each in told["models"]}
         return stored, [Unreadable(each["name"], each["because"]) for each in told["unreadable"]]
-    except (KeyError, TypeError, ValidationError):
-        raise server.unreadable() from None
 
 
 def _one(name: str) -> StoredModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,12 @@ import click
 from mlcd.cli.ending import INFEASIBLE
 from mlcd.cli.functions import allocation_options, target_loss, tuning_options
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
+from mlcd.cli.orders import order_of_file
+from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
     from mlcd.job import Job
+    from mlcd.remote.orders import Foreseen
     from mlcd.strategy import Step
 
 MUCH = 0.1
@@ -32,15 +35,21 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     from mlcd.jobfile import load_job
 
     job = load_job(job_path)
-    if is_on_functions(job, chosen):
+    on_functions, kind = is_on_functions(job, chosen), "train"
+    if on_functions and chosen.get("target_loss") is None:
         tunes = chosen.get("trials") is not None or (job.serverless is not None and job.serverless.tuning is not None)
-        tunes &= chosen.get("target_loss") is None
-        return _on_functions(read_job("tune" if tunes else "train", job_path, chosen), output, page)
-    _on_machines(job_path, output, chosen)
+        kind = "tune" if tunes else "train"
+    job, there = read_job(kind, job_path, chosen), _foreseen(kind, job_path, chosen)
+    if there is not None and job.on.startswith("recorded:"):
+        _only_there(job, there, output)
+        return 0
+    if on_functions:
+        return _on_functions(job, output, page, there)
+    _on_machines(job, output, there)
     return 0
 
 
-def _on_functions(job: Job, output: str, page: Path | None) -> int:
+def _on_functions(job: Job, output: str, page: Path | None, there: Foreseen | None) -> int:
     """The boundary and the stage plan, beside those of other methods."""
     from mlcd.assemble import plan_ahead
     from mlcd.errors import UserError
@@ -55,16 +64,16 @@ def _on_functions(job: Job, output: str, page: Path | None) -> int:
         except OSError as error:
             raise UserError(f"{page}: cannot be written: {error.strerror}; choose another with --to") from error
     if output == "json":
-        print_json(plan_document(ahead.job, ahead.decision, ahead.boundary))
+        print_json(plan_document(ahead.job, ahead.decision, ahead.boundary) | _document(there))
     else:
         results, _ = consoles()
         show_plan(results, ahead.job, ahead.decision, ahead.boundary)
         say_decision(results, ahead.job, ahead.decision)
-        results.print("Nothing was spent.", style="dim")
+        _say_the_rest(results.print, there)
     return 0 if ahead.decision.configuration is not None else INFEASIBLE
 
 
-def _on_machines(job_path: Path, output: str, chosen: dict[str, Any]) -> None:
+def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
     """The space of machines, and how the search would begin."""
     from rich.markup import escape
 
@@ -74,7 +83,6 @@ def _on_machines(job_path: Path, output: str, chosen: dict[str, Any]) -> None:
     from mlcd.reports.words import goal_words
     from mlcd.units import format_count, format_duration, format_usd
 
-    job = read_job("train", job_path, chosen)
     strategy = method(job.search)
     place = cloud(job.on, job)
     seen = outlook(job, place.space)
@@ -84,7 +92,7 @@ def _on_machines(job_path: Path, output: str, chosen: dict[str, Any]) -> None:
         document["first_probes"] = [str(configuration) for configuration in seen.first_probes]
         document["best"] = str(seen.best) if seen.best is not None else None
         document["modelled"] = dict(zip(("seconds", "usd"), seen.modelled, strict=True)) if seen.modelled else None
-        print_json({"job": job.name, "on": job.on, "method": job.search.method, **document})
+        print_json({"job": job.name, "on": job.on, "method": job.search.method, **document, **_document(there)})
         return
     results, _ = consoles()
     say = results.print
@@ -112,6 +120,44 @@ def _on_machines(job_path: Path, output: str, chosen: dict[str, Any]) -> None:
             highlight=False,
         )
     say(f"Within the limit: [bold]{seen.chance}[/bold]; {seen.because}", highlight=False)
+    _say_the_rest(say, there)
+
+
+def _only_there(job: Job, there: Foreseen, output: str) -> None:
+    """At a recording that the server has, and this machine has not."""
+    if output == "json":
+        print_json({"job": job.name, "on": job.on, **_document(there)})
+        return
+    say = consoles()[0].print
+    say(f"{job.name}  {there.goal_words}", highlight=False, markup=False)
+    _say_the_rest(say, there)
+
+
+def _foreseen(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Foreseen | None:
+    """What the server that was named would run; what it would refuse, it refuses now."""
+    if (server := asked_server()) is None:
+        return None
+    from mlcd.remote.orders import foresee
+
+    return foresee(server, order_of_file(kind, job_path, chosen))
+
+
+def _document(there: Foreseen | None) -> dict[str, Any]:
+    return {"there": asdict(there)} if there is not None else {}
+
+
+def _say_the_rest(say: Callable[..., None], there: Foreseen | None) -> None:
+    """What a server says to it, if one was asked, and that nothing has happened."""
+    from mlcd.units import format_usd
+
+    if there is not None:
+        many = there.configurations
+        space = f", {many} configurations of {len(there.types)} types" if many is not None else ""
+        left = f"; you have {format_usd(there.left_usd)} left" if there.left_usd is not None else ""
+        fits = there.left_usd is None or (there.budget_usd is not None and there.budget_usd <= there.left_usd)
+        say(f"There: on {there.on}{space}{left}", highlight=False, markup=False)
+        if not fits:
+            say("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
     say("Nothing was spent.", style="dim")
 
 

@@ -22,7 +22,6 @@ HERE = {
     "ui": "is a server itself",
     "service": "is a server itself",
     "worker": "works for a database",
-    "team": "works on a database; a server's members are on its page /team",
 }
 """Commands that are about this machine, and why a server cannot be asked."""
 _SAID, _OPEN = "mlcd.said", "mlcd.server"
@@ -61,9 +60,10 @@ def asked_server() -> Server | None:
 def open_server(url: str) -> Server:
     """A server, with the token of the environment, or else the one that is kept for it."""
     from mlcd.remote import Server
+    from mlcd.remote.failures import FROM_ENVIRONMENT
 
-    token = os.environ.get("MLCD_TOKEN")
-    return Server(url, token, "MLCD_TOKEN") if token else Server(url, tokens().get(url), str(tokens().path))
+    token = os.environ.get(FROM_ENVIRONMENT)
+    return Server(url, token) if token else Server(url, tokens().get(url), f"the token in {tokens().path}")
 
 
 def tokens() -> Tokens:

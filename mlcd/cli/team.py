@@ -1,4 +1,4 @@
-"""mlcd team: who may use a service, and what each may spend. It works on the service's database itself."""
+"""mlcd team: who may use a service, and what each may spend; on the service's database, or by asking the service."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from mlcd.asked.goal import NO_LIMIT
 from mlcd.cli.options import F, consoles, output, print_json, with_options, written
+from mlcd.cli.server import asked_server
 from mlcd.units import parse_usd
 
 if TYPE_CHECKING:
-    from mlcd.ledger import Ledger
-    from mlcd.team import Audit, Member, Members
+    from mlcd.remote import Server
+    from mlcd.remote.team import RemoteTeam
+    from mlcd.team import Member, Team
 
 
 def _parse_limit(text: str) -> float:
@@ -51,11 +54,7 @@ def add(name: str, role: str, team_name: str | None, budget: Any, database: str 
     """A new member; prints their token, this once."""
     from mlcd.team import Role
 
-    members, audit, _ = _open(database)
-    token = members.add(name, Role(role), team_name, _usd(budget))
-    member = members.get(name)
-    audit.write(_who(), "member added", name, detail=_told(member))
-    _show_token(member, token, output)
+    _show_token(*_open(database).add(name, Role(role), team_name, _usd(budget)), output)
 
 
 @team.command(name="list")
@@ -63,14 +62,12 @@ def add(name: str, role: str, team_name: str | None, budget: Any, database: str 
 def list_(database: str | None, output: str) -> None:
     """The members, their roles and budgets, and what each has left."""
     from mlcd.cli.tables import plain_table
-    from mlcd.team import left
     from mlcd.units import format_usd
 
-    members, _, ledger = _open(database)
-    rows = [(member, left(ledger, member)) for member in members.all()]
-    teams = members.teams()
+    asked = _open(database)
+    rows, teams = asked.members(), asked.teams()
     if output == "json":
-        listed = [{**_document(member), "left_usd": allowed.usd} for member, allowed in rows]
+        listed = [{**_document(member), "left_usd": left_usd} for member, left_usd in rows]
         print_json({"members": listed, "teams": [{"name": t, "budget_usd": usd} for t, usd in teams.items()]})
         return
     results, _ = consoles()
@@ -78,8 +75,8 @@ def list_(database: str | None, output: str) -> None:
         results.print("No member yet. Add one: mlcd team add NAME --role admin", highlight=False)
         return
     table = plain_table(["NAME", "ROLE", "TEAM"], ["BUDGET", "TEAM'S", "LEFT"])
-    for member, allowed in rows:
-        limits = (member.budget_usd, teams.get(member.team or ""), allowed.usd)
+    for member, left_usd in rows:
+        limits = (member.budget_usd, teams.get(member.team or ""), left_usd)
         shown = ("-" if usd is None else format_usd(usd) for usd in limits)
         table.add_row(member.name, str(member.role), member.team or "-", *shown)
     results.print(table)
@@ -103,10 +100,8 @@ def change(name: str, role: str | None, team_name: str | None, budget: Any, data
         told["budget_usd"] = _usd(budget)
     if not told:
         raise UserError("nothing to change; give --role, --team or --budget")
-    members, audit, _ = _open(database)
-    member = members.change(name, **told)
-    audit.write(_who(), "member changed", name, detail=_told(member))
-    _say(f"{name} is {_told(member)} now.", {"member": _document(member)}, output)
+    member = _open(database).change(name, **told)
+    _say(f"{name} is {member} now.", {"member": _document(member)}, output)
 
 
 @team.command()
@@ -114,10 +109,7 @@ def change(name: str, role: str | None, team_name: str | None, budget: Any, data
 @with_options(_on_database)
 def token(name: str, database: str | None, output: str) -> None:
     """A new token for a member; the old one and all their sessions are void from now on."""
-    members, audit, _ = _open(database)
-    renewed = members.renew(name)
-    audit.write(_who(), "token renewed", name)
-    _show_token(members.get(name), renewed, output)
+    _show_token(*_open(database).renew(name), output)
 
 
 @team.command()
@@ -125,9 +117,7 @@ def token(name: str, database: str | None, output: str) -> None:
 @with_options(_on_database)
 def remove(name: str, database: str | None, output: str) -> None:
     """End a membership: token and sessions are void; runs stay."""
-    members, audit, _ = _open(database)
-    members.remove(name)
-    audit.write(_who(), "member removed", name)
+    _open(database).remove(name)
     _say(f"{name} is no member any more; their runs stay.", {"removed": name}, output)
 
 
@@ -137,11 +127,11 @@ def remove(name: str, database: str | None, output: str) -> None:
 @with_options(_on_database)
 def budget(team_name: str, usd: Any, database: str | None, output: str) -> None:
     """What all runs of a team may spend together, in dollars; 'none' for no limit."""
-    members, audit, _ = _open(database)
-    members.set_team_budget(team_name, _usd(usd))
-    audit.write(_who(), "team budget", team_name, detail=_limit_words(_usd(usd)))
+    from mlcd.team import limit_words
+
+    _open(database).set_budget(team_name, _usd(usd))
     document = {"team": team_name, "budget_usd": _usd(usd)}
-    _say(f"Team {team_name} may spend {_limit_words(_usd(usd))}.", document, output)
+    _say(f"Team {team_name} may spend {limit_words(_usd(usd))}.", document, output)
 
 
 @team.command()
@@ -152,8 +142,7 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
     """Who did what, and whether it was allowed; the newest first."""
     from mlcd.cli.tables import plain_table
 
-    _, audit_log, _ = _open(database)
-    entries = audit_log.entries(most, before)
+    entries = _open(database).audit(most, before)
     if output == "json":
         names = ("who", "action", "about", "outcome", "detail")
         listed = [
@@ -171,21 +160,36 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
     consoles()[0].print(table)
 
 
-def _open(database: str | None) -> tuple[Members, Audit, Ledger]:
-    """The team on this database, or on this machine's; closed when the command ends."""
+def _open(database: str | None) -> Team | RemoteTeam:
+    """The team of the server that was named, or on a database; closed when the command ends."""
     from datetime import UTC, datetime
 
+    if (server := _server(database)) is not None:
+        from mlcd.remote.team import RemoteTeam
+
+        return RemoteTeam(server)
     from mlcd import assemble
     from mlcd.ledger import Ledger
-    from mlcd.team import Audit, Members
+    from mlcd.team import Team
 
     ledger = Ledger(database) if database else assemble.open_ledger()
     click.get_current_context().call_on_close(ledger.close)
+    return Team(ledger, _who(), lambda: datetime.now(UTC))
 
-    def now() -> datetime:
-        return datetime.now(UTC)
 
-    return Members(ledger.database, now), Audit(ledger.database, now), ledger
+def _server(database: str | None) -> Server | None:
+    """The server that was named, unless a database was, too: then what the command line says counts, and no guess."""
+    from mlcd.errors import UserError
+
+    ctx = click.get_current_context()
+    root = ctx.find_root()
+    if database and root.params.get("server"):
+        told = ctx.get_parameter_source("database")
+        if told is root.get_parameter_source("server"):
+            raise UserError("a database and a server are named: say which, by --database or by mlcd --server, not both")
+        if told is ParameterSource.COMMANDLINE:
+            return None
+    return asked_server()
 
 
 def _who() -> str:
@@ -200,23 +204,12 @@ def _usd(told: Any) -> float | None:
     return None if told in (None, NO_LIMIT) else float(told)
 
 
-def _limit_words(usd: float | None) -> str:
-    from mlcd.units import format_usd
-
-    return "without limit" if usd is None else f"at most {format_usd(usd)}"
-
-
-def _told(member: Member) -> str:
-    of_team = f" of team {member.team}" if member.team is not None else ""
-    return f"{member.role}{of_team}, {_limit_words(member.budget_usd)}"
-
-
 def _document(member: Member) -> dict[str, Any]:
     return {"name": member.name, "role": member.role, "team": member.team, "budget_usd": member.budget_usd}
 
 
 def _show_token(member: Member, token: str, output: str) -> None:
-    words = f"{member.name} is {_told(member)}. The token is shown this once:\n{token}"
+    words = f"{member.name} is {member}. The token is shown this once:\n{token}"
     _say(words, {"member": _document(member), "token": token}, output)
 
 

@@ -12,6 +12,8 @@ from mlcd.errors import MlcdError, UserError, WrongState
 if TYPE_CHECKING:
     import httpx
 
+FROM_ENVIRONMENT = "MLCD_TOKEN"
+
 
 class ServerError(MlcdError):
     """A server cannot be used: it is not there, it does not let us in, or it is something else."""
@@ -57,8 +59,11 @@ def _no_connection(url: str, error: Exception) -> ServerError:
     return ServerLost(f"{url}: cannot be reached, {why}; is it running, and is the address right?")
 
 
-def refused(url: str, answer: httpx.Response) -> MlcdError | None:
-    """The error that an answer tells, in the server's own words; None where they are not those of an MLCD server."""
+def refused(url: str, answer: httpx.Response, token: str = "") -> MlcdError | None:
+    """The error that an answer tells, in the server's own words; None where they are not those of an MLCD server.
+
+    `token`: where the token came from that was sent, if one was.
+    """
     said = told(answer)
     status = answer.status_code
     if said is None:
@@ -67,9 +72,7 @@ def refused(url: str, answer: httpx.Response) -> MlcdError | None:
         )
     match status:
         case 401:
-            return ServerError(
-                f"{url}: the token is missing or not known there; get one from an admin, then: mlcd login {url}"
-            )
+            return _not_let_in(url, token)
         case 403:
             return ServerError(f"{url}: not allowed: {said}")
         case 404 | 400 | 413 | 415 | 422:
@@ -80,6 +83,16 @@ def refused(url: str, answer: httpx.Response) -> MlcdError | None:
             return ServerLost(f"{url}: {said}")
         case _:
             return ServerError(f"{url}: answers {status}: {said}")
+
+
+def _not_let_in(url: str, token: str) -> ServerError:
+    """Without a token, or with one that is worth nothing: whose place is to be taken by another, and how."""
+    if not token:
+        return ServerError(f"{url}: you are not signed in there; get a token from an admin, then: mlcd login {url}")
+    because = "is not known there: it was renewed, or was never one of theirs"
+    if token == FROM_ENVIRONMENT:
+        return ServerError(f"{url}: the token in {token} {because}; put a new one there, or unset {token}")
+    return ServerError(f"{url}: {token} {because}; get a new one from an admin, then: mlcd login {url}")
 
 
 def told(answer: httpx.Response) -> str | None:

@@ -40,14 +40,12 @@ class RemoteLedger:
     def summaries(self) -> list[dict[str, Any]]:
         """All runs as the server lists them, the oldest first; those that wait, too."""
         found: list[dict[str, Any]] = []
-        try:
+        with self.server.reading():
             while page := self.server.get("/runs", order="started", limit=self._page, offset=len(found))["runs"]:
                 found += page
                 if len(page) < self._page:
                     break
             return sorted(found, key=lambda each: str(each["started_at"]))
-        except (KeyError, TypeError):
-            raise self.server.unreadable() from None
 
     def runs(self) -> list[str]:
         """The runs that have begun, oldest first."""
@@ -93,11 +91,9 @@ class RemoteLedger:
 
     def check_accepted(self, run: str) -> None:
         """Raise what a run was refused for, if it never began; `UserError`, as it is told of a run on this machine."""
-        try:
+        with self.server.reading():
             summary = self.server.get(run_path(run))["summary"]
             because, status = str(summary["because"]), summary["status"]
-        except (KeyError, TypeError):
-            raise self.server.unreadable() from None
         if status == "refused":
             raise UserError(because)
 
@@ -112,11 +108,9 @@ class RemoteLedger:
         new: list[Line] = []
         while True:
             answer = self.server.get(run_path(run, "entries"), after=self.seen(run), limit=self._page)
-            try:
+            with self.server.reading():
                 page = [_line(each) for each in answer["entries"]]
                 self._driven[run] = bool(answer["driven"])
-            except (KeyError, TypeError, ValueError):
-                raise self.server.unreadable() from None
             known += page
             new += page
             if len(page) < self._page:

@@ -1,10 +1,10 @@
-"""What a server is asked to do: begin a run, go on with it, end it, and show what the job has written."""
+"""What a server is asked to do: say what it would run, begin a run, go on with it, end it, show what the job wrote."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +45,26 @@ class Order:
         return {**said, "upload": _told(server, server.upload(path), "upload")}
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """What a server would run. `configurations`: None where only trying tells; `left_usd`: None for no limit."""
+
+    job: str
+    goal_words: str
+    on: str
+    configurations: int | None
+    types: list[str]
+    budget_usd: float | None
+    left_usd: float | None
+
+
+def foresee(server: Server, order: Order) -> Foreseen:
+    """What `submit` would begin there; nothing is reserved, and what would be refused is refused."""
+    told = server.post("/checks", order.body(server, launch=False))
+    with server.reading():
+        return Foreseen(**{each.name: told[each.name] for each in fields(Foreseen)})
+
+
 def submit(server: Server, order: Order, launch: bool) -> str:
     """Begin a run there; its name. `launch`: whether the decision is run, too."""
     return _told(server, server.post("/runs", order.body(server, launch)), "run")
@@ -62,10 +82,8 @@ def logs(
     after = 0
     while True:
         answer = server.get(run_path(run, "logs"), launch=launch, process=process, after=after)
-        try:
+        with server.reading():
             text, after, done = str(answer["text"]), int(answer["next"]), bool(answer["done"])
-        except (KeyError, TypeError, ValueError):
-            raise server.unreadable() from None
         if text:
             yield text
         elif done or not follow:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from mlcd.errors import MlcdError, UserError
-from mlcd.remote.failures import ServerError, explained, refused
-from mlcd.remote.tokens import address, checked
+from mlcd.remote.failures import FROM_ENVIRONMENT, ServerError, explained, refused
+from mlcd.remote.tokens import API, address, checked
 from mlcd.version import VERSION
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ SILENCE_S = 45.0
 """A stream says something every 15 s: after three of those it is taken for broken."""
 MOST_WAITS, LONGEST_WAIT_S = 4, 60.0
 """How often, and how long at a time, a question waits that was asked too soon after others."""
+NO_SUCH_PATH = ("there is no such thing", "this path has no such method", "not found", "method not allowed", "")
+"""What a server says, MLCD's or any other, that has no such path: not that there is no such run or member."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -29,18 +31,23 @@ class Server:
     """A service at an address, as one member sees it."""
 
     def __init__(
-        self, url: str, token: str | None = None, where: str = "MLCD_TOKEN", wait: Callable[[float], None] = time.sleep
+        self,
+        url: str,
+        token: str | None = None,
+        where: str = FROM_ENVIRONMENT,
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """`where`: what the token was read from, for messages."""
         import httpx
 
         self.url = address(url)
+        self._token_from = where if token else ""
         self._wait = wait
         headers = {"X-MLCD": "1", "User-Agent": f"mlcd/{VERSION}", "Accept": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {checked(token, where)}"
         self._client = httpx.Client(
-            base_url=f"{self.url}/api/v1",
+            base_url=f"{self.url}{API}",
             headers=headers,
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
             follow_redirects=False,  # a token goes to the address that was given, and nowhere else
@@ -58,7 +65,11 @@ class Server:
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Tell the server something, and what it says to that."""
-        return self._document("POST", path, json=dict(body or {}))
+        return self.send("POST", path, body or {})
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The same by any method; without a body where there is none."""
+        return self._document(method, path, **({"json": dict(body)} if body is not None else {}))
 
     def upload(self, file: Path) -> Any:
         """Send a file, as it is."""
@@ -96,9 +107,19 @@ class Server:
             document = None
         if answer.is_redirect:
             raise ServerError(f"{self.url}: answers from another address ({_place(answer)}); use that one")
+        if answer.status_code in (404, 405):  # MLCD's own words for that are about a path that nobody has typed
+            raise self._stranger()
         if answer.status_code != 200 or not isinstance(document, dict) or "version" not in document:
-            raise refused(self.url, answer) or self._stranger()
+            raise refused(self.url, answer, self._token_from) or self._stranger()
         return document
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While an answer is read: one that is not what was expected is told as `unreadable`."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError):
+            raise self.unreadable() from None
 
     def unreadable(self) -> ServerError:
         """What it said makes no sense here: which of the two is to be upgraded."""
@@ -130,26 +151,35 @@ class Server:
             raise self._stranger() from None
 
     def _refused(self, answer: httpx.Response, path: str) -> MlcdError:
-        error = refused(self.url, answer)
+        error = refused(self.url, answer, self._token_from)
         if error is not None and not (answer.status_code in (404, 405) and _no_such_path(answer)):
             return error
         self.about()  # tells of one that is no MLCD server
         return self.unreadable()
 
     def _stranger(self) -> ServerError:
-        return ServerError(f"{self.url}: not an MLCD server; `mlcd service` prints the address to use")
+        parts = urlsplit(self.url)
+        hint = f"try {parts.scheme}://{parts.netloc}" if parts.path else "`mlcd service` prints the address to use"
+        return ServerError(f"{self.url}: not an MLCD server; {hint}")
 
 
 def run_path(run: str, what: str = "") -> str:
-    """The path of a run; its name may be anything that a user has typed."""
-    return f"/runs/{quote(run, safe='')}{f'/{what}' if what else ''}"
+    """The path of a run, or of something of it; `UserError` if no run can have that name."""
+    if "/" in run or run in ("", ".", ".."):  # such a path would be another one
+        raise UserError(f"unknown run '{run}'; those there are: mlcd runs")
+    return path_of("runs", run, what) if what else path_of("runs", run)
+
+
+def path_of(*names: str) -> str:
+    """A path of names, which may be anything that a user has typed."""
+    return "".join(f"/{quote(name, safe='')}" for name in names)
 
 
 def _no_such_path(answer: httpx.Response) -> bool:
     """Whether the server knows no such question, rather than no such run."""
     from mlcd.remote.failures import told
 
-    return (told(answer) or "").lower().rstrip(".") in ("not found", "method not allowed", "")
+    return (told(answer) or "").lower().rstrip(".") in NO_SUCH_PATH
 
 
 def _place(answer: httpx.Response) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from mlcd.errors import UserError
 
+API = "/api/v1"
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -59,7 +61,7 @@ class Tokens:
 
 
 def address(url: str) -> str:
-    """A server's address as we write it: 'https://mlcd.example:8421', without a slash at its end."""
+    """A server's address as we write it: 'https://mlcd.example:8421', without a slash or its API's path at its end."""
     from urllib.parse import urlsplit
 
     told = f"server '{url}': expected an address, such as http://localhost:8421"
@@ -75,7 +77,8 @@ def address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise UserError(told)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{f':{port}' if port is not None else ''}{parts.path.rstrip('/')}"
+    path = re.sub(rf"(/|{API})+$", "", parts.path)
+    return f"{parts.scheme}://{host}{f':{port}' if port is not None else ''}{path}"
 
 
 def checked(token: str, where: str) -> str:

@@ -2,7 +2,8 @@
 
 from mlcd.team.allowance import Left, OverBudget, left, recheck, release, submit
 from mlcd.team.audit import Audit, AuditEntry
-from mlcd.team.members import SESSION_LASTS, Member, Members
+from mlcd.team.deeds import Team
+from mlcd.team.members import SESSION_LASTS, Member, Members, limit_words
 from mlcd.team.role import Role
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "Members",
     "OverBudget",
     "Role",
+    "Team",
     "left",
+    "limit_words",
     "recheck",
     "release",
     "submit",

@@ -86,17 +86,15 @@ def recheck(ledger: Ledger, member: Member | None, run: str, launch: bool | None
     with ledger.database.write() as connection:
         runs = schema.runs.c
         owner, team = connection.execute(select(runs.owner, runs.team).where(runs.name == name)).one()
-        if owner is None:  # of the command line, or of the one person of `mlcd ui`
-            return
         stands = standing(connection, ledger.database, name)
         if stands.final:
             raise WrongState(f"run '{name}' is over; there is nothing to go on with. See: mlcd show {name}")
-        allowed = _left(connection, ledger.database, owner, team)
+        allowed = _left(connection, ledger.database, owner, team) if owner is not None else Left()
         launches = stands.launches if launch is None else launch
         if launches != stands.launches:
             ask_launch(connection, name, launches)
-        if stands.can_spend or (stands.decided and not launches):  # it counts already, or will spend nothing
-            return
+        if owner is None or stands.can_spend or (stands.decided and not launches):
+            return  # it is of the command line or of one person, or it counts already, or it will spend nothing
         more_usd = None if stands.budget_usd is None else max(0.0, stands.budget_usd - stands.spent_usd)
         if not _fits(more_usd, allowed):
             raise _over(allowed, f"run '{name}' may spend another {_usd(more_usd)}: ask an admin")

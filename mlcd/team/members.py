@@ -17,6 +17,7 @@ from mlcd.database import Database, schema
 from mlcd.errors import UnknownName, UserError, WrongState
 from mlcd.team.role import Role
 from mlcd.team.tokens import hashed, new_secret
+from mlcd.units import format_usd
 
 SESSION_LASTS = timedelta(hours=12)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")
@@ -39,6 +40,15 @@ class Member:
     team: str | None = None
     budget_usd: float | None = None
 
+    def __str__(self) -> str:
+        of_team = f" of team {self.team}" if self.team is not None else ""
+        return f"{self.role}{of_team}, {limit_words(self.budget_usd)}"
+
+
+def limit_words(usd: float | None) -> str:
+    """What may be spent, in words."""
+    return "without limit" if usd is None else f"at most {format_usd(usd)}"
+
 
 class Members:
     """The members on a database, their tokens and sessions, and the teams' budgets. `now` gives the time of day."""
@@ -53,7 +63,7 @@ class Members:
         Who comes back finds their runs again, and what those have spent.
         """
         row = _checked({"role": role, "team": team, "budget_usd": budget_usd})
-        _check_name("member", name)
+        check_name("member", name)
         token = new_secret()
         row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}
         with self._database.write() as connection:
@@ -230,7 +240,8 @@ def _spare_last_admin(connection: Connection, member: Member) -> None:
         raise WrongState(f"'{member.name}' is the only admin; make another member an admin first")
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
+    """`UserError` if no member, or team, can have that name."""
     if _NAME.fullmatch(name) is None:
         raise UserError(
             f"{what} {name[:60]!r}: a name has up to 60 small letters, digits and . _ @ -, "
@@ -241,7 +252,7 @@ def _check_name(what: str, name: str) -> None:
 def _checked(row: dict[str, Any]) -> dict[str, Any]:
     """The row, if everything in it can be meant."""
     if row.get("team") is not None:
-        _check_name("team", row["team"])
+        check_name("team", row["team"])
     usd = row.get("budget_usd")
     if usd is not None and not (math.isfinite(usd) and usd >= 0):
         raise UserError(f"budget {usd}: expected dollars, zero or more, such as 100; or no limit")

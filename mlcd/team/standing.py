@@ -137,10 +137,14 @@ def standing(connection: Connection, database: Database, run: str) -> Standing:
 
 
 def ask_launch(connection: Connection, run: str, launch: bool) -> None:
-    """From now on the run is, or is not, to be launched when it is decided: what was asked says so."""
-    asked = select(schema.runs.c.asked).where(schema.runs.c.name == run)
-    told = json.dumps({**json.loads(connection.execute(asked).scalar_one()), "launch": launch})
-    connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(asked=told))
+    """From now on the run is, or is not, to be launched when it is decided: what was asked says so.
+
+    Nothing was asked of a run of the command line: whoever goes on with that says so each time.
+    """
+    asked = connection.execute(select(schema.runs.c.asked).where(schema.runs.c.name == run)).scalar_one()
+    if asked is not None:
+        told = json.dumps({**json.loads(asked), "launch": launch})
+        connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(asked=told))
 
 
 def _read(connection: Connection, database: Database) -> tuple[int, Mapping[str, Facts]]:

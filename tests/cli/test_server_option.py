@@ -5,26 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served import Service, a_team
 
 from mlcd.cli.server import HERE
 from mlcd.clock import VirtualClock
-from mlcd.ledger import Ledger, Stopped
+from mlcd.ledger import Stopped
 from mlcd.remote import Order, RemoteLedger, Server, submit, watch
-from mlcd.team import Audit, Members, Role
-from mlcd.testing.recorded_services import write_device
-from mlcd.version import VERSION
+from mlcd.workers import to_json
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -33,56 +27,11 @@ ALONE = "{nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}"
 """A search that what others have run before does not change."""
 
 
-@dataclass
-class Service:
-    """A service under way: where it is, its ledger, its members' tokens, and a recording that it knows as `device`."""
-
-    url: str
-    ledger: Ledger
-    tokens: dict[str, str]
-    device: Path
-
-
-@contextmanager
-def listening(app: Any) -> Iterator[str]:
-    """The app, on a free port of loopback."""
-    import uvicorn
-
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The service, with workers of its own; ada runs, vic views, poor has a dollar."""
-    from mlcd.web.app import create_app
-    from mlcd.web.feed import Feed
-    from mlcd.web.settings import Settings
-    from mlcd.web.state import State
-    from mlcd.workers import Here
-
-    folder = tmp_path_factory.mktemp("service")
-    device = write_device(folder / "device")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLCD_HOME", str(folder))
-        ledger = Ledger(folder / "ledger.db")
-        members, audit = (kind(ledger.database, lambda: datetime.now(UTC)) for kind in (Members, Audit))
-        tokens = {"ada": members.add("ada", Role.RUNNER), "vic": members.add("vic", Role.VIEWER)}
-        tokens["poor"] = members.add("poor", Role.RUNNER, budget_usd=1.0)
-        crew = Here(ledger)
-        settings = Settings("service", folder, recordings={"device": device})
-        with listening(create_app(State(ledger, ledger.database, crew, members, audit, settings, Feed(ledger)))) as url:
-            yield Service(url, ledger, tokens, device)
-        crew.close()
-        ledger.close()
+    """The service, with workers of its own."""
+    with a_team(tmp_path_factory.mktemp("service")) as served:
+        yield served
 
 
 @pytest.fixture
@@ -135,6 +84,17 @@ def test_options_reach_the_server_as_they_were_written(there: Mlcd, mlcd: Mlcd, 
 def test_elastic_runs_print_the_same_there(there: Mlcd, mlcd: Mlcd) -> None:
     arguments = ("scale", EXAMPLES / "elastic-resnet50.yaml", "--on", "simulated", "--workers", "1..2", "-y")
     same(mlcd(*arguments), there(*arguments))
+
+
+def test_a_job_that_does_not_get_there_ends_the_same_there(there: Mlcd, mlcd: Mlcd, write_job: WriteJob) -> None:
+    never = "{workers: 1..4, batch: 64..256, target: accuracy >= 0.9, epochs: 500}"
+    more = f"batch: 128\ncheckpoints: true\nelastic: {never}\n"
+    job = write_job(more, work="{dataset: 100k, epochs: 60}", search="{instances: [g4dn.xlarge]}")
+    away = there("scale", job, "-y")
+    same(mlcd("scale", job, "-y"), away, 1)
+    assert "accuracy >= 0.9 was not reached in 60 epochs" in away.err
+    listed = there("runs", "-o", "json").document["runs"][-1]
+    assert listed["status"] == "failed"
 
 
 def test_runs_on_functions_print_the_same_there(there: Mlcd, mlcd: Mlcd) -> None:
@@ -216,18 +176,18 @@ def test_a_decision_is_launched_and_watched_and_cannot_be_launched_again(there: 
     assert f"run '{run}' is finished; there is nothing to resume" in there("resume", run).complaint
 
 
+@pytest.mark.parametrize("launch", [False, True], ids=["submitted to be decided", "submitted to be run"])
 def test_a_run_that_was_stopped_goes_on_to_its_decision_and_then_to_its_end(
-    there: Mlcd, service: Service, decided: str
+    there: Mlcd, service: Service, decided: str, launch: bool
 ) -> None:
-    submitted = service.ledger.asked(decided)
-    assert submitted is not None
-    run = service.ledger.ask("halted", submitted.asked, "ada")
-    book = service.ledger.begin("halted", VirtualClock(), service.ledger.lines(decided)[0].entry, run=run)
-    book.write(Stopped("the user stopped"))
+    started = service.ledger.lines(decided)[0].entry
+    run = service.ledger.ask("halted", to_json(started.job, launch), "ada")
+    service.ledger.begin("halted", VirtualClock(), started, run=run).write(Stopped("the user stopped"))
     resumed = there("resume", run, "--decide-only")
     assert resumed.code == 0, resumed
     assert "search ended: " in resumed.err
     assert "Decision (simulated): " in resumed.out
+    assert f"Not run. Run it with: mlcd launch {run}" in resumed.out
     finished = there("resume", run, "-y")
     assert finished.code == 0, finished
     assert "Decision (simulated): " in finished.out
@@ -251,12 +211,14 @@ def test_stop_and_down_answer_in_the_servers_words(there: Mlcd, write_job: Write
 
 WRONG = {
     "an unknown run": (("show", "nothing-9"), "unknown run 'nothing-9'"),
+    "no run's name": (("show", "../nothing"), "unknown run '../nothing'"),
+    "no name at all": (("stop", ""), "unknown run ''"),
     "a bad option": (("train", "JOB", "--budget", "abc"), "Invalid value for '--budget'"),
     "a bad method": (("train", "JOB", "--method", "guess", "-y"), "unknown method 'guess'"),
     "a place that is not there": (("train", "JOB", "--on", "recorded:secret", "-y"), "secret"),
     "no such file": (("train", "nowhere.yaml"), "nowhere.yaml: no such file"),
     "no such model": (("serve", "nowhere.onnx"), "nowhere.onnx: no such file"),
-    "a model is deleted where it is": (("models", "forget", "x"), "run it where the server keeps them"),
+    "an unknown model": (("models", "forget", "../x"), "unknown stored model '../x'"),
 }
 
 
@@ -266,6 +228,22 @@ def test_a_mistake_is_one_line_there_too(
 ) -> None:
     job = write_job(search=ALONE)
     assert words in there(*(str(job) if each == "JOB" else each for each in arguments)).complaint
+
+
+def test_a_learned_model_is_forgotten_there_by_an_admin(
+    there: Mlcd, mlcd: Mlcd, service: Service, write_job: WriteJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = "batch: 128\ncheckpoints: true\nelastic: {workers: 1..2, batch: 64..128, target: accuracy >= 0.9}\n"
+    job = write_job(more, work="{dataset: 100k, epochs: 60}", search="{instances: [g4dn.xlarge]}")
+    assert there("scale", job, "-y").code == 0
+    name = there("models", "-o", "json").document["models"][0]["name"]
+    assert there("models", "show", name).code == 0
+    assert "ada is a runner; this takes a admin" in there("models", "forget", name).complaint
+    monkeypatch.setenv("MLCD_TOKEN", service.tokens["root"])
+    forgotten = mlcd("--server", service.url, "models", "forget", name)
+    assert (forgotten.code, forgotten.out) == (0, f"Forgot {name}.\n")
+    assert f"unknown stored model '{name}'" in there("models", "show", name).complaint
+    assert f"unknown stored model '{name}'" in mlcd("--server", service.url, "models", "forget", name).complaint
 
 
 def test_a_viewer_a_stranger_and_one_without_money_are_refused(
@@ -281,43 +259,12 @@ def test_a_viewer_a_stranger_and_one_without_money_are_refused(
         assert service.tokens[who] not in complaint
     monkeypatch.setenv("MLCD_TOKEN", "mlcd_" + "x" * 43)
     complaint = mlcd(*submit).complaint
-    assert "the token is missing or not known there" in complaint
+    assert "the token in MLCD_TOKEN is not known there" in complaint
+    assert complaint.endswith("put a new one there, or unset MLCD_TOKEN")
     assert "xxx" not in complaint
     monkeypatch.delenv("MLCD_TOKEN")
-    assert "the token is missing or not known there" in mlcd(*submit).complaint
+    assert "you are not signed in there" in mlcd(*submit).complaint
     assert service.ledger.runs() == before
-
-
-def test_signing_in_keeps_the_token_and_signing_out_forgets_it(
-    service: Service, mlcd: Mlcd, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", _Typed("mlcd_" + "y" * 43))
-    assert "not known there" in mlcd("login", service.url).complaint
-    assert not (home / "servers.json").exists()
-    monkeypatch.setattr("sys.stdin", _Typed(service.tokens["vic"] + "\n"))
-    answer = mlcd("login", f"{service.url}/")
-    assert answer.out == f"Signed in to {service.url} as vic, viewer.\n"
-    monkeypatch.setenv("MLCD_SERVER", service.url)
-    checked = mlcd("check")
-    assert f"{service.url}: MLCD {VERSION}, as vic, viewer" in checked.out
-    assert service.tokens["vic"] not in answer.out + answer.err + checked.out + checked.err
-    monkeypatch.delenv("MLCD_SERVER")
-    assert mlcd("login", service.url, "--forget").code == 0
-    assert "no token is kept" in mlcd("login", service.url, "--forget").complaint
-    assert "not known there" in mlcd("--server", service.url, "runs").complaint
-
-
-class _Typed:
-    """A stdin that is no terminal."""
-
-    def __init__(self, line: str) -> None:
-        self._line = line
-
-    def readline(self) -> str:
-        return self._line
-
-    def isatty(self) -> bool:
-        return False
 
 
 @pytest.mark.parametrize("command", HERE)
@@ -326,32 +273,31 @@ def test_a_command_about_this_machine_is_not_for_a_server(mlcd: Mlcd, command: s
     assert complaint == f"mlcd: mlcd {command} {HERE[command]}: run it without --server"
 
 
-def test_what_is_only_read_here_needs_no_server(mlcd: Mlcd, write_job: WriteJob) -> None:
-    assert mlcd("--server", "http://localhost:1", "plan", write_job()).code == 0
-    assert "cannot be reached" in mlcd("--server", "http://localhost:1", "runs").complaint
-    assert "expected an address" in mlcd("--server", "localhost", "runs").complaint
+def test_a_server_that_is_not_there_is_told_by_every_command_that_asks_it(mlcd: Mlcd, write_job: WriteJob) -> None:
+    for command in (("runs",), ("plan", write_job()), ("team", "list"), ("models", "forget", "x")):
+        assert "cannot be reached" in mlcd("--server", "http://localhost:1", *command).complaint
+        assert "expected an address" in mlcd("--server", "localhost", *command).complaint
 
 
-def test_a_server_of_one_person_needs_no_token(
-    mlcd: Mlcd, tmp_path: Path, write_job: WriteJob, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_is_made_here_and_the_server_says_what_it_would_run(
+    there: Mlcd, mlcd: Mlcd, service: Service, write_job: WriteJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlcd.web.app import create_app
-    from mlcd.web.feed import Feed
-    from mlcd.web.settings import Settings
-    from mlcd.web.state import State
-    from mlcd.workers import Here
-
-    ledger = Ledger(tmp_path / "ui" / "ledger.db")
-    crew, audit = Here(ledger), Audit(ledger.database, lambda: datetime.now(UTC))
-    settings = Settings("ui", tmp_path / "ui")
-    with listening(create_app(State(ledger, ledger.database, crew, None, audit, settings, Feed(ledger)))) as url:
-        monkeypatch.setenv("MLCD_SERVER", url)
-        assert "No run yet" in mlcd("runs").out
-        assert mlcd("train", write_job(search=ALONE), "-y").code == 0
-        assert "for one person" in mlcd("check").out
-    crew.close()
-    assert ledger.account("demo-1").ended is not None
-    ledger.close()
+    job = write_job("budget: $40", search=ALONE)
+    here, away = mlcd("plan", job), there("plan", job)
+    assert away.code == 0
+    *plan, nothing = here.out.splitlines()
+    assert away.out.splitlines() == [*plan, "There: on simulated, 4 configurations of 2 types", nothing]
+    told = there("plan", job, "-o", "json").document
+    foreseen = told.pop("there")
+    assert told == mlcd("plan", job, "-o", "json").document
+    assert (foreseen["types"], foreseen["budget_usd"]) == (["c5.xlarge", "g4dn.xlarge"], 40.0)
+    monkeypatch.setenv("MLCD_TOKEN", service.tokens["poor"])
+    poor = mlcd("--server", service.url, "plan", job).out
+    assert "4 configurations of 2 types; you have $1.00 left\n  it would be refused: state a budget" in poor
+    replayed = there("plan", EXAMPLES / "pytorch-char-rnn" / "job.yaml", "--on", "recorded:char-rnn")
+    assert replayed.code == 0, replayed
+    assert re.search(r"^There: on recorded:char-rnn, \d+ configurations of \d+ types$", replayed.out, re.MULTILINE)
+    assert "unknown recording 'secret'" in there("plan", job, "--on", "recorded:secret").complaint
 
 
 def _hears_ctrl_c() -> None:

@@ -84,7 +84,11 @@ def test_a_run_that_waits_or_is_not_there_is_told_in_a_line(served: Any, server:
 
 
 def test_a_name_from_the_command_line_stays_one_step_of_the_path(served: Any, server: Server) -> None:
-    for name in ("../../members", "a/b?c=d#e", "ü x"):
+    for name in ("../../members", "a/b", "", "."):
+        with pytest.raises(UserError, match="unknown run"):
+            RemoteLedger(server).find(name)
+        assert served.asked == []
+    for name in ("a?c=d#e", "ü x", "..%2f"):
         with pytest.raises(UserError, match="unknown run"):
             RemoteLedger(server).find(name)
         assert served.asked[-1].path == f"/api/v1/runs/{name}/entries"

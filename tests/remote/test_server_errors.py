@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 
 from mlcd.errors import MlcdError, UserError, WrongState
 from mlcd.remote import RemoteLedger, Server, ServerError, ServerLost, Tokens
+from mlcd.remote.team import RemoteTeam
 from mlcd.remote.tokens import address, checked
 from mlcd.version import VERSION
+from mlcd.web.answers import MEANING
 
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 
@@ -50,7 +52,7 @@ def complaint(url: str, do: Callable[[Server], Any]) -> MlcdError:
 
 
 SAID = {
-    "a wrong token": (401, {"error": "no such token"}, ServerError, "the token is missing or not known there"),
+    "a wrong token": (401, {"error": "no such token"}, ServerError, "the token in MLCD_TOKEN is not known there"),
     "a viewer": (403, {"error": "ada is a viewer"}, ServerError, "not allowed: ada is a viewer"),
     "an unknown run": (404, {"error": "unknown run 'x'"}, UserError, "unknown run 'x'"),
     "over budget": (409, {"error": "ada has $12.00 left", "left_usd": 12.0}, WrongState, "ada has $12.00 left"),
@@ -152,6 +154,19 @@ def test_an_older_or_newer_server_says_which_of_the_two_to_upgrade(service: Any,
     service.instead["/runs/x/entries"] = spoken(200, {"run": "x", "entries": [{"seq": 1}], "driven": False})
     assert words in str(complaint(service.url, lambda server: RemoteLedger(server).lines("x")))
     assert words in str(complaint(service.url, lambda server: server.get("/a-question-of-the-future")))
+    for status in (404, 405):
+        service.instead["/members/ada"] = spoken(status, {"error": MEANING[status]})
+        assert words in str(complaint(service.url, lambda server: server.send("PATCH", "/members/ada", {})))
+
+
+ODD = ({}, [], None, {"members": [{"name": "ada"}]}, {"members": [{**dict.fromkeys(["name", "team"]), "role": "boss"}]})
+
+
+@pytest.mark.parametrize("body", ODD, ids=str)
+def test_an_answer_about_a_team_that_makes_no_sense_is_told_as_such(service: Any, body: Any) -> None:
+    service.instead |= {path: spoken(200, body) for path in ("/members", "/teams", "/audit")}
+    for do in (RemoteTeam.members, RemoteTeam.teams, lambda team: team.audit(3), lambda team: team.renew("ada")):
+        assert "is something between" in str(complaint(service.url, lambda server, do=do: do(RemoteTeam(server))))
 
 
 @pytest.fixture(scope="module")

@@ -203,12 +203,25 @@ def test_what_nobody_drives_can_be_released_but_not_while_machines_may_be_up(led
     assert left(ledger, ada).usd == 49.0
 
 
+def test_whether_it_is_launched_is_asked_anew_of_a_run_without_an_owner_too(ledger: Ledger, driven: Any):
+    run = ask(ledger, None, 40.0, launch=True)
+    driven.begin(run, job_of(40.0))
+    driven.stop(run)
+    for launch, expected in ((False, False), (None, False), (True, True), (None, True)):
+        recheck(ledger, None, run, launch)
+        submitted = ledger.asked(run)
+        assert submitted is not None
+        assert from_json(submitted.asked) == (job_of(40.0), expected)
+    assert ledger.account(run).status == "stopped"
+
+
 def test_a_run_of_the_command_line_is_nobodys(ledger: Ledger, ada: Member):
     first = Started(job_of(None), SPACE, "simulated", Provenance.SIMULATED, "0")
     run = ledger.begin("resnet", VirtualClock(), first).run
     release(ledger, run, "its process is gone")
     assert ledger.account(run).status == "stopped"
-    recheck(ledger, ada, run)
+    recheck(ledger, ada, run, launch=True)
+    assert ledger.asked(run) is None
     assert ledger.account(run).status == "stopped"  # whoever drives it will say that it goes on
     assert left(ledger, ada).usd == 50.0
 

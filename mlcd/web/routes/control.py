@@ -28,7 +28,7 @@ class Done(Answer):
 
 
 class GoOn(BaseModel):
-    """How a run goes on. `launch`: also run what is decided; as it was submitted, if nobody says."""
+    """How a run goes on. `launch`: also run what is decided, or stop there; as it was asked before, if nobody says."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -57,6 +57,8 @@ def resume_run(run: str, here: Here, who: Runner, how: GoOn | None = None) -> Do
         _unfinished(here, name, "resume")
         _free(here, name)
         launch = how.launch if how is not None else None
+        if launch is False:
+            _not_launched(here, name)
         recheck(here.ledger, who, name, launch)
         here.crew.send(name, _launches(here, name) if launch is None else launch)
     return Done(run=name, words=f"{name} goes on")
@@ -109,6 +111,13 @@ def _unfinished(here: State, name: str, what: str) -> None:
     status = here.ledger.account(name).status
     if status in OVER:
         raise WrongState(f"run '{name}' is {status}; there is nothing to {what}")
+
+
+def _not_launched(here: State, name: str) -> None:
+    """Who wants to stop at the decision must be there still, or before it."""
+    account = here.ledger.account(name)
+    if account.decision is not None and (account.history.runs or account.open):
+        raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
 
 
 def _free(here: State, name: str) -> None:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.errors import WrongState
-from mlcd.team import AuditEntry, Member, Members, Role, left
+from mlcd.team import AuditEntry, Member, Members, Role, left, limit_words
 from mlcd.web.answers import Answer, problems
 from mlcd.web.failures import named
 from mlcd.web.identity import Admin, noted
@@ -102,8 +102,9 @@ def list_members(here: Here, who: Admin) -> MembersAnswer:
 def add_member(asked: NewMember, here: Here, who: Admin) -> TokenAnswer:
     """A new member, and the token to give them."""
     with noted(here, who, "add member", asked.name) as note:
-        token = _members(here).add(asked.name, Role(asked.role), asked.team, asked.budget_usd)
-        note.detail = _chosen(role=asked.role, team=asked.team, budget_usd=asked.budget_usd)
+        member = Member(asked.name, Role(asked.role), asked.team, asked.budget_usd)
+        token = _members(here).add(member.name, member.role, member.team, member.budget_usd)
+        note.detail = str(member)
     return TokenAnswer(member=asked.name, token=token)
 
 
@@ -117,7 +118,7 @@ def change_member(name: str, asked: Change, here: Here, who: Admin) -> MemberAns
         told.pop("role", None)
     with noted(here, who, "change member", name) as note, named():
         member = _members(here).change(name, **told)
-        note.detail = _chosen(**told)
+        note.detail = str(member)
     return _told(here, member)
 
 
@@ -149,7 +150,7 @@ def set_team_budget(team: str, asked: Budget, here: Here, who: Admin) -> TeamAns
     """What all runs of a team may spend together."""
     with noted(here, who, "team budget", team) as note:
         _members(here).set_team_budget(team, asked.budget_usd)
-        note.detail = _chosen(budget_usd=asked.budget_usd)
+        note.detail = limit_words(asked.budget_usd)
     return TeamAnswer(name=team, budget_usd=asked.budget_usd)
 
 
@@ -178,8 +179,3 @@ def _told(here: State, member: Member) -> MemberAnswer:
         budget_usd=member.budget_usd,
         left_usd=left(here.ledger, member).usd,
     )
-
-
-def _chosen(**chosen: object) -> str:
-    """What an admin chose, for the audit log: 'role runner, team none, budget_usd 50.0'."""
-    return ", ".join(f"{key} {'none' if value is None else value}" for key, value in chosen.items())
