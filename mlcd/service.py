@@ -10,6 +10,9 @@ from math import exp, inf, log, sqrt
 
 from mlcd.knobs import KnobTable
 
+UPLOAD = "upload:"
+"""Stands before the hash of a model that was sent to a service, where otherwise the path of its file stands."""
+
 
 class Figure(StrEnum):
     """What a load test tells besides its rate: quantiles, in seconds.
@@ -121,10 +124,10 @@ class Service:
     """What is to be served, and what its owner asks of it.
 
     `min_rate`: requests (or tokens) a second that it has to answer. `arrivals`: how trials send their requests; open
-    ones at `min_rate` and a little more. `path`: the model's file. `shapes`: the size of each axis that the model
-    leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial may take.
-    `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from, by name or
-    folder.
+    ones at `min_rate` and a little more. `path`: the model's file, or `upload:HASH`. `shapes`: the size of each axis
+    that the model leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial
+    may take. `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from,
+    by name or folder.
     """
 
     model: ModelFacts
@@ -138,6 +141,16 @@ class Service:
     trial_s: float = 60.0
     endpoint: Endpoint | None = None
     knowledge: str = ""
+
+    @property
+    def upload(self) -> str | None:
+        """The hash of the model, if it was sent."""
+        return self.path.removeprefix(UPLOAD) if self.path.startswith(UPLOAD) else None
+
+    @property
+    def file(self) -> str:
+        """The model's file as its owner knows it."""
+        return f"{self.model.name}.onnx" if self.upload is not None else self.path
 
 
 @dataclass(frozen=True, slots=True)

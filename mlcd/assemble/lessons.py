@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from mlcd.assemble.home import home
 from mlcd.backend import Provenance
 from mlcd.configuration import Space
+from mlcd.database import Database
 from mlcd.errors import UserError
 from mlcd.guarantee import remaining
 from mlcd.job import Job, Mode
@@ -19,7 +19,7 @@ from mlcd.ledger import Account
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.performance import NodePrice, PerformanceModel, read_performance_model
 from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
-from mlcd.models import Identity, Kinship, Machine, Nearest, StoredModel, Unreadable, all_models, nearest, save
+from mlcd.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel, Unreadable, nearest, shelf_of
 from mlcd.planners.elastic import (
     average_model,
     batch_of,
@@ -31,12 +31,12 @@ from mlcd.planners.elastic import (
 )
 
 
-def models_folder() -> Path:
-    """Where learned models are kept on this machine."""
-    return home() / "models"
+def learned_models(database: Database) -> Shelf:
+    """Where learned models are kept: on this machine, or for a team in its database."""
+    return shelf_of(database, home() / "models")
 
 
-def lesson(job: Job, space: Space) -> tuple[Mapping[str, Any] | None, str]:
+def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
     if job.elastic is not None and job.elastic.mode is Mode.NONE and not job.search.earlier:
         raise UserError(
@@ -44,7 +44,7 @@ def lesson(job: Job, space: Space) -> tuple[Mapping[str, Any] | None, str]:
         )
     if job.elastic is None or not job.search.earlier:
         return None, ""
-    found, broken = _nearest(job, space)
+    found, broken = _nearest(job, space, shelf)
     if found is None and job.elastic.mode is Mode.NONE:
         told = broken[0].because if broken else "no model is stored that could rank configurations"
         raise UserError(f"{told}; or probe a few, and the next run need not: --search partial")
@@ -53,26 +53,25 @@ def lesson(job: Job, space: Space) -> tuple[Mapping[str, Any] | None, str]:
     return _told(found, job, space).document(), _words(found)
 
 
-def remember(run: str, account: Account) -> Path | None:
-    """Keep what a run has learned; None if it learned nothing."""
+def remember(run: str, account: Account, shelf: Shelf) -> None:
+    """Keep what a run has learned, if it has."""
     job, space, history = account.job, account.space, account.history
     if not history.good and not history.runs:
-        return None
+        return
     left = remaining(job, history)
     belief = believe(left, space, replace(history, learned=None) if history.good else history)
     if belief is None or account.decision is None or account.decision.configuration is None:
-        return None
+        return
     offer, done = account.decision.configuration.offer, reached(job, history)
     machine = machine_of(account.decision.configuration)
     if machine not in belief.steps:
-        return None
+        return
     took = epochs_at_reference(belief.epochs, belief.dataset_samples, job, history) if done is not None else None
     epochs = replace(belief.epochs, reference_epochs=took or belief.epochs.reference_epochs)
     model = PerformanceModel(
         belief.steps[machine], epochs, belief.dataset_samples, offer.workers, NodePrice(offer.usd_per_hour)
     )
-    return save(
-        models_folder(),
+    shelf.save(
         StoredModel(
             run,
             Identity.of(job),
@@ -83,16 +82,16 @@ def remember(run: str, account: Account) -> Path | None:
             account.provenance,
             job.target,
             took,
-        ),
+        )
     )
 
 
-def known_by_model(job: Job, space: Space, known: Sequence[Measurement]) -> tuple[Measurement, ...]:
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
     """What is known to a search for machines, and what a model that an elastic run of the same job has left adds to it.
 
     It tells where to look, and certifies nothing.
     """
-    batch, (found, _) = job.hints.global_batch, _nearest(job, space)
+    batch, (found, _) = job.hints.global_batch, _nearest(job, space, shelf)
     if batch is None or found is None or found.kinship is not Kinship.SAME:
         return tuple(known)
     steps = found.models[0].learned(read_performance_model).steps
@@ -108,9 +107,9 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement]) -> tupl
     )
 
 
-def _nearest(job: Job, space: Space) -> tuple[Nearest | None, list[Unreadable]]:
+def _nearest(job: Job, space: Space, shelf: Shelf) -> tuple[Nearest | None, list[Unreadable]]:
     """The stored models to ask about a job, and those that cannot be read."""
-    stored, broken = all_models(models_folder())
+    stored, broken = shelf.all()
     usable = [model for model in stored.values() if _of_the_same_world(model, job)]
     return nearest(usable, Identity.of(job), {c.offer.name for c in space.configurations}), broken
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mlcd import drive, service_level
+from mlcd.assemble.arrival import at_hand
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
 from mlcd.assemble.functions import (
@@ -18,7 +19,7 @@ from mlcd.assemble.functions import (
     remember_calibration,
     stored_calibration,
 )
-from mlcd.assemble.lessons import known_by_model, lesson, remember
+from mlcd.assemble.lessons import known_by_model, learned_models, lesson, remember
 from mlcd.assemble.methods import exploring, guarding, steering
 from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
@@ -65,10 +66,9 @@ class Run:
         """Probe and decide; a decision that is there already stands."""
         if self.decision is not None:
             return self.decision
-        strategy = exploring(self.job)
-        guard = guarding(self.job)
+        job = at_hand(self.job, self.ledger.database)
         decision = drive.search(
-            strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, guard=guard, stop=stop
+            exploring(job), job, self.cloud.space, self.cloud.profiler, self.book, guard=guarding(job), stop=stop
         )
         if self.job.serverless is not None:
             remember_calibration(self.book.account)
@@ -87,13 +87,14 @@ class Run:
             )
         if self.book.account.ended is not None:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
-        strategy = steering(self.job, decision, self.book.account.searched)
+        job = at_hand(self.job, self.ledger.database)
+        strategy = steering(job, decision, self.book.account.searched)
         try:
-            last = drive.launch(strategy, self.job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+            last = drive.launch(strategy, job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
         finally:
             self.cloud.close()
         if self.job.elastic is not None:
-            remember(self.name, self.book.account)
+            remember(self.name, self.book.account, learned_models(self.ledger.database))
         return last
 
 
@@ -114,7 +115,7 @@ def start(
     exploring(job)  # a wrong name is told before anything is written
     check_elastic(job)
     if job.service is not None:
-        check_service(job)
+        check_service(at_hand(job, ledger.database))
     if job.service is not None or job.on.partition(":")[0] in (
         "local",
         "ray",
@@ -122,9 +123,10 @@ def start(
         job = replace(job, search=replace(job.search, parallel=1))
     place = _shown(_place(job), progress)
     known: tuple[Measurement, ...] = ()
+    shelf = learned_models(ledger.database)
     if job.search.earlier and job.elastic is None and job.service is None and job.serverless is None:
-        known = known_by_model(job, place.space, known_from(ledger, job, place.space))
-    learned, whose = lesson(job, place.space)
+        known = known_by_model(job, place.space, known_from(ledger, job, place.space), shelf)
+    learned, whose = lesson(job, place.space, shelf)
     if job.serverless is not None:
         learned = stored_calibration(job)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)

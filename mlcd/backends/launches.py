@@ -30,6 +30,7 @@ class Launches:
         partial = folder / "order.json.new"
         partial.write_text(json.dumps(order), encoding="utf-8")
         partial.replace(folder / "order.json")
+        (folder / "ended").unlink(missing_ok=True)  # of a launch of this label in another ledger
         return folder
 
     def find(self, label: str) -> Path | None:
@@ -51,6 +52,12 @@ class Launches:
     def folders(self) -> list[Path]:
         """Of every launch that was ever ordered."""
         return [order.parent for order in self.root.glob("*/order.json")]
+
+    def of_run(self, run: str) -> list[Path]:
+        """The folders of a run's launches, the first one first."""
+        found = [order.parent for order in self.root.glob(f"{run}-*/order.json")]
+        numbers = {folder: folder.name.removeprefix(f"{run}-") for folder in found}
+        return sorted((each for each in found if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))
 
     def folder(self, label: str) -> Path:
         """Where a launch of this label is kept."""

@@ -9,13 +9,15 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, LargeBinary, Table, func, insert, select
 
 from mlcd.database.engine import Database, open_database
 from mlcd.database.schema import METADATA, audit, entries, runs, version
 from mlcd.errors import MlcdError, UserError, WrongState
 
 ROWS_AT_ONCE = 500
+LARGE_ROWS_AT_ONCE = 4
+"""Of tables that hold files: a part of an upload has a megabyte."""
 
 
 def copy(source: Database, target: Database) -> int:
@@ -27,13 +29,18 @@ def copy(source: Database, target: Database) -> int:
             if new.execute(select(func.count()).select_from(table)).scalar_one():
                 raise WrongState(f"{target.name}: there is something in '{table.name}' already; copy into an empty one")
         for table in tables:
-            found = old.execute(select(table).order_by(*table.primary_key)).mappings()
-            for some in found.partitions(ROWS_AT_ONCE):
+            at_once = LARGE_ROWS_AT_ONCE if _holds_files(table) else ROWS_AT_ONCE
+            query = select(table).order_by(*table.primary_key).execution_options(yield_per=at_once)
+            for some in old.execute(query).mappings().partitions():
                 new.execute(insert(table), [dict(row) for row in some])
                 rows += len(some)
         if target.dialect == "postgresql":
             _count_on(new)
     return rows
+
+
+def _holds_files(table: Table) -> bool:
+    return any(isinstance(column.type, LargeBinary) for column in table.columns)
 
 
 def _count_on(connection: Connection) -> None:

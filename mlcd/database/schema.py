@@ -15,6 +15,7 @@ from sqlalchemy import (
     Double,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -64,6 +65,8 @@ runs = Table(
     Column("asked", Text),
     Column("wish", Text),
     Column("refused", Text),
+    Column("progress", Text),
+    Column("machine", Text),
     UniqueConstraint("name", name="runs_have_a_name_of_their_own"),
     sqlite_autoincrement=True,
 )
@@ -124,6 +127,37 @@ uploads = Table(
     Column("facts", Text, nullable=False),
     sqlite_with_rowid=False,
 )
+
+upload_parts = Table(
+    "upload_parts",
+    METADATA,
+    Column("digest", Text, nullable=False),
+    Column("part", Integer, nullable=False),
+    Column("written_at", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("digest", "part", name="parts_of_an_upload"),
+)
+
+logs = Table(
+    "logs",
+    METADATA,
+    Column("label", Text, nullable=False),
+    Column("process", Integer, nullable=False),
+    Column("start", NUMBER, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("label", "process", "start", name="pieces_of_a_log"),
+)
+"""What launches on a worker's machine have written, from byte `start` of each process's log."""
+
+models = Table(
+    "models",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("saved_at", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What elastic runs of a team have learned."""
 
 version = Table(
     "alembic_version",

@@ -27,8 +27,7 @@ class Unreadable:
 
 def save(folder: Path, stored: StoredModel) -> Path:
     """Keep a model; one of the same run and job is replaced. `ValueError` for a number that JSON does not have."""
-    path = folder / f"{stored.name}.json"
-    body = json.dumps(_CODEC.dump_python(stored), indent=2, allow_nan=False, default=datetime.isoformat) + "\n"
+    path, body = folder / f"{stored.name}.json", written(stored)
     folder.mkdir(parents=True, exist_ok=True)
     # beside its place, so that the replacement is one step on one disk; hidden, so that a crash leaves no model behind
     handle, beside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
@@ -48,11 +47,11 @@ def load(folder: Path, name: str) -> StoredModel:
     """The model of that name; one line to the user if there is none, or if it cannot be read."""
     path = find(folder, name)
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
+        return parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise _unusable(path, f"cannot be read: {error.strerror}") from error
+        raise unusable(str(path), path.stem, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise _unusable(path, str(error)) from None
+        raise unusable(str(path), path.stem, str(error)) from None
 
 
 def all_models(folder: Path) -> tuple[dict[str, StoredModel], list[Unreadable]]:
@@ -63,14 +62,13 @@ def all_models(folder: Path) -> tuple[dict[str, StoredModel], list[Unreadable]]:
             models[path.stem] = load(folder, path.stem)
         except UserError as error:
             broken.append(Unreadable(path.stem, str(error)))
-    newest_first = sorted(models, key=lambda name: (models[name].saved_at, name), reverse=True)
-    return {name: models[name] for name in newest_first}, broken
+    return newest_first(models), broken
 
 
 def forget(folder: Path, name: str) -> Path:
     """Delete the model of that name, readable or not; returns where it was."""
     path = find(folder, name)
-    path.unlink()
+    path.unlink(missing_ok=True)  # somebody else may have deleted it in this moment
     return path
 
 
@@ -86,7 +84,19 @@ def _paths(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
 
 
-def _parsed(body: str) -> StoredModel:
+def newest_first(models: dict[str, StoredModel]) -> dict[str, StoredModel]:
+    """In the order in which they are told."""
+    names = sorted(models, key=lambda name: (models[name].saved_at, name), reverse=True)
+    return {name: models[name] for name in names}
+
+
+def written(stored: StoredModel) -> str:
+    """A model as JSON; `ValueError` for a number that JSON does not have."""
+    return json.dumps(_CODEC.dump_python(stored), indent=2, allow_nan=False, default=datetime.isoformat) + "\n"
+
+
+def parsed(body: str) -> StoredModel:
+    """The model that was written; `ValueError` says what is wrong with it."""
     try:
         document = json.loads(body)
     except ValueError as error:
@@ -102,5 +112,6 @@ def _parsed(body: str) -> StoredModel:
         raise ValueError(f"is not a stored model: {complaint(error)}") from None
 
 
-def _unusable(path: Path, why: str) -> UserError:
-    return UserError(f"{path}: {why}; drop it with: mlcd models forget {path.stem}")
+def unusable(where: str, name: str, why: str) -> UserError:
+    """A model that cannot be read, and what to do about it."""
+    return UserError(f"{where}: {why}; drop it with: mlcd models forget {name}")

@@ -268,7 +268,7 @@ def command(story: Story) -> str:
 
 def _serve_command(story: Story, service: Service) -> str:
     search, goal = story.job.search, story.goal
-    model = service.path or service.model.name
+    model = service.file or service.model.name
     words = ["mlcd", "serve", model, "--on", story.started.on, "--goal", str(goal.objective)]
     words += ["--knobs", "KNOBS.yaml"] if service.table is not None else []
     for cap in service.caps:

@@ -109,22 +109,17 @@ def _served(here: State, asked: Submission) -> Job:
         raise UserError("name an `upload`: send the model's file to /uploads first")
     uploads = Uploads(here.database, here.settings.home)
     upload = uploads.get(asked.upload)
-    facts, path, shapes = upload.facts, uploads.path(upload), dict(chosen.get("shapes") or {})
+    facts, shapes = upload.facts, dict(chosen.get("shapes") or {})
     if shapes or not facts.profiles:
-        facts = profiled(facts, path, upload.name, shapes)
+        facts = profiled(facts, uploads.path(upload), upload.name, shapes)
     told = in_a_child(
-        upload.name, TEXT, job_of_upload, FACTS.dump_json(facts).decode(), str(path), asked.options, asked.knobs
+        upload.name, TEXT, job_of_upload, FACTS.dump_json(facts).decode(), upload.word, asked.options, asked.knobs
     )
     return confined(_named(from_json(told)[0]), here.settings)
 
 
 def _named(job: Job) -> Job:
     """With a name of a line that can be shown."""
-    if len(job.name) > LONGEST_NAME or not job.name.isprintable():
-        raise UserError(f"name: at most {LONGEST_NAME} letters, all of them printable")
+    if not job.name.strip() or len(job.name) > LONGEST_NAME or not job.name.isprintable():
+        raise UserError(f"name: 1 to {LONGEST_NAME} letters, all of them printable, and not only blanks")
     return job
-
-
-def _written_on(asked: Submission) -> str:
-    """The place as it was asked for: what a name of a recording stands for is nobody's business."""
-    return str(asked.options.get("on") or "")

@@ -1,7 +1,4 @@
-"""Models that were sent: each a file under the hash of its bytes, written beside its place and then put there.
-
-The database knows the name that it came with; a path is made of the hash alone.
-"""
+"""Models that were sent: what was read from each, and the name that it came with. Their bytes: `mlcd.database.sent`."""
 
 from __future__ import annotations
 
@@ -16,19 +13,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from sqlalchemy import func, insert, select
 
 from mlcd.database import Database
 from mlcd.database.schema import uploads
-from mlcd.errors import UnknownName, UserError
-from mlcd.service import ModelFacts
+from mlcd.database.sent import DIGEST, SentModels
+from mlcd.errors import UnknownName, UserError, WrongState
+from mlcd.service import UPLOAD, ModelFacts
 from mlcd.web.failures import Refusal
 from mlcd.web.reading import MODEL, PASSES, in_a_child
 from mlcd.web.reading.works import FACTS, PROFILES, anatomy, passes
 
 LONGEST_NAME = 80
-DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -42,21 +40,26 @@ class Upload:
     operators: dict[str, int]
     note: str = ""
 
+    @property
+    def word(self) -> str:
+        """For a job that serves it, on whichever machine."""
+        return f"{UPLOAD}{self.digest}"
+
 
 class Uploads:
     """The uploads of one service."""
 
     def __init__(self, database: Database, home: Path) -> None:
-        self._database, self._folder = database, home / "uploads"
+        self._database, self._sent = database, SentModels(database, home)
 
     def path(self, upload: Upload) -> Path:
         """Its file."""
-        return self._folder / f"{upload.digest}.onnx"
+        return self._sent.path(upload.digest)
 
     def get(self, digest: str) -> Upload:
         """The upload of this hash."""
         found = self._find(digest) if DIGEST.fullmatch(digest) else None
-        if found is None or not self.path(found).is_file():
+        if found is None:
             raise UnknownName("upload", digest[:12], ())
         return found
 
@@ -71,23 +74,14 @@ class Uploads:
     @contextmanager
     def incoming(self) -> Iterator[Incoming]:
         """A file to be written; gone at the end unless it was kept."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix="incoming-", dir=self._folder)
-        incoming = Incoming(Path(name), handle)
-        try:
-            yield incoming
-        finally:
-            incoming.close()
-            incoming.path.unlink(missing_ok=True)
+        with self._sent.beside() as (path, file):
+            yield Incoming(path, file)
 
     def keep(self, incoming: Incoming, name: str, owner: str | None) -> Upload:
         """Read what has come, and put it in its place. The same bytes are kept once."""
-        name, digest = cleaned(name), incoming.digest
-        found = self._find(digest)
-        if found is None:
-            found = read_model(incoming.path, name, digest)
         incoming.close()
-        os.replace(incoming.path, self.path(found))
+        found = self._find(incoming.digest) or read_model(incoming.path, cleaned(name), incoming.digest)
+        self._sent.store(incoming.path, found.digest)
         self._note(found, owner)
         return found
 
@@ -115,6 +109,8 @@ class Uploads:
             }
         )
         with self._database.write() as connection:
+            if not self._sent.is_whole(upload.digest, upload.size):  # it took so long that it was given up
+                raise WrongState(f"{upload.name}: it took more than a day to be kept; send it again")
             if connection.execute(select(uploads.c.digest).where(uploads.c.digest == upload.digest)).first() is None:
                 row = {"digest": upload.digest, "name": upload.name, "size": upload.size, "owner": owner}
                 row |= {"created_at": datetime.now(UTC).isoformat(), "facts": told}
@@ -124,9 +120,9 @@ class Uploads:
 class Incoming:
     """A file as it comes in, hashed on the way."""
 
-    def __init__(self, path: Path, handle: int) -> None:
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path, self.size = path, 0
-        self._file, self._hash = os.fdopen(handle, "wb"), hashlib.sha256()
+        self._file, self._hash = file, hashlib.sha256()
 
     def write(self, chunk: bytes) -> None:
         """Its next bytes."""

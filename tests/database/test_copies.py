@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from sqlalchemy import insert, select
 from mlcd.clock import VirtualClock
 from mlcd.database import open_database
 from mlcd.database.copy import copy, main
-from mlcd.database.schema import METADATA, members
+from mlcd.database.schema import METADATA, members, upload_parts
 from mlcd.errors import WrongState
 from mlcd.ledger import Ledger, Stopped
 from mlcd.testing.ledgers import begin
@@ -22,16 +23,20 @@ def filled(where: Path | str) -> None:
         ledger.ask("moved", '{"x": 1}', owner="ada", team="vision")
         with ledger.database.write() as db:
             db.execute(insert(members).values(name="ada", role="runner", token_hash="ff", created_at="now"))
+            for part in range(9):
+                db.execute(insert(upload_parts).values(digest="d", part=part, written_at="now", body=bytes([part])))
 
 
 def test_a_copy_has_every_row_and_goes_on_with_new_numbers(tmp_path: Path, postgres_url: str) -> None:
     filled(tmp_path / "ledger.db")
     with closing(Ledger(tmp_path / "ledger.db")) as old, closing(Ledger(postgres_url)) as new:
-        assert copy(old.database, new.database) == 604
+        assert copy(old.database, new.database) == 613
         for table in METADATA.sorted_tables:
             query = select(table).order_by(*table.primary_key)
             with old.database.read() as there, new.database.read() as here:
                 assert here.execute(query).all() == there.execute(query).all()
+        with closing(open_database(tmp_path / "back.db")) as back:
+            assert copy(new.database, back) == 613
         assert new.lines("moved-1") == old.lines("moved-1")
         assert new.waiting() == old.waiting()
         assert begin(new, "moved") == "moved-3"
@@ -46,10 +51,25 @@ def test_the_command_says_what_it_did_and_shows_no_password(
     filled(tmp_path / "ledger.db")
     main([str(tmp_path / "ledger.db"), postgres_url])
     with closing(open_database(postgres_url)) as target:
-        assert capsys.readouterr().out == f"604 rows are now in {target.name}; {tmp_path}/ledger.db is as it was\n"
+        assert capsys.readouterr().out == f"613 rows are now in {target.name}; {tmp_path}/ledger.db is as it was\n"
     with pytest.raises(SystemExit, match="there is something in"):
         main([str(tmp_path / "ledger.db"), postgres_url])
     with pytest.raises(SystemExit, match="there is no such file"):
         main([str(tmp_path / "no.db"), postgres_url])
     with pytest.raises(SystemExit, match="FROM TO"):
         main([])
+
+
+def test_models_are_copied_a_few_parts_at_a_time(tmp_path: Path) -> None:
+    parts, size = 24, 1 << 20
+    with closing(open_database(tmp_path / "ledger.db")) as old, closing(open_database(tmp_path / "new.db")) as new:
+        for part in range(parts):
+            with old.write() as db:
+                db.execute(insert(upload_parts).values(digest="d", part=part, written_at="now", body=bytes(size)))
+        tracemalloc.start()
+        try:
+            assert copy(old, new) == parts
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert most < 16 * size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from stage import API, JOB, staged
 
 from mlcd.assemble import start
+from mlcd.assemble.arrival import at_hand
+from mlcd.database import open_database
 from mlcd.errors import UserError
 from mlcd.job import Job
 from mlcd.web.places import confined, placed, spoken
@@ -30,8 +33,6 @@ def stage(request, tmp_path):
     """A service on each database."""
     where = None
     if request.param == "postgresql":
-        from mlcd.database import open_database
-
         where = open_database(request.getfixturevalue("postgres_url"))
     with staged(tmp_path / "home", where) as stage:
         yield stage
@@ -177,16 +178,17 @@ def test_no_place_that_is_asked_for_brings_a_path_that_the_service_did_not_choos
     assert "/" not in spoken(found, SERVICE)
 
 
-def test_in_a_service_a_job_lives_in_an_empty_folder_and_for_one_person_where_they_are(tmp_path):
+def test_in_a_service_a_job_lives_in_an_empty_folder_of_its_driver_and_for_one_person_where_they_are(home, tmp_path):
     job = Job("j", 1.0, folder="/etc", task={"workdir": "/", "file_mounts": {"/x": "s3://b"}})
     settings = replace(SERVICE, home=tmp_path)
-    folder = Path(confined(job, settings).folder)
-    assert folder.is_relative_to(tmp_path)
+    with closing(open_database(None)) as database:
+        folder = Path(at_hand(confined(job, settings), database).folder)
+    assert folder.is_relative_to(home)
     assert list(folder.iterdir()) == []
     assert confined(job, replace(settings, mode="ui")).folder == str(Path.cwd())
     with pytest.raises(UserError, match="workdir '/'"):
         confined(replace(job, on="local"), settings)
-    elsewhere = {"workdir": {"url": "https://example.com/x.git"}, "file_mounts": {"/d": {"name": "b"}, "/x": "s3://b"}}
+    elsewhere = {"file_mounts": {"/d": {"name": "b"}, "/x": "s3://b", "/y": "https://a.blob.core.windows.net/b"}}
     assert confined(replace(job, on="local", task=elsewhere), settings).task == elsewhere
 
 
@@ -236,3 +238,10 @@ def test_a_child_writes_no_files_and_knows_no_secrets(tmp_path, monkeypatch):
     assert not (tmp_path / "new").exists() or (tmp_path / "new").read_text() == ""  # not a byte
     monkeypatch.setenv("MLCD_DATABASE_URL", "postgresql://u:secret@h/d")
     assert "secret" not in in_a_child("it", TEXT, look_around)
+
+
+@pytest.mark.parametrize("name", [" ", "\\u3000", "x" * 201, "a\\tb"])
+def test_a_job_whose_name_cannot_be_shown_is_refused(service, name):
+    refused = service.submit("ron", JOB.replace("name: digits", f'name: "{name}"'))
+    assert refused.status == 422, refused.body
+    assert "name" in refused.error

@@ -178,7 +178,7 @@ def deployment_of(run: str, account: Account) -> Deployment:
         slug(service.model.name),
         line(decision_sentence(decision, job, account.searched)),
         _source(service, account),
-        service.path,
+        service.file,
         place.knobs,
         {name: value for name, value in own.items() if part_of(name) not in {part_of(k) for k, _ in place.knobs}},
     )

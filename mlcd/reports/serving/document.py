@@ -21,7 +21,7 @@ def service_document(service: Service) -> dict[str, Any]:
             "name": model.name,
             "family": model.family,
             "inputs": model.inputs,
-            "path": service.path,
+            "path": service.file,
             "weights_mb": model.weights_mb,
             "parameters_billion": model.parameters,
         },

@@ -10,17 +10,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import TypeAdapter
 
 from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
 from mlcd.knowledge.shipped import shipped, shipped_names
-from mlcd.models import StoredModel, all_models
+from mlcd.models import Shelf, StoredModel, shelf_of
 from mlcd.seen import SeenModel
 from mlcd.web.answers import problems
 from mlcd.web.catalog_answers import Base, Example, Examples, Knowledge, Models, Offers, SeenBefore, Unreadable
-from mlcd.web.identity import Viewer
-from mlcd.web.state import Here
+from mlcd.web.failures import named
+from mlcd.web.identity import Admin, Viewer, noted
+from mlcd.web.state import Here, State
 
 router = APIRouter(tags=["catalog"])
 KINDS: dict[str, Literal["train", "scale", "tune", "serve"]] = {
@@ -56,11 +57,19 @@ async def offers(
 @router.get("/models", summary="What elastic runs have learned", responses=problems())
 async def models(here: Here, who: Viewer) -> Models:
     """What `mlcd models -o json` prints."""
-    stored, broken = await asyncio.to_thread(all_models, here.settings.home / "models")
+    stored, broken = await asyncio.to_thread(_shelf(here).all)
     return Models(
         models=[{"name": name, **_document(one)} for name, one in stored.items()],
         unreadable=[Unreadable(name=each.name, because=each.because) for each in broken],
     )
+
+
+@router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
+def forget_model(name: str, here: Here, who: Admin) -> Response:
+    """What searches have learned from it is not asked any more; nothing of the runs changes."""
+    with noted(here, who, "forget model", name), named():
+        _shelf(here).forget(name)
+    return Response(status_code=204)
 
 
 @router.get("/knowledge", summary="Models that were served before", responses=problems())
@@ -84,6 +93,10 @@ def _rows(directory: Path) -> list[CatalogRow]:
     if directory not in _CATALOGS or _CATALOGS[directory][0] != changed:
         _CATALOGS[directory] = changed, [row for name in CLOUDS for row in load_rows(name, directory=directory)]
     return _CATALOGS[directory][1]
+
+
+def _shelf(here: State) -> Shelf:
+    return shelf_of(here.database, here.settings.home / "models")
 
 
 def _document(stored: StoredModel) -> dict[str, Any]:

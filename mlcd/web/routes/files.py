@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from codecs import getincrementaldecoder
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,19 +13,22 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
 from mlcd.backends.launches import Launches
+from mlcd.database.log_pieces import LogPieces
 from mlcd.errors import WrongState
-from mlcd.ledger import Account
+from mlcd.ledger import Account, Settled, Voided
 from mlcd.reports.html import page
 from mlcd.web.answers import Export, Logs, problems
 from mlcd.web.failures import Refusal
 from mlcd.web.identity import Viewer
 from mlcd.web.routes.runs import Found, Made
-from mlcd.web.state import Here
+from mlcd.web.state import Here, State
 from mlcd.web.views import Seen
 
 router = APIRouter(tags=["files"])
 PIECE = 256 * 1024
 """Bytes of a log that are sent at once."""
+SILENT = timedelta(minutes=1)
+"""After its launch was settled, the end of a log will not come any more."""
 HTML = {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "A page that needs nothing else."}
 Target = Literal["skypilot", "kserve", "triton", "compose", "lambda"]
 
@@ -52,8 +56,7 @@ async def logs(
 ) -> Logs:
     """A piece at a time, of launches on real machines; ask again from `next` until `done`."""
     seen = await made.seen(run)
-    kept = Launches(here.settings.home / "launches")
-    return await asyncio.to_thread(_piece, kept, seen, launch, process, after)
+    return await asyncio.to_thread(_piece, here, seen, launch, process, after)
 
 
 @router.get("/runs/{run}/export", summary="The decision as files for another tool", responses=problems(404, 409, 422))
@@ -69,17 +72,35 @@ def _report(seen: Seen) -> bytes:
     return page(seen.lines, seen.boundary).encode()
 
 
-def _piece(kept: Launches, seen: Seen, launch: int | None, process: int, after: int) -> Logs:
+def _piece(here: State, seen: Seen, launch: int | None, process: int, after: int) -> Logs:
     """Whole characters only: what is cut off at the end comes with the next piece."""
-    numbers = [launch] if launch is not None else range(seen.account.orders, 0, -1)
-    found = next(((n, f) for n in numbers if (f := kept.find(f"{seen.run}-{n}")) is not None), None)
-    if found is None or not (log := found[1] / f"{process}.log").is_file():
-        raise Refusal(
-            404, f"run '{seen.run}' has no such log; logs are kept of launches on real machines, where they ran"
-        )
-    over = (found[1] / "ended").exists()  # before reading: then nothing is missed
-    text, took = decoded(_read(log, after))
-    return Logs(launch=found[0], text=text, next=after + took, done=over and took < PIECE - 4)
+    numbers = [launch] if launch is not None else list(range(seen.account.orders, 0, -1))
+    kept, pieces = Launches(here.settings.home / "launches"), LogPieces(here.database)
+    copied = pieces.known([f"{seen.run}-{n}" for n in numbers], process)
+    for number in numbers:
+        label = f"{seen.run}-{number}"
+        if (folder := kept.find(label)) is not None:  # it ran on this machine
+            body, is_last = _read(folder, process, after)
+        elif label in copied:
+            end, over = pieces.end(label, process)
+            body = pieces.read(label, process, after, PIECE)
+            is_last = (over or _was_settled(seen, label)) and after + len(body) >= end
+        else:
+            continue
+        text, took = decoded(body)
+        return Logs(launch=number, text=text, next=after + took, done=is_last)
+    raise _no_log(seen.run)
+
+
+def _no_log(run: str) -> Refusal:
+    return Refusal(404, f"run '{run}' has no such log; logs are kept of launches on real machines")
+
+
+def _was_settled(seen: Seen, label: str) -> bool:
+    """Whether a launch was over so long ago that its machine, if it has more to say, is gone."""
+    before = datetime.now(UTC) - SILENT
+    past = (line.entry for line in seen.lines if line.written_at < before)
+    return any(isinstance(entry, Settled | Voided) and entry.launch.label == label for entry in past)
 
 
 def decoded(piece: bytes) -> tuple[str, int]:
@@ -90,10 +111,16 @@ def decoded(piece: bytes) -> tuple[str, int]:
     return text, len(piece) - left
 
 
-def _read(log: Path, after: int) -> bytes:
-    with log.open("rb") as file:
-        file.seek(after)
-        return file.read(PIECE)
+def _read(folder: Path, process: int, after: int) -> tuple[bytes, bool]:
+    """A piece of a log of this machine, and whether it is the last one."""
+    over = (folder / "ended").exists()  # before reading: then nothing is missed
+    try:
+        with (folder / f"{process}.log").open("rb") as file:
+            file.seek(after)
+            body = file.read(PIECE)
+    except FileNotFoundError:
+        raise _no_log(folder.name.rpartition("-")[0]) from None
+    return body, over and len(body) < PIECE
 
 
 def _export(run: str, account: Account, to: Target) -> Export:

@@ -1,4 +1,4 @@
-"""A team: whose runs they are, what was asked for, members, budgets, sessions, an audit, uploads."""
+"""A team: whose runs they are, what was asked for, members, budgets, sessions, an audit, uploads, logs, models."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ def upgrade() -> None:
     _make_runs()
     _make_people()
     _make_audit()
+    _make_files()
+
+
+def _make_files() -> None:
     op.create_table(
         "uploads",
         sa.Column("digest", sa.Text, primary_key=True),
@@ -27,6 +31,29 @@ def upgrade() -> None:
         sa.Column("owner", sa.Text),
         sa.Column("created_at", sa.Text, nullable=False),
         sa.Column("facts", sa.Text, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "upload_parts",
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("part", sa.Integer, nullable=False),
+        sa.Column("written_at", sa.Text, nullable=False),
+        sa.Column("body", sa.LargeBinary, nullable=False),
+        sa.PrimaryKeyConstraint("digest", "part", name="parts_of_an_upload"),
+    )
+    op.create_table(
+        "logs",
+        sa.Column("label", sa.Text, nullable=False),
+        sa.Column("process", sa.Integer, nullable=False),
+        sa.Column("start", NUMBER, nullable=False),
+        sa.Column("body", sa.LargeBinary, nullable=False),
+        sa.PrimaryKeyConstraint("label", "process", "start", name="pieces_of_a_log"),
+    )
+    op.create_table(
+        "models",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("saved_at", sa.Text, nullable=False),
+        sa.Column("body", sa.Text, nullable=False),
         sqlite_with_rowid=False,
     )
 
@@ -42,6 +69,8 @@ def _make_runs() -> None:
         sa.Column("asked", sa.Text),
         sa.Column("wish", sa.Text),
         sa.Column("refused", sa.Text),
+        sa.Column("progress", sa.Text),
+        sa.Column("machine", sa.Text),
         sa.UniqueConstraint("name", name="runs_have_a_name_of_their_own"),
         sqlite_autoincrement=True,
     )

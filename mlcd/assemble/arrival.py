@@ -1,0 +1,29 @@
+"""A job that came through a service, on the machine that drives it.
+
+What waits in the database names no path of any machine: an upload by its hash, and no folder. Whoever drives the job
+has the files where they are needed; the ledger goes on saying what was asked for, so that another machine can go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlcd.assemble.home import home
+from mlcd.database import Database
+from mlcd.database.sent import SentModels
+from mlcd.job import Job
+
+SUBMITTED = "submitted:"
+"""The folder of a job that came without one: an empty one, wherever it is driven."""
+
+
+def at_hand(job: Job, database: Database) -> Job:
+    """The job with what it needs of this machine: its folder, and the file of a model that was sent."""
+    if job.folder == SUBMITTED:
+        folder = home().absolute() / "submitted"
+        folder.mkdir(parents=True, exist_ok=True)
+        job = replace(job, folder=str(folder))
+    if job.service is not None and job.service.upload is not None:
+        path = SentModels(database, home()).path(job.service.upload)
+        job = replace(job, service=replace(job.service, path=str(path.absolute())))
+    return job

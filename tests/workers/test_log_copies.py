@@ -1,0 +1,134 @@
+"""Logs on their way from a worker's disk into the database, and which machine a run has to wait for."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backends.launches import Launches
+from mlcd.clock import VirtualClock
+from mlcd.database import open_database
+from mlcd.database.log_pieces import LogPieces
+from mlcd.job import Job
+from mlcd.ledger import Ledger, Reserved, Started, Status
+from mlcd.testing.ledgers import SPACE
+from mlcd.workers.log_copies import LogCopies, logs_copied
+from mlcd.workers.machine import claim, elsewhere
+from mlcd.workers.run import Driven, see_through, take_down
+
+MOST = 40
+
+
+@pytest.fixture(scope="module")
+def ledger(running_postgres):
+    """A team's, for all tests: each has runs of its own."""
+    with closing(Ledger(running_postgres.new_database())) as ledger:
+        yield ledger
+
+
+def order(label: str) -> Launch:
+    return Launch(label, SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0)
+
+
+def copied(pieces: LogPieces, label: str, process: int = 0) -> bytes:
+    return pieces.read(label, process, 0, 1 << 30)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.binary(max_size=15), st.sampled_from(["go on", "look", "die"])), max_size=8))
+def test_a_log_is_copied_as_it_grows_and_of_a_long_one_the_beginning_and_where_the_rest_is(steps):
+    with tempfile.TemporaryDirectory() as root, closing(open_database(None)) as database:
+        kept, pieces = Launches(Path(root)), LogPieces(database)
+        folder, whole = kept.open(order("run-1-1")), b""
+        copies = LogCopies("run-1", pieces, kept, MOST)
+        for body, then in steps:
+            whole += body
+            (folder / "0.log").write_bytes(whole)
+            if then == "die":  # another process goes on
+                copies = LogCopies("run-1", pieces, kept, MOST)
+            elif then == "look":
+                copies.look()
+                assert copied(pieces, "run-1-1")[:MOST] == whole[:MOST]
+        (folder / "0.log").write_bytes(whole)
+        (folder / "ended").write_text("1.0")
+        copies.look()
+        copies.look()
+        found = copied(pieces, "run-1-1")
+        assert pieces.end("run-1-1", 0) == (len(found), True)
+        rest = found[MOST:].decode()
+        assert found[:MOST] == whole[:MOST]
+        assert (str(folder / "0.log") in rest) == (len(whole) > MOST)
+        assert bool(rest) == (len(whole) > MOST)
+
+
+def test_only_a_runs_own_launches_are_copied_and_each_process_for_itself(tmp_path):
+    with closing(open_database(None)) as database:
+        kept, pieces = Launches(tmp_path), LogPieces(database)
+        for label in ("run-1-1", "run-1-2", "run-1-1-1", "run-10-1"):
+            folder = kept.open(order(label))
+            for process in range(2):
+                (folder / f"{process}.log").write_text(f"{label} {process}")
+        (tmp_path / "run-1-3").mkdir()  # was never ordered
+        LogCopies("run-1", pieces, kept).look()
+        assert copied(pieces, "run-1-2", 1) == b"run-1-2 1"
+        assert pieces.known(["run-1-1", "run-1-2", "run-1-1-1", "run-10-1"], 1) == {"run-1-1", "run-1-2"}
+        assert [each.name for each in kept.of_run("run-1")] == ["run-1-1", "run-1-2"]
+
+
+def test_what_was_written_last_is_there_when_the_driver_leaves_and_on_sqlite_nothing_is_copied(home, ledger):
+    with closing(Ledger(home / "ledger.db")) as own:
+        for each, expected in ((ledger, b"last words"), (own, b"")):
+            with logs_copied("run-1", each):
+                (Launches(home / "launches").open(order("run-1-1")) / "0.log").write_text("last words")
+            assert copied(LogPieces(each.database), "run-1-1") == expected
+
+
+def test_a_log_that_cannot_be_copied_does_not_disturb_the_run(home, postgres_server, ledger):
+    (Launches(home / "launches").open(order("run-2-1")) / "0.log").write_text("words")
+    with logs_copied("run-2", ledger):
+        postgres_server.kill()
+
+
+def with_an_open_launch(ledger: Ledger, on: str) -> str:
+    """A run whose process died while a launch was under way."""
+    started = Started(Job("lost", 1.0, on=on), SPACE, on, Provenance.LIVE, "0")
+    book = ledger.begin("lost", VirtualClock(), started)
+    book.write(Reserved(order(f"{book.run}-1"), "a try", 1.0, 1.0))
+    return book.run
+
+
+def test_what_a_run_left_open_is_torn_down_only_on_the_machine_that_launched_it(ledger, tmp_path, monkeypatch):
+    run = with_an_open_launch(ledger, "local")
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
+    claim(run, ledger)
+    before = ledger.last_seq()
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "there"))
+    for drive in (see_through, take_down):
+        with pytest.raises(Driven, match="it waits for a worker there"):
+            drive(run, ledger)
+    assert ledger.last_seq() == before
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
+    take_down(run, ledger)
+    assert ledger.account(run).open == ()
+    assert ledger.account(run).status is Status.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("on", "waits"), [("local", True), ("functions", True), ("skypilot", False), ("simulated", False)]
+)
+def test_where_nothing_is_open_only_a_machines_own_nodes_are_waited_for(ledger, tmp_path, monkeypatch, on, waits):
+    started = Started(Job("rests", 1.0, on=on), SPACE, on, Provenance.LIVE, "0")
+    run = ledger.begin("rests", VirtualClock(), started).run
+    assert elsewhere(run, ledger) is None, "nobody has claimed it"
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
+    claim(run, ledger)
+    assert elsewhere(run, ledger) is None
+    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "there"))
+    assert (elsewhere(run, ledger) is not None) == waits
+    assert elsewhere(run, ledger, going_on=False) is None
