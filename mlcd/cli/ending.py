@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, print_json
+from mlcd.errors import Interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +36,13 @@ def agreed() -> bool:
     if not can_ask():
         return True
     return click.confirm("Run it?", default=True, err=True)
+
+
+def was_stopped(run: str, because: str) -> Interrupted:
+    """What is told of a run that was stopped while it was watched."""
+    return Interrupted(
+        f"run '{run}' was stopped, {because}; everything measured is kept. Go on with: mlcd resume {run}"
+    )
 
 
 def show_and_tell(name: str, account: Account, lines: Callable[[], list[Line]], output: str) -> int:

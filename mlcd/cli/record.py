@@ -24,19 +24,20 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     from mlcd.backends.recording import save_recording
     from mlcd.cli.ending import tell_beforehand
     from mlcd.cli.interrupt import stop_on_ctrl_c
-    from mlcd.cli.train import live_progress
+    from mlcd.cli.live import Live
     from mlcd.jobfile import load_job
     from mlcd.record import recording_of
     from mlcd.reports.text import Narrator
 
     job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
     out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told now, not after hours
+    ledger = open_ledger()
     results, progress = consoles()
-    with live_progress(progress) as line:
-        run = start(job, open_ledger(), Narrator(progress), line)
-        tell_beforehand(run.cloud.lacks, progress)
-        with run.hold(), stop_on_ctrl_c(progress, "what is being probed") as pressed:
-            run.search(pressed)
+    live = Live(progress, ledger)
+    run = start(job, ledger, live.listener(Narrator(progress)), live.report)
+    tell_beforehand(run.cloud.lacks, progress)
+    with run.hold(), live.showing(run.name), stop_on_ctrl_c(progress, "what is being probed") as pressed:
+        run.search(pressed)
     made = recording_of(run.name, run.book.account)
     save_recording(made, out)
     if output == "json":

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
-from mlcd.cli.ending import agreed, can_ask, tell_beforehand, tell_end
+from mlcd.cli.ending import agreed, can_ask, tell_beforehand, tell_end, was_stopped
 from mlcd.cli.options import consoles
 from mlcd.errors import Interrupted, MlcdError
 from mlcd.ledger import Account, Decided, Line, Started, Status, Stopped
 from mlcd.remote import Order, RemoteLedger, Server, submit, tell, watch
+from mlcd.reports.headway import from_json
+from mlcd.reports.progress import ProgressLine
 from mlcd.reports.text import Narrator, show_decision
 
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
@@ -30,23 +32,24 @@ class Watched:
         self.ledger = RemoteLedger(server)
         self.account = self.ledger.account(run) if known else Account()
         self._narrate = Narrator(progress, self.account if known else None)
+        self._line = ProgressLine(progress)
         self._stopped = ""
 
     def follow(self, until: Callable[[Account, bool], bool]) -> Account:
         """Tell every entry that comes until the run stands so, or rests; show the decision once it is there."""
-        with leaving(self.server, self.run):
-            for line in watch(self.ledger, self.run, lambda rests: until(self.account, rests)):
+        with leaving(self.server, self.run), closing(self._line):
+            for line in watch(self.ledger, self.run, lambda rests: until(self.account, rests), hear=self._hear):
                 self._tell(line)
         if self.account.stopped:
-            raise Interrupted(
-                f"run '{self.run}' was stopped, {self._stopped}; everything measured is kept. "
-                f"Go on with: mlcd resume {self.run}"
-            )
+            raise was_stopped(self.run, self._stopped)
         return self.account
 
     def end(self, *, launched: bool = True) -> int:
         """How it ended, and the exit code of that."""
         return tell_end(self.run, self.account, lambda: self.ledger.lines(self.run), self.output, launched=launched)
+
+    def _hear(self, progress: str) -> None:
+        self._line.show_newest(from_json(progress))
 
     def _tell(self, line: Line) -> None:
         self.account = self.account.after(line.entry, line.elapsed_s)
@@ -56,6 +59,7 @@ class Watched:
         if isinstance(line.entry, Stopped):
             self._stopped = line.entry.because
         if isinstance(line.entry, Decided):
+            self._line.close()
             self.show_decision()
 
     def show_decision(self) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,6 @@ from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from mlcd.assemble import Run
     from mlcd.job import Job
     from mlcd.reports.progress import ProgressLine
@@ -58,16 +55,18 @@ def launch(run: str, output: str) -> int:
         return launch_there(server, run, output)
     from mlcd.assemble import resume
     from mlcd.cli.interrupt import stop_on_ctrl_c
+    from mlcd.cli.live import Live
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
     _, progress = consoles()
-    name = ledger.find(run)
-    with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
-        resumed = resume(name, ledger, Narrator(progress, ledger.account(name)), line)
+    name, live = ledger.find(run), Live(progress, ledger)
+    with ledger.hold(name), live.showing(name):  # held before it is read: another process may be writing
+        tell = live.listener(Narrator(progress, ledger.account(name)))
+        resumed = resume(name, ledger, tell, live.report)
         with stop_on_ctrl_c(progress, "the job itself", soon=resumed.job.checkpoints) as stop:
             resumed.launch(stop)
-        line.close()
+        live.line.close()
         return _tell(resumed, output)
 
 
@@ -81,14 +80,16 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
 
         return resume_there(server, run, decide_only, yes, output)
     from mlcd.assemble import go_on
+    from mlcd.cli.live import Live
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
     _, progress = consoles()
-    name = ledger.find(run)
-    with live_progress(progress) as line, ledger.hold(name):  # held before it is read: another process may be writing
-        resumed = go_on(name, ledger, Narrator(progress, ledger.account(name)), line)
-        return see_through(resumed, decide_only, yes, output, line)
+    name, live = ledger.find(run), Live(progress, ledger)
+    with ledger.hold(name), live.showing(name):  # held before it is read: another process may be writing
+        tell = live.listener(Narrator(progress, ledger.account(name)))
+        resumed = go_on(name, ledger, tell, live.report)
+        return see_through(resumed, decide_only, yes, output, live.line)
 
 
 def begin_file(kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bool, yes: bool, output: str) -> int:
@@ -109,26 +110,16 @@ def begin(
 ) -> int:
     """A new run of a job, from its start to the end. `beforehand`: what there is to say before anything is measured."""
     from mlcd.assemble import start
+    from mlcd.cli.live import Live
     from mlcd.reports.text import Narrator
 
+    ledger = open_ledger()
     _, progress = consoles()
-    with live_progress(progress) as line:
-        run = start(job, open_ledger(), Narrator(progress), line)
-        tell_beforehand(beforehand(run), progress)
-        with run.hold():
-            return see_through(run, decide_only, yes, output, line)
-
-
-@contextmanager
-def live_progress(console: Console) -> Iterator[ProgressLine]:
-    """The line that shows where a live launch stands, gone in the end."""
-    from mlcd.reports.progress import ProgressLine
-
-    line = ProgressLine(console)
-    try:
-        yield line
-    finally:
-        line.close()
+    live = Live(progress, ledger)
+    run = start(job, ledger, live.listener(Narrator(progress)), live.report)
+    tell_beforehand(beforehand(run), progress)
+    with run.hold(), live.showing(run.name):
+        return see_through(run, decide_only, yes, output, live.line)
 
 
 def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None = None) -> int:

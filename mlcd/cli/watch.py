@@ -28,22 +28,31 @@ def watch(run: str, output: str) -> int:
 def _here(run: str, output: str) -> int:
     """A run of this machine: the ledger is looked at again and again."""
     import time
+    from contextlib import closing
 
-    from mlcd.cli.ending import show_and_tell
+    from mlcd.cli.ending import show_and_tell, was_stopped
+    from mlcd.reports.headway import from_json
+    from mlcd.reports.progress import ProgressLine
     from mlcd.reports.text import Narrator
+    from mlcd.reports.view.view import last_reason
 
     ledger = open_ledger()
     _, progress = consoles()
     name, narrate, told = ledger.find(run), Narrator(progress), 0
-    while True:
-        driven = ledger.is_driven(name)  # before reading: then nothing is missed
-        lines = ledger.lines(name)
-        for line in lines[told:]:
-            narrate(line)
-        told = len(lines)
-        if not driven:
-            return show_and_tell(name, ledger.account(name), lambda: ledger.lines(name), output)
-        time.sleep(LOOK_S)
+    with closing(ProgressLine(progress)) as shown:
+        while True:
+            driven = ledger.is_driven(name)  # before reading: then nothing is missed
+            lines = ledger.lines(name)
+            for line in lines[told:]:
+                narrate(line)
+            told = len(lines)
+            if not driven:
+                break
+            shown.show_newest(from_json(ledger.progress([name]).get(name, "[]")))
+            time.sleep(LOOK_S)
+    if (account := ledger.account(name)).stopped:
+        raise was_stopped(name, last_reason(lines))
+    return show_and_tell(name, account, lambda: lines, output)
 
 
 def _there(server: Server, run: str, output: str) -> int:

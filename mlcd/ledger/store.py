@@ -123,7 +123,7 @@ class Ledger(Submissions):
         """The run of that name; 'last' is the newest."""
         if run == "last" and (runs := self.runs()):
             return runs[-1]
-        if self._has_begun(run):
+        if self.has_begun(run):
             return run
         if (asked := self.asked(run)) is None:
             raise UnknownName("run", run, self.runs())
@@ -177,7 +177,7 @@ class Ledger(Submissions):
     def _check_waiting(self, run: str) -> None:
         """Nothing if the run was asked for and can begin; otherwise why not."""
         asked = self.asked(run)
-        if asked is None or asked.refused is not None or self._has_begun(run):
+        if asked is None or asked.refused is not None or self.has_begun(run):
             raise WrongState(f"run '{self.find(run)}' has begun already; go on with: mlcd resume {run}")
 
     def _damaged(self, what: str) -> LedgerCorrupt:

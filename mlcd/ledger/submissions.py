@@ -1,4 +1,5 @@
-"""The runs as such: their names, whose they are, what was asked for, and what is wished of those that go on.
+"""The runs as such: their names, whose they are, what was asked for, what is wished of those that go on, and how far
+they are between two entries.
 
 A run gets its name when it begins or, where others will drive it, when it is asked for.
 """
@@ -6,6 +7,7 @@ A run gets its name when it begins or, where others will drive it, when it is as
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -73,7 +75,7 @@ class Submissions:
     def refuse(self, run: str, because: str) -> None:
         """What was asked for never begins, and why."""
         with self.database.write() as connection:
-            if self._has_begun(run):
+            if self.has_begun(run):
                 raise WrongState(f"run '{run}' has begun; it can only be stopped now")
             self._set(connection, run, refused=because.replace("\0", ""))
 
@@ -94,7 +96,19 @@ class Submissions:
             wish: str | None = connection.execute(select(runs.c.wish).where(runs.c.name == run)).scalar()
         return wish
 
-    def _has_begun(self, run: str) -> bool:
+    def set_progress(self, run: str, told: str | None) -> None:
+        """Say where the launches of a run stand that are under way, in place of what was said before; None: no more."""
+        with self.database.write() as connection:
+            self._set(connection, run, progress=told)
+
+    def progress(self, names: Iterable[str]) -> dict[str, str]:
+        """What was said last of these runs; those of which nothing is under way are left out."""
+        query = select(runs.c.name, runs.c.progress).where(runs.c.name.in_(list(names)), runs.c.progress.is_not(None))
+        with self.database.read() as connection:
+            return {row.name: row.progress for row in connection.execute(query)}
+
+    def has_begun(self, run: str) -> bool:
+        """Whether there is an entry of this run; one that was only asked for has none."""
         with self.database.read() as connection:
             return connection.execute(select(entries.c.seq).where(entries.c.run == run).limit(1)).first() is not None
 

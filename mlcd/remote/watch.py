@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mlcd.errors import MlcdError, WrongState
@@ -49,9 +51,15 @@ def events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def watch(
-    ledger: RemoteLedger, run: str, until: Callable[[bool], bool], wait: Callable[[float], None] = time.sleep
+    ledger: RemoteLedger,
+    run: str,
+    until: Callable[[bool], bool],
+    wait: Callable[[float], None] = time.sleep,
+    hear: Callable[[str], object] = lambda progress: None,
 ) -> Iterator[Line]:
     """The entries of a run that are not known here yet, as they come, until this is so. It is told if the run rests.
+
+    `hear` is told between them where live launches stand, as JSON: a list, which is empty when nothing is under way.
 
     A connection that breaks is made again, from the entry that was seen last: none is told twice, none is missed. A run
     that rests, and is not yet what we wait for, waits for a worker: so do we, for a while.
@@ -61,6 +69,8 @@ def watch(
         broken: MlcdError = ServerLost(f"{ledger.server.url}: its streams end at once")  # a proxy, or a restart
         try:
             for event in _stream(ledger, run):
+                if event.kind == "progress":
+                    hear(_progress(event))
                 if event.kind == "end" and not ledger.seen(run):
                     ledger.check_accepted(run)
                 if event.kind == "end" or (event.kind == "entry" and not _is_known(ledger, run, event)):
@@ -87,6 +97,13 @@ def watch(
 def _stream(ledger: RemoteLedger, run: str) -> Iterator[Event]:
     with ledger.server.stream(run_path(run, "events"), ledger.seen(run)) as lines:
         yield from events(lines)
+
+
+def _progress(event: Event) -> str:
+    """What an event says of live launches; nothing where it makes no sense here: progress is no reason to give up."""
+    with suppress(ValueError, KeyError, TypeError):
+        return json.dumps(json.loads(event.data)["progress"])
+    return "[]"
 
 
 def _is_known(ledger: RemoteLedger, run: str, event: Event) -> bool:

@@ -1,18 +1,17 @@
-"""A live job on one line: how far, how fast, what it has cost, and how long it will still take."""
+"""A live job on one line of a terminal, while it runs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
-from mlcd.backend import Launch, Purpose
+from mlcd.backend import Launch
 from mlcd.job import Job
 from mlcd.measurement import Sample
-from mlcd.reports.serverless.words import progress_words
-from mlcd.reports.serving.words import UNITS
-from mlcd.serverless import Epoch, Serverless
-from mlcd.service import Service
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.reports.headway import Gauge, Headway
 
 TENTHS = 10
 
@@ -22,50 +21,33 @@ class ProgressLine:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._gauge = Gauge()
         self._status: Status | None = None
-        self._label = ""
-        self._first = Sample(0.0, 0.0)
-        self._told = 0
-        self._service: Service | None = None
-        self._serverless: Serverless | None = None
-        self._epochs: list[Epoch] = []
+        self._told: dict[str, int] = {}
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> None:
         """Show a report."""
-        if launch.label != self._label:
-            self._label, self._first, self._told, self._service = launch.label, sample, 0, job.service
-            self._serverless, self._epochs = job.serverless, []
-        if sample.epoch is not None:
-            self._epochs.append(sample.epoch)
+        self.show(self._gauge(job, launch, sample))
+
+    def show_newest(self, headways: Sequence[Headway]) -> None:
+        """Show where the launches of a run stand that another process drives; none are under way: nothing."""
+        if headways:
+            self.show(max(headways, key=lambda each: each.at))
+        else:
+            self.close()
+
+    def show(self, headway: Headway) -> None:
+        """Show where a launch stands; that it has ended is told when it is settled."""
         if self._console.is_terminal:
             if self._status is None:
                 self._status = self._console.status("", spinner="dots")
                 self._status.start()
-            self._status.update(self.words(launch, sample))
-        elif launch.purpose is Purpose.RUN and (tenth := int(TENTHS * self._share(launch, sample))) > self._told:
-            self._told = tenth
-            self._console.print(f"     {self.words(launch, sample)}", style="dim", highlight=False, markup=False)
-
-    def _share(self, launch: Launch, sample: Sample) -> float:
-        """How much of it is done. On functions, what ends is told by another anyway."""
-        if launch.work is None:
-            return sample.samples / launch.samples
-        share = len(self._epochs) / (launch.work.epochs * len(launch.work.trials))
-        return share if share < 1 else 0.0
-
-    def words(self, launch: Launch, sample: Sample) -> str:
-        """Where a launch stands."""
-        if self._serverless is not None:
-            return progress_words(self._serverless, launch, self._epochs, sample.elapsed_s)
-        spent = format_usd(launch.configuration.usd(sample.elapsed_s))
-        took_s = sample.elapsed_s - self._first.elapsed_s
-        rate = (sample.samples - self._first.samples) / took_s if took_s > 0 else 0.0
-        unit = UNITS[self._service.counted] if self._service is not None else "samples/s"
-        said = f"{launch.configuration}  {format_rate(rate)} {unit}, {format_duration(sample.elapsed_s)}, {spent}"
-        if launch.purpose is Purpose.PROBE:
-            return f"{said}  {'probing' if self._service is None else 'under load'}"
-        left = format_duration((launch.samples - sample.samples) / rate) if rate > 0 else "?"
-        return f"{said}  {min(1.0, sample.samples / launch.samples):.0%} done, about {left} left"
+            self._status.update(Text(headway.words))  # the words are no markup
+            return
+        tenth = int(TENTHS * (headway.share or 0.0))
+        if self._told.get(headway.label, 0) < tenth < TENTHS:
+            self._told[headway.label] = tenth
+            self._console.print(f"     {headway.words}", style="dim", highlight=False, markup=False)
 
     def close(self) -> None:
         """Take the line away."""

@@ -242,6 +242,24 @@ class LedgerContract:
         with pytest.raises(UnknownName, match="unknown run 'job-7': did you mean 'job-1'"):
             ledger.wish("job-7", "stop")
 
+    def test_of_the_progress_of_runs_the_newest_is_kept_until_it_is_taken_back(
+        self, ledger: Ledger, where: str
+    ) -> None:
+        run, other = begin(ledger, "job"), ledger.ask("job", "{}")
+        assert ledger.progress([run, other, "nobody-1"]) == ledger.progress([]) == {}
+        last = ledger.last_seq()
+        with ledger.hold(run), closing(Ledger(where)) as elsewhere:  # whoever drives it writes, another one reads
+            for told in ("[1]", '["\u2265 2"]'):
+                ledger.set_progress(run, told)
+                assert elsewhere.progress([run, other, "nobody-1"]) == {run: told}
+        ledger.set_progress(other, "[3]")
+        assert ledger.progress([other]) == {other: "[3]"}
+        ledger.set_progress(run, None)
+        assert ledger.progress([run, other]) == {other: "[3]"}
+        assert ledger.last_seq() == last, "it is no entry"
+        with pytest.raises(UnknownName, match="unknown run 'job-7'"):
+            ledger.set_progress("job-7", "[]")
+
     def test_a_run_is_held_by_one_only(self, ledger: Ledger, where: str) -> None:
         run = begin(ledger, "held")
         with closing(Ledger(where)) as other:

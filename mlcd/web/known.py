@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 from mlcd.ledger import Account, Line, Status
 from mlcd.reports.view import Summary, line_words
+from mlcd.reports.view.summary import QUEUED
 from mlcd.reports.view.view import reason_of
-from mlcd.workers.told import BY_ITS_WORKER
 
 MOST_LINES = 20_000
 """Entries that are kept in memory; runs that nobody has touched for longest go first."""
+NOTHING = b"[]"
+"""The progress of a run that has nothing under way."""
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Brief:
     """What is kept of every run. `changed` wakes whoever watches it, and is replaced by a new one each time.
 
     `over`: nobody drives it, and nobody is about to. `expected_until_s`: until then, on the system's clock, somebody is
-    about to. `damaged`: why it cannot be replayed.
+    about to. `damaged`: why it cannot be replayed. `progress`: where its live launches stand, as JSON.
     """
 
     run: str
@@ -72,6 +74,7 @@ class Brief:
     over: bool = False
     expected_until_s: float = 0.0
     damaged: str = ""
+    progress: bytes = NOTHING
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
@@ -82,10 +85,7 @@ class Brief:
     @property
     def active(self) -> bool:
         """Whether its last entry leaves something to be done without being asked again: a lost worker is replaced."""
-        if self.summary is None:
-            return False
-        left = self.summary.status == Status.STOPPED and self.summary.because == BY_ITS_WORKER
-        return left or self.summary.status in (Status.SEARCHING, Status.RUNNING)
+        return self.summary is not None and self.summary.status in (Status.SEARCHING, Status.RUNNING)
 
 
 class Shelf:
@@ -134,6 +134,23 @@ def entry_frame(line: Line, words: str) -> bytes:
         "words": words,
     }
     return frame("entry", told, line.seq)
+
+
+def state_of(brief: Brief) -> dict[str, object]:
+    """How a run stands, in short."""
+    summary = brief.summary
+    status, because = (summary.status, summary.because) if summary is not None else (QUEUED, "")
+    return {"run": brief.run, "status": status, "driven": brief.driven, "because": because}
+
+
+def state_frame(brief: Brief) -> bytes:
+    """That as a server-sent event."""
+    return frame("state", state_of(brief))
+
+
+def progress_frame(brief: Brief) -> bytes:
+    """Where its launches stand, as a server-sent event. It has no number: only entries are sent again."""
+    return b'event: progress\ndata: {"run":%b,"progress":%b}\n\n' % (json.dumps(brief.run).encode(), brief.progress)
 
 
 def frame(event: str, told: object, number: int | None = None) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from mlcd.reports.headway import Headway
 from mlcd.reports.view import Summary
 from mlcd.web.answers import Answer
 
@@ -233,7 +234,10 @@ class Card(Answer):
 
 
 class View(Answer):
-    """A run as its page shows it; `document` is what `mlcd show -o json` prints."""
+    """A run as its page shows it; `document` is what `mlcd show -o json` prints.
+
+    `progress`: where the live launches of a run stand that is driven now; the stream of its events tells it on.
+    """
 
     summary: Summary
     answer: Said
@@ -248,6 +252,7 @@ class View(Answer):
     serving: Serving | None
     functions: Functions | None
     document: dict[str, Any]
+    progress: list[Headway]
 
 
 class WhatIf(Answer):

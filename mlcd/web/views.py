@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from zlib import crc32
 
 from mlcd.decision import Decision
 from mlcd.errors import LedgerCorrupt, WrongState
@@ -20,6 +21,7 @@ from mlcd.reports.view.summary import REFUSED
 from mlcd.serverless import Planned
 from mlcd.version import VERSION
 from mlcd.web.feed import Feed
+from mlcd.web.known import NOTHING
 
 MOST_POINTS = 120
 """Of a boundary."""
@@ -90,7 +92,8 @@ class Views:
         """Of the state that a run is in, for `ETag`."""
         brief = self._feed.brief(run)
         status = brief.summary.status if brief.summary is not None and not brief.last else ""
-        return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}"'
+        progress = f"-{crc32(brief.progress):x}" if brief.progress != NOTHING else ""
+        return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}{progress}"'
 
     async def made(self, what: str, run: str, make: Make) -> bytes:
         """What `make` makes of the run as it stands, in a thread, once for all who ask."""
@@ -107,6 +110,10 @@ class Views:
         """The page of a run that has not begun; None for one that has."""
         brief = self._feed.brief(run)
         return None if brief.last or brief.summary is None else as_json(waiting_view(brief.summary))
+
+    def with_progress(self, run: str, body: bytes) -> bytes:
+        """A run's page with where its launches stand, which changes far more often than the rest of it."""
+        return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.brief(run).progress)
 
     def _trim(self, what: str, run: str, newest: tuple[str, str, int, bool]) -> None:
         """Older states of a run are asked for by nobody."""

@@ -22,6 +22,7 @@ from mlcd.job import Goal, Objective
 from mlcd.ledger import Account, Ended, Line, Reserved, Settled, Started, Stopped
 from mlcd.measurement import Measurement, Outcome, Sample
 from mlcd.reports.document import run_document
+from mlcd.reports.headway import Gauge
 from mlcd.reports.html import command, page
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.serverless.boundary import brief, knee, ordered
@@ -428,9 +429,7 @@ def test_the_progress_of_a_stage_counts_its_epochs():
 
 def test_the_progress_of_a_probe_says_that_it_calibrates():
     probe = Launch("x-1", place(Allocation(2, 512, "s3")), Purpose.PROBE, 1.0, 60.0, 0)
-    line = ProgressLine(Console(file=StringIO()))
-    line(TUNED, probe, Sample(0.0, 0.0))
-    assert line.words(probe, Sample(4.0, 0.0)) == "2 x 512 MB, s3  calibrating, 4 s"
+    assert Gauge()(TUNED, probe, Sample(4.0, 0.0)).words == "2 x 512 MB, s3  calibrating, 4 s"
 
 
 def test_small_numbers_keep_their_digits():

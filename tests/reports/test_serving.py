@@ -25,8 +25,8 @@ from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
 from mlcd.measurement import Measurement, Outcome, Sample
 from mlcd.reports.document import run_document
 from mlcd.reports.figures import best_so_far, latencies, latency_tradeoff
+from mlcd.reports.headway import Gauge
 from mlcd.reports.html import NARROW, WIDE, command, page
-from mlcd.reports.progress import ProgressLine
 from mlcd.reports.serving.words import (
     asked_words,
     decision_sentence,
@@ -448,8 +448,7 @@ def test_any_trials_can_be_told_drawn_and_written(
 
 
 def test_a_trial_under_way_is_told_in_requests() -> None:
-    line = ProgressLine(Console(file=StringIO()))
+    gauge = Gauge()
     order = Launch("resnet50-1-1", SPACE.configurations[0], Purpose.PROBE, 0.0, 20.0, 0)
-    line(JOB, order, Sample(1.0, 0.0))
-    line(JOB, order, Sample(3.0, 200.0))
-    assert "100 requests/s, 3 s, " in line.words(order, Sample(3.0, 200.0))
+    gauge(JOB, order, Sample(1.0, 0.0))
+    assert "100 requests/s, 3 s, " in gauge(JOB, order, Sample(3.0, 200.0)).words

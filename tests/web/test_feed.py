@@ -30,7 +30,6 @@ from mlcd.web.recent import Recent
 from mlcd.web.settings import Settings
 from mlcd.web.state import State
 from mlcd.workers.asked import to_json
-from mlcd.workers.told import BY_ITS_WORKER
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
 PLACE = SPACE.configurations[0]
@@ -151,7 +150,7 @@ def test_nobody_misses_an_entry_or_sees_one_twice_however_slow_and_however_littl
 
     async def scenario() -> None:
         with opened(most_lines=data.draw(st.integers(1, 12))) as (ledger, feed):
-            feed._recent = Recent(most=data.draw(st.integers(1, 4)))
+            feed.recent = Recent(most=data.draw(st.integers(1, 4)))
             books = [begun(ledger, f"r{i}") for i in range(3)]
             await feed.look()
             watchers: list[tuple[str | None, int, AsyncIterator[bytes], list[int]]] = []
@@ -356,14 +355,15 @@ def test_a_decision_that_is_to_be_launched_is_not_the_end() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize(("because", "over"), [("interrupted by the user", True), (BY_ITS_WORKER, False)])
-def test_a_run_whose_worker_was_lost_is_not_over_another_one_goes_on(because: str, over: bool) -> None:
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_run_whose_worker_was_lost_is_not_over_another_one_goes_on(stopped: bool) -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            book.write(Stopped(because))
+            if stopped:
+                book.write(Stopped("interrupted by the user"))
             await feed.look()
-            assert feed.brief(book.run).over is over
+            assert feed.brief(book.run).over is stopped
             book.write(Resumed("a worker went on"))
             finished(book)
             await feed.look()

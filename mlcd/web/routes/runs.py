@@ -84,12 +84,12 @@ async def runs(
 async def view(
     run: Found, made: Made, who: Viewer, if_none_match: Annotated[str | None, Header(max_length=LONGEST)] = None
 ) -> Response:
-    """Everything that is known of it. `ETag` changes with its entries and with whether it is driven."""
+    """Everything that is known of it. `ETag` changes with its entries, its progress and with whether it is driven."""
     tag = {"ETag": made.tag(run), "Cache-Control": "private, no-cache"}
     if if_none_match == tag["ETag"]:
         return Response(status_code=304, headers=tag)
     body = made.waiting(run) or await made.made("view", run, _view)
-    return Response(body, media_type=JSON, headers=tag)
+    return Response(made.with_progress(run, body), media_type=JSON, headers=tag)
 
 
 @router.get(

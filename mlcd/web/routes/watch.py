@@ -21,9 +21,13 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 EVENT = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Of an entry, its number."},
-        "event": {"enum": ["entry", "state", "end"]},
-        "data": {"type": "string", "description": "JSON: what happened, to which run, and in words."},
+        "id": {"type": "string", "description": "Of an entry, its number. Nothing else has one."},
+        "event": {"enum": ["entry", "progress", "state", "end"]},
+        "data": {
+            "type": "string",
+            "description": "JSON: what happened, to which run, and in words. Of `progress`: the `run`, and `progress` "
+            "as in the run's page.",
+        },
     },
     "required": ["event", "data"],
 }
@@ -45,8 +49,9 @@ LastSeen = Annotated[
 async def watch(
     here: Here, run: Found, who: Viewer, after: Number = None, last_event_id: LastSeen = None
 ) -> StreamingResponse:
-    """`entry` for each entry after the number, once and in order; `state` when who drives it changes; `end` when it is
-    over and nobody drives it. Comments come every 15 s while nothing happens.
+    """`entry` for each entry after the number, once and in order; `progress` with where its live launches stand when
+    that changes, the newest alone; `state` when who drives it changes; `end` when it is over and nobody drives it.
+    Comments come every 15 s while nothing happens.
     """
     await here.feed.whole(run)  # what cannot be read is told as an error, not as an empty stream
     await here.feed.reconsider(run)

@@ -1,0 +1,116 @@
+"""Where live launches stand: how far, how fast, what they have cost, and how long they will still take.
+
+A gauge makes it of a job's reports. As JSON it goes to whoever looks from elsewhere: pages, other terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter
+
+from mlcd.backend import Launch, Purpose
+from mlcd.job import Job
+from mlcd.measurement import Sample
+from mlcd.reports.serverless.words import progress_words, work_words
+from mlcd.reports.serving.words import UNITS
+from mlcd.serverless import Epoch, Serverless
+from mlcd.units import format_duration, format_rate, format_usd
+
+
+@dataclass(frozen=True, slots=True)
+class Headway:
+    """A launch as it stood `at` a time of day, `elapsed_s` after its machines were asked for.
+
+    `share`: how much of its work is done; None of a probe, which ends when enough is known. `rate`: None as long as
+    there is none; so is `left_s`, the time that it will still take. `usd`: what it has cost so far. `words`: all of it.
+    """
+
+    label: str
+    purpose: Purpose
+    where: str
+    at: datetime
+    elapsed_s: float
+    usd: float
+    words: str
+    share: float | None = None
+    rate: float | None = None
+    unit: str = "samples/s"
+    left_s: float | None = None
+
+
+_CODEC: TypeAdapter[list[Headway]] = TypeAdapter(list[Headway])
+
+
+def to_json(headways: Iterable[Headway]) -> str:
+    """A list, in the order of their labels."""
+    return _CODEC.dump_json(sorted(headways, key=lambda each: each.label)).decode()
+
+
+def from_json(text: str) -> list[Headway]:
+    """What was written; nothing where another version has written what this one cannot read."""
+    try:
+        return _CODEC.validate_json(text)
+    except ValueError:
+        return []
+
+
+@dataclass
+class _Seen:
+    first: Sample
+    epochs: list[Epoch] = field(default_factory=list)
+
+
+class Gauge:
+    """Told every report of a run's launches, which may be under way at the same time; says where each stands."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._seen: dict[str, _Seen] = {}
+
+    def __call__(self, job: Job, launch: Launch, sample: Sample) -> Headway:
+        """Where the launch stands with this report."""
+        seen = self._seen.setdefault(launch.label, _Seen(sample))
+        if sample.epoch is not None:
+            seen.epochs.append(sample.epoch)
+        if job.serverless is not None:
+            return self._on_functions(job.serverless, launch, seen.epochs, sample)
+        unit = UNITS[job.service.counted] if job.service is not None else "samples/s"
+        return self._on_machines(launch, seen.first, sample, unit)
+
+    def forget(self, label: str) -> None:
+        """A launch that is over."""
+        self._seen.pop(label, None)
+
+    def _on_machines(self, launch: Launch, first: Sample, sample: Sample, unit: str) -> Headway:
+        usd = launch.configuration.usd(sample.elapsed_s)
+        took_s = sample.elapsed_s - first.elapsed_s
+        rate = (sample.samples - first.samples) / took_s if took_s > 0 else 0.0
+        share = left_s = None
+        if launch.purpose is Purpose.RUN and launch.samples > 0:
+            share = min(1.0, sample.samples / launch.samples)
+            left_s = max(0.0, launch.samples - sample.samples) / rate if rate > 0 else None
+        spent = f"{format_duration(sample.elapsed_s)}, {format_usd(usd)}"
+        words = f"{launch.configuration}  {format_rate(rate)} {unit}, {spent}  {_outlook(share, left_s, unit)}"
+        about = (launch.label, launch.purpose, str(launch.configuration), self._now(), sample.elapsed_s)
+        return Headway(*about, usd, words, share, rate if rate > 0 else None, unit, left_s)
+
+    def _on_functions(self, serverless: Serverless, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
+        """Functions are billed by the epoch, and tell only of those that have ended."""
+        words = progress_words(serverless, launch, epochs, sample.elapsed_s)
+        usd, share, left_s = sum(epoch.usd for epoch in epochs), None, None
+        if launch.purpose is Purpose.RUN and launch.work is not None:
+            share = min(1.0, len(epochs) / (launch.work.epochs * len(launch.work.trials)))
+            left_s = sample.elapsed_s * (1 - share) / share if share > 0 else None
+        rate = len(epochs) / sample.elapsed_s if epochs and sample.elapsed_s > 0 else None
+        about = (launch.label, launch.purpose, work_words(serverless, launch), self._now(), sample.elapsed_s)
+        return Headway(*about, usd, words, share, rate, "epochs/s", left_s)
+
+
+def _outlook(share: float | None, left_s: float | None, unit: str) -> str:
+    """How it will go on."""
+    if share is None:
+        return "probing" if unit == "samples/s" else "under load"
+    return f"{share:.0%} done, about {format_duration(left_s) if left_s is not None else '?'} left"

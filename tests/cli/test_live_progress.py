@@ -1,0 +1,128 @@
+"""What a live job does between two entries: seen from another terminal and over a server, as long as it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from rich.console import Console
+from served import Service, one_person
+
+from mlcd.assemble import start
+from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.cli import main
+from mlcd.cli.live import Live
+from mlcd.clock import VirtualClock
+from mlcd.jobfile import load_job
+from mlcd.ledger import Started, Stopped
+from mlcd.measurement import Sample
+from mlcd.remote import RemoteLedger, Server, watch
+from mlcd.reports.headway import Headway, to_json
+from mlcd.testing.elastic_runs import JOB, SPACE
+from mlcd.testing.live_backends import SAVING
+
+NODES = """
+probe: 4s
+probe_extra: 1s
+startup: 20s
+nodes: 1..1
+types: {a: {cpus: 0.5, memory: 2GB, link: 100Mbit, usd_per_hour: $1}}
+"""
+LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def service(home: Path) -> Iterator[Service]:
+    with one_person(home) as found:
+        yield found
+
+
+@pytest.fixture
+def hears(capsys: pytest.CaptureFixture[str]) -> Callable[[str], bool]:
+    """Waits until this was said on stderr, by whatever thread."""
+    said = ""
+
+    def wait(words: str) -> bool:
+        nonlocal said
+        until_s = monotonic() + PATIENCE_S
+        while words not in said and monotonic() < until_s:
+            select.select([], [], [], 0.01)
+            said += capsys.readouterr().err
+        return words in said
+
+    return wait
+
+
+def standing(share: float) -> str:
+    words = f"2 x node  {share:.0%} done"
+    return to_json([Headway("digits-1-1", Purpose.RUN, "2 x node", datetime.now(UTC), 9.0, 0.01, words, share)])
+
+
+def exit_code(*arguments: str) -> object:
+    with pytest.raises(SystemExit) as end:
+        main(list(arguments))
+    return end.value.code
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+def test_who_watches_a_run_from_elsewhere_is_shown_how_far_its_job_is(
+    where: str, service: Service, hears: Callable[[str], bool]
+) -> None:
+    ledger = service.ledger
+    book = ledger.begin("digits", VirtualClock(), LIVE)
+    options = () if where == "here" else ("--server", service.url)
+    with ThreadPoolExecutor(1) as pool:
+        with ledger.hold(book.run):
+            ledger.set_progress(book.run, standing(0.31))
+            ended = pool.submit(exit_code, *options, "watch", book.run)
+            assert hears("2 x node  31% done")
+            ledger.set_progress(book.run, standing(0.62))
+            assert hears("2 x node  62% done")
+            book.write(Stopped("that is enough"))
+        assert hears("run 'digits-1' was stopped, that is enough; everything measured is kept")
+        assert ended.result(PATIENCE_S) == 2
+
+
+def test_a_job_that_a_worker_runs_is_told_over_the_stream_while_it_runs_and_then_no_more(
+    service: Service, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.yaml").write_text(NODES)
+    (tmp_path / "train.py").write_text(SAVING.replace("TOTAL", "100000"))
+    path, on = tmp_path / "job.yaml", f"local:{tmp_path / 'nodes.yaml'}"
+    path.write_text(f"name: told{os.getpid()}\nrun: python3 train.py\nmlcd: {{work: 1e5, on: '{on}', deadline: 1h}}\n")
+    run = start(load_job(path), service.ledger).name  # here: a request names no file of nodes
+    server, heard = Server(service.url), []
+    server.post(f"/runs/{run}/resume")
+    kinds = [line.entry.kind for line in watch(RemoteLedger(server), run, lambda rests: rests, hear=heard.append)]
+    assert kinds[:3] == ["started", "reserved", "settled"]
+    first, *_, last = [json.loads(each) for each in heard]
+    assert last == []
+    assert (first[0]["label"], first[0]["purpose"], first[0]["where"]) == (f"{run}-1", "probe", "1 x a")
+    assert service.ledger.progress([run]) == {}
+    assert server.get(f"/runs/{run}")["progress"] == []
+    server.close()
+
+
+def test_a_live_run_of_a_terminal_shows_a_line_there_and_is_noted_for_others_until_it_ends(service: Service) -> None:
+    ledger, console = service.ledger, Console(file=StringIO(), width=100)
+    run = ledger.begin("digits", VirtualClock(), LIVE).run
+    live = Live(console, ledger)
+    launch = Launch(f"{run}-1", SPACE.configurations[0], Purpose.RUN, 100.0, None, 1)
+    with ledger.hold(run), live.showing(run):
+        live.report(JOB, launch, Sample(2.0, 30.0))
+        until_s = monotonic() + PATIENCE_S
+        while not (noted := ledger.progress([run])) and monotonic() < until_s:
+            select.select([], [], [], 0.01)
+        (told,) = json.loads(noted[run])
+        assert (told["label"], told["share"]) == (launch.label, 0.3)
+        assert told["words"] in console.file.getvalue()  # type: ignore[attr-defined]
+    assert ledger.progress([run]) == {}
