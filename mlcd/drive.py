@@ -47,7 +47,10 @@ def drive(
     guard: Guard = refusal,
     stop: Callable[[], bool] = lambda: False,
 ) -> Finish:
-    """Take steps until the strategy finishes. `stop` is asked between steps; True interrupts, losing nothing."""
+    """Take steps until the strategy finishes. `stop` is asked between steps; True interrupts, losing nothing.
+
+    If it raises `Interrupted` itself, the run is left as it stands, for another process to go on with.
+    """
     reclaim(profiler, book)
     while True:
         history = book.account.history
@@ -187,11 +190,19 @@ def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:
     within = step.watch
 
     def watch(so_far: Measurement) -> Outcome | None:
-        if stop():
+        if _is_asked(stop):
             return Outcome.INTERRUPTED
         return within(so_far) if within is not None else None
 
     return replace(step, watch=watch)
+
+
+def _is_asked(stop: Callable[[], bool]) -> bool:
+    """Whether to end in the middle of a step; how the run is left is told after it."""
+    try:
+        return stop()
+    except Interrupted:
+        return True
 
 
 def _reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:

@@ -21,8 +21,9 @@ def hold(folder: Path, run: str) -> Iterator[None]:
     try:
         if not _take(handle):
             raise WrongState(f"run '{run}' is being driven by another process; wait for it, or: mlcd stop {run}")
-        os.ftruncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode())
+        with explained_files(str(folder)):
+            os.ftruncate(handle, 0)
+            os.write(handle, str(os.getpid()).encode())
         yield
     finally:
         os.close(handle)

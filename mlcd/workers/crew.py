@@ -37,7 +37,8 @@ class Crew(Protocol):
 
 def waits(run: str, ledger: Ledger) -> bool:
     """Whether a run was asked for and has neither begun nor been refused."""
-    return any(asked.run == run and asked.refused is None for asked in ledger.waiting())
+    asked = ledger.asked(run)
+    return asked is not None and asked.refused is None and not ledger.has_begun(run)
 
 
 def refused(run: str, ledger: Ledger) -> bool:

@@ -10,7 +10,8 @@ class Pace:
     """Seconds. What a dead worker drove is taken over after at most `silent_s` + `sweep_s` + `doubt_s`.
 
     `doubt_s`: who seems silent is looked at again after this. When a database comes back everybody seems silent,
-    until their next heartbeat.
+    until their next heartbeat. `grace_s`: what runs may take, when a worker is told to end, to come to where nothing of
+    them is lost; after that they are torn down.
     """
 
     heartbeat_s: float = 4.0
@@ -19,6 +20,7 @@ class Pace:
     doubt_s: float = 2.0
     poll_s: float = 2.0
     again_s: float = 5.0
+    grace_s: float = 30.0
 
 
 PACE = Pace()

@@ -16,12 +16,15 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
-from mlcd.errors import LedgerLocked, LedgerUnreachable, MlcdError
+from mlcd.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.ledger import Ledger
+from mlcd.workers.asked import from_json
 from mlcd.workers.crew import LOG
-from mlcd.workers.told import interrupt_main
+from mlcd.workers.told import Told, interrupt_main
 
 PRELOADED = ["mlcd.workers.run", "mlcd.assemble", "mlcd.asked", "mlcd.operators"]
+PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn.cluster"]
+"""The latter are imported by whoever needs them: once here, and not once in each process."""
 LEAVES_WITHIN_S = 30.0
 """What tearing down may take once a process is told to end."""
 
@@ -38,7 +41,7 @@ class Outcome(StrEnum):
     """How that went."""
 
     DONE = "done"
-    AGAIN = "again"  # the database was lost, or another process drives the run: later it may work
+    AGAIN = "again"  # the database is lost or full, or another process drives the run: later it may work
     FAILED = "failed"  # a mistake; the log has it
     DIED = "died"
 
@@ -84,15 +87,23 @@ class Child:
                 os.kill(self.process.pid, number)
 
 
-def send(run: str, errand: Errand, ledger: Ledger) -> Child:
-    """A new process, on its way."""
+def send(run: str, errand: Errand, ledger: Ledger, queued: bool = False) -> Child:
+    """A new process, on its way. `queued`: what it leaves, another one goes on with."""
     context = forkserver()
     says, speaks = context.Pipe(duplex=False)
-    where = ledger.path or ledger.database.url
-    process = context.Process(target=_go, args=(run, errand, where, os.environ.get("MLCD_HOME"), speaks), daemon=False)
+    sent = _Sent(run, errand, ledger.path or ledger.database.url, queued, only_computes(run, ledger))
+    process = context.Process(target=_go, args=(sent, os.environ.get("MLCD_HOME"), speaks), daemon=False)
     process.start()
     speaks.close()
     return Child(run, errand, process, says)
+
+
+def only_computes(run: str, ledger: Ledger) -> bool:
+    """Whether nothing is rented or measured for it, as far as can be told."""
+    with suppress(MlcdError):  # the process itself will say what is wrong
+        asked = ledger.asked(run)
+        return asked is not None and from_json(asked.asked)[0].on.partition(":")[0] in ("simulated", "recorded")
+    return False
 
 
 def leave_with_parent() -> None:
@@ -110,10 +121,24 @@ def leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _go(run: str, errand: Errand, where: Path | str, home: str | None, speaks: Connection) -> None:
+@dataclass(frozen=True)
+class _Sent:
+    """What a process is told when it starts; `where` the ledger is."""
+
+    run: str
+    errand: Errand
+    where: Path | str
+    queued: bool
+    only_computes: bool
+
+
+def _go(sent: _Sent, home: str | None, speaks: Connection) -> None:
     """What the process does."""
     from mlcd.workers.run import Driven
 
+    run = sent.run
+    if sent.only_computes:
+        _step_back()
     os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
     if home is not None:  # that of the fork server may be another one
         os.environ["MLCD_HOME"] = home
@@ -121,8 +146,8 @@ def _go(run: str, errand: Errand, where: Path | str, home: str | None, speaks: C
     leave_with_parent()
     outcome = Outcome.FAILED
     try:
-        outcome = _do(run, errand, where)
-    except (LedgerUnreachable, LedgerLocked, Driven) as error:
+        outcome = _do(sent)
+    except (LedgerUnreachable, LedgerLocked, LedgerFull, Driven) as error:
         LOG.warning("run '%s': %s", run, error)
         outcome = Outcome.AGAIN
     except MlcdError as error:
@@ -135,19 +160,29 @@ def _go(run: str, errand: Errand, where: Path | str, home: str | None, speaks: C
         speaks.send(outcome.value)
 
 
-def _do(run: str, errand: Errand, where: Path | str) -> Outcome:
+def _step_back() -> None:
+    """Let those go first whom somebody waits for, such as the pages; at once, for hundreds may start together.
+
+    Not where machines are real: a job on nodes of this machine would be as nice as its driver, and be measured so.
+    """
+    if hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def _do(sent: _Sent) -> Outcome:
     # Here, since whoever only sends processes need not have all this.
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from mlcd.workers.run import see_through, take_down
 
-    ledger = Ledger(where)
+    ledger = Ledger(sent.where)
     try:
         with threadpool_limits(1):  # the matrices are tiny, and the cores belong to other runs, too
-            if errand is Errand.TAKE_DOWN:
-                take_down(run, ledger)
+            if sent.errand is Errand.TAKE_DOWN:
+                take_down(sent.run, ledger)
             else:
-                see_through(run, ledger, launch=errand is Errand.LAUNCH)
+                told = Told(sent.run, ledger, queued=sent.queued)
+                see_through(sent.run, ledger, launch=sent.errand is Errand.LAUNCH, told=told)
     finally:
         ledger.close()
     return Outcome.DONE

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from mlcd import drive
 from mlcd.assemble import Run, resume, start
-from mlcd.backend import Purpose
+from mlcd.backend import Provenance, Purpose
 from mlcd.clock import VirtualClock
 from mlcd.control import DIES_WITHIN_S
 from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
-from mlcd.job import Job
 from mlcd.ledger import Account, Ledger, Resumed, Status, Stopped
 from mlcd.workers.asked import from_json
 from mlcd.workers.crew import LOG, NEVER_BEGAN, waits
+from mlcd.workers.log_copies import logs_copied
+from mlcd.workers.machine import claim, elsewhere
+from mlcd.workers.noted import Noted
 from mlcd.workers.told import BY_THE_USER, Told
 
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
 class Driven(WrongState):
-    """Another process drives the run."""
+    """Another process drives the run, or is to."""
 
 
 def see_through(run: str, ledger: Ledger, launch: bool = False, told: Told | None = None) -> None:
@@ -32,35 +33,38 @@ def see_through(run: str, ledger: Ledger, launch: bool = False, told: Told | Non
     What cannot begin is refused in the ledger, and what cannot go on is stopped there, with the reason. A ledger that
     cannot be used, and a run that another process drives (`Driven`), are raised: that may be over in a moment.
     """
-    told = told or Told(run, ledger)
-    with told.listening(), _held(run, ledger):
+    told, noted = told or Told(run, ledger), Noted(ledger)
+    with told.listening(), _held(run, ledger), noted.noting(run), logs_copied(run, ledger):
+        _check_machine(run, ledger, going_on=True)
         try:
             told.look()
-            _drive(run, ledger, launch, told)
+            _drive(run, ledger, launch, told, noted)
         except LedgerError:
             raise
-        except Interrupted:
-            LOG.info("run '%s': stopped", run)  # and so says the ledger
+        except Interrupted as interrupted:
+            LOG.info("run '%s': %s", run, interrupted)
         except KeyboardInterrupt:
-            _put_away(run, ledger, told.because)
+            _put_away(run, ledger, None if told.passes_on else told.because)
         except WrongState as error:
             LOG.error("run '%s': %s", run, error)
         except MlcdError as error:
             LOG.error("run '%s': %s", run, error)
             _give_up(run, ledger, str(error))
-        ledger.wish(run, None)  # followed, or without an object now
+        if not told.passes_on:
+            ledger.wish(run, None)  # followed, or without an object now
 
 
 def take_down(run: str, ledger: Ledger) -> None:
     """Tear down and settle what a run has left behind, once nobody drives it any more; it can be resumed."""
-    with _held(run, ledger, DIES_WITHIN_S):
+    with _held(run, ledger, DIES_WITHIN_S), Noted(ledger).noting(run), logs_copied(run, ledger):
+        _check_machine(run, ledger, going_on=False)
         _put_away(run, ledger, BY_THE_USER)
         ledger.wish(run, None)
 
 
-def _drive(run: str, ledger: Ledger, launch: bool, told: Told) -> None:
+def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted) -> None:
     asked = ledger.asked(run)
-    if asked is not None and any(each.run == run for each in ledger.waiting()):
+    if asked is not None and not ledger.has_begun(run):
         if asked.refused is not None:
             return  # while it waited
         if told.stop():
@@ -68,29 +72,20 @@ def _drive(run: str, ledger: Ledger, launch: bool, told: Told) -> None:
                 ledger.refuse(run, NEVER_BEGAN)
             return
         job, launch_asked = from_json(asked.asked)
-        _step_back(job)
-        driven = start(job, ledger, run=run)
+        driven = start(job, ledger, noted.hear, noted.report, run)
     else:
-        driven = resume(run, ledger)
-        _step_back(driven.job)
+        driven = resume(run, ledger, noted.hear, noted.report)
         launch_asked = _was_launched(driven.book.account) or (asked is not None and from_json(asked.asked)[1])
         if driven.book.account.status in OVER:
             return
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
+    if driven.cloud.provenance is Provenance.LIVE:
+        claim(run, ledger)
     try:
         _to_the_end(driven, launch or launch_asked, told)
     finally:
         driven.cloud.close()
-
-
-def _step_back(job: Job) -> None:
-    """Whoever only computes lets those go first whom somebody waits for, such as the pages.
-
-    Not where machines are real: a job on nodes of this machine would be as nice as its driver, and be measured so.
-    """
-    if job.on.partition(":")[0] in ("simulated", "recorded") and hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def _to_the_end(driven: Run, launch: bool, told: Told) -> None:
@@ -104,8 +99,8 @@ def _was_launched(account: Account) -> bool:
     return bool(account.history.runs) or any(each.launch.purpose is Purpose.RUN for each in account.open)
 
 
-def _put_away(run: str, ledger: Ledger, because: str) -> None:
-    """Nothing of the run is left running, and the books are closed."""
+def _put_away(run: str, ledger: Ledger, because: str | None) -> None:
+    """Nothing of the run is left running, and the books are closed. Without a reason, another process goes on."""
     if waits(run, ledger):
         if because == BY_THE_USER:
             ledger.refuse(run, NEVER_BEGAN)
@@ -119,18 +114,24 @@ def _put_away(run: str, ledger: Ledger, because: str) -> None:
         LOG.error("run '%s': not torn down: %s", run, error)
         _give_up(run, ledger, f"not torn down: {error}")
         return
-    if left.book.account.status in (Status.SEARCHING, Status.RUNNING):
+    if because is not None and left.book.account.status in (Status.SEARCHING, Status.RUNNING):
         left.book.write(Stopped(because))
 
 
 def _give_up(run: str, ledger: Ledger, because: str) -> None:
     """Say in the ledger why nobody goes on; launches that are still open are settled when somebody does."""
-    if any(each.run == run for each in ledger.waiting()):
+    if not ledger.has_begun(run):
         ledger.refuse(run, because)
         return
     account = ledger.account(run)
     if account.status not in OVER:
         ledger.book(run, VirtualClock(account.history.elapsed_s)).write(Stopped(because))
+
+
+def _check_machine(run: str, ledger: Ledger, going_on: bool) -> None:
+    """Leave a run to the machine that has what it needs."""
+    if (host := elsewhere(run, ledger, going_on)) is not None:
+        raise Driven(f"its launches are kept on {host}; it waits for a worker there")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
@@ -26,7 +26,7 @@ class Supervisor:
     def __init__(
         self, url: str, workers: int, at_once: int, pace: Pace = PACE, task: Callable[[str, int, Pace], None] = work
     ) -> None:
-        self._task, self._arguments = task, (url, at_once, pace)
+        self._task, self._arguments, self._pace = task, (url, at_once, pace), pace
         self._workers: dict[int, BaseProcess] = {}
         self._turn = threading.Lock()
         self._ending = threading.Event()
@@ -40,18 +40,24 @@ class Supervisor:
             return [each.pid for each in self._workers.values() if each.pid is not None and each.is_alive()]
 
     def close(self) -> None:
-        """End all: each tears down what it has under way, and leaves it in the queue."""
+        """End all: each leaves what it has under way to whoever comes next. Ctrl-C once more gives it no more time."""
         with self._turn:
             self._ending.set()
             workers = list(self._workers.values())
+        try:
+            self._end(workers, self._pace.grace_s)
+        except KeyboardInterrupt:
+            self._end(workers, 0.0)
+        for keeper in self._keepers:
+            keeper.join()
+
+    def _end(self, workers: Sequence[BaseProcess], grace_s: float) -> None:
         for worker in workers:
             _tell(worker, signal.SIGTERM)
-        until = time.monotonic() + LEAVES_WITHIN_S + 5.0
+        until = time.monotonic() + grace_s + LEAVES_WITHIN_S + 5.0
         for worker in workers:
             worker.join(max(0.0, until - time.monotonic()))
             _tell(worker, signal.SIGKILL)
-        for keeper in self._keepers:
-            keeper.join()
 
     def _keep(self, number: int) -> None:
         wait_s = FIRST_WAIT_S

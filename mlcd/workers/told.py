@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from mlcd.errors import LedgerError, WrongState
+from mlcd.errors import Interrupted, LedgerError, WrongState
 from mlcd.ledger import Ledger
 
+LEAVE = signal.SIGUSR1
+"""Stop where nothing is lost, and leave the run to another worker."""
 LOOKS_EVERY_S = 1.0
 SOON_S = 0.02
 BY_THE_USER = "taken down by the user"
@@ -19,15 +21,18 @@ BY_ITS_WORKER = "the process that drove it was told to end"
 
 
 class Told:
-    """Hears the wish that stands in the database, and two signals: SIGINT asks to stop, SIGTERM ends it now.
+    """Hears the wish that stands in the database, and signals: SIGINT asks to stop, SIGTERM ends it now, `LEAVE`.
 
     Ending now is a KeyboardInterrupt in the main thread, once, and never while the ledger
     is at work: tearing down is not interrupted again.
+
+    `queued`: what this process leaves, another one goes on with. It is not stopped then, and keeps its claim on its
+    owner's budget.
     """
 
-    def __init__(self, run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S) -> None:
-        self._run, self._ledger, self._every_s = run, ledger, every_s
-        self._stop = self._interrupted = False
+    def __init__(self, run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S, queued: bool = False) -> None:
+        self._run, self._ledger, self._every_s, self._queued = run, ledger, every_s, queued
+        self._stop = self._interrupted = self._leave = False
         self.by_user = False
         """Whether it was its user who said so: a run that a worker leaves is another one's to begin."""
         self._over = threading.Event()
@@ -36,13 +41,21 @@ class Told:
         """Why it is to end now, if it is."""
 
     def stop(self) -> bool:
-        """Whether to stop before the next step."""
+        """Whether to stop before the next step; `Interrupted` if it is to be left as it stands."""
+        if self._leave and not self._stop:
+            raise Interrupted("left to another worker")
         return self._stop
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether this process was told to end, not the run: another one goes on with it."""
+        told = (self._leave or self._interrupted) and not self.by_user
+        return self._queued and told and self.because == BY_ITS_WORKER
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Hear signals and wishes, in the main thread of a process of the run's own."""
-        before = {number: signal.signal(number, self._heard) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self._heard) for number in (signal.SIGINT, signal.SIGTERM, LEAVE)}
         threading.Thread(target=self._watch, daemon=True).start()
         try:
             yield
@@ -73,6 +86,9 @@ class Told:
                     return
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        if number == LEAVE:
+            self._leave = True
+            return
         self._stop = True
         self.by_user = self.by_user or number == signal.SIGINT
         if number != signal.SIGTERM or self._interrupted:

@@ -20,6 +20,7 @@ from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, leave_with_parent, send, warm_up
 from mlcd.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.workers.queue_tables import prepare
+from mlcd.workers.told import LEAVE
 
 if TYPE_CHECKING:
     from procrastinate import App, JobContext
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_DEATHS = 3
 """Of processes of one run, before it is left to its user: what kills one will kill the next."""
+MOST_DOUBLINGS = 4
+"""Of the pause before an errand is tried again: what waits for a machine may wait for days."""
 FORGOTTEN_S = 3_600.0
 """After which a silent worker is struck off the list. Not soon: one that comes back could take no job any more."""
 
@@ -62,6 +65,8 @@ class _Working:
     def __init__(self, ledger: Ledger, at_once: int, pace: Pace) -> None:
         self._ledger, self._at_once, self._pace = ledger, at_once, pace
         self._under_way: set[int] = set()
+        self._now = asyncio.Event()
+        """Told to end again: whoever waits for others to come to a good end waits no longer."""
 
     async def until_told(self) -> None:
         """Work until a signal comes; then end what is under way, and leave it to others."""
@@ -90,6 +95,8 @@ class _Working:
             )
 
             def told() -> None:
+                if not connector.patient:
+                    self._now.set()
                 connector.patient = False
                 worker.stop()  # type: ignore[no-untyped-call]
 
@@ -116,8 +123,8 @@ class _Working:
         number = job.id or 0
         self._under_way.add(number)
         try:
-            child = await asyncio.to_thread(send, run, errand, self._ledger)
-            outcome = await _outcome(child)
+            child = await asyncio.to_thread(send, run, errand, self._ledger, True)
+            outcome = await self._outcome(child)
         finally:
             self._under_way.discard(number)
         if outcome is Outcome.DIED and job.attempts + 1 >= MOST_DEATHS:
@@ -125,6 +132,24 @@ class _Working:
         elif outcome in (Outcome.DIED, Outcome.AGAIN):
             LOG.warning("run '%s': its process %s; it is tried again", run, outcome)
             raise Again
+
+    async def _outcome(self, child: Child) -> Outcome:
+        """Wait for a process; if this worker is to end meanwhile, have it leave its run, and tear down if it cannot."""
+        try:
+            await _ended(child)
+        except asyncio.CancelledError:
+            if child.errand is not Errand.TAKE_DOWN:  # that one leaves nothing to be gone on with
+                child.tell(LEAVE)
+            waiting = [asyncio.create_task(each) for each in (_ended(child), self._now.wait())]
+            done, _ = await asyncio.wait(waiting, timeout=self._pace.grace_s, return_when=asyncio.FIRST_COMPLETED)
+            if waiting[0] not in done:
+                child.tell(signal.SIGTERM)
+                await asyncio.wait(waiting[:1], timeout=LEAVES_WITHIN_S)
+                child.tell(signal.SIGKILL)
+            for each in waiting:
+                each.cancel()
+            raise
+        return child.outcome()
 
     async def _sweep(self, app: App) -> None:
         """Put back what silent workers had taken. Who comes back in this moment is given the time to say so."""
@@ -152,19 +177,6 @@ class _Working:
             for number in lost.keys() & before:  # twice: one that was just taken is about to begin
                 await _put_back(app, lost[number])
             before = lost.keys() - before
-
-
-async def _outcome(child: Child) -> Outcome:
-    """Wait for a process; if this worker is to end meanwhile, have it tear down and end."""
-    try:
-        await _ended(child)
-    except asyncio.CancelledError:
-        child.tell(signal.SIGTERM)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(_ended(child), LEAVES_WITHIN_S)
-        child.tell(signal.SIGKILL)
-        raise
-    return child.outcome()
 
 
 async def _ended(child: Child) -> None:
@@ -202,8 +214,9 @@ def _retry(after_s: float) -> Any:
         def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
             if isinstance(exception, asyncio.CancelledError):
                 return RetryDecision(retry_in={"seconds": 0})
-            return (
-                RetryDecision(retry_in={"milliseconds": int(after_s * 1000)}) if isinstance(exception, Again) else None
-            )
+            if not isinstance(exception, Again):
+                return None
+            longer = 2 ** min(job.attempts, MOST_DOUBLINGS)
+            return RetryDecision(retry_in={"milliseconds": int(after_s * longer * 1000)})
 
     return Retry()

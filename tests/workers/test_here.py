@@ -20,6 +20,7 @@ from mlcd.job import Job
 from mlcd.ledger import Ledger, Resumed, Status, Stopped
 from mlcd.measurement import Outcome
 from mlcd.workers import Here, to_json
+from mlcd.workers.process import only_computes
 
 
 @pytest.fixture
@@ -175,6 +176,23 @@ def test_closing_tears_down_what_is_under_way_and_refuses_what_waits(ledger, sim
     refused = ledger.asked(waiting)
     assert refused is not None
     assert "mlcd ui ended" in (refused.refused or "")
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has a class for whoever can wait")
+def test_a_run_that_only_computes_lets_everybody_else_go_first(ledger, here, simulated, gate, until):
+    run = asked(ledger, simulated)
+    gate.shut()
+    here.send(run)
+    until(gate.is_reached)
+    assert os.sched_getscheduler(ledger.driver(run)) == os.SCHED_IDLE
+    gate.open()
+    until(lambda: here.alive() == 0)
+    assert ledger.account(run).status is Status.FINISHED
+
+
+@pytest.mark.parametrize("on", ["local", "skypilot:aws", "ray", "functions"])
+def test_a_run_on_real_machines_is_driven_and_measured_like_anything_else(ledger, simulated, on):
+    assert not only_computes(asked(ledger, replace(simulated, on=on)), ledger)
 
 
 def test_a_child_dies_with_its_parent_however_that_dies(ledger, home, simulated, gate, until):

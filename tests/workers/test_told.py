@@ -7,14 +7,17 @@ import threading
 from pathlib import Path
 
 import pytest
+from in_the_middle import begun
 
 from mlcd import assemble
+from mlcd.clock import VirtualClock
+from mlcd.errors import Interrupted
 from mlcd.job import Job
-from mlcd.ledger import Ledger, Resumed, Stopped
+from mlcd.ledger import Ledger, Resumed, Status, Stopped
 from mlcd.workers import to_json
 from mlcd.workers.crew import NEVER_BEGAN
 from mlcd.workers.run import see_through
-from mlcd.workers.told import BY_THE_USER, Told
+from mlcd.workers.told import BY_THE_USER, LEAVE, Told
 
 LONG_S = 30.0
 
@@ -54,6 +57,59 @@ def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
     with told.listening(), pytest.raises(KeyboardInterrupt):
         threading.Event().wait(LONG_S)
     assert told.because == BY_THE_USER
+    ledger.close()
+
+
+def test_whoever_is_told_to_leave_leaves_between_two_steps_unless_the_user_wants_it_stopped(home: Path):
+    told = Told("any", assemble.open_ledger(home), queued=True)
+    with told.listening():
+        assert not told.passes_on
+        signal.raise_signal(LEAVE)
+        assert told.passes_on
+        with pytest.raises(Interrupted):
+            told.stop()
+        signal.raise_signal(signal.SIGINT)
+        assert told.stop()
+        assert not told.passes_on
+
+
+class LeavesAfter(Told):
+    """Told to leave after so many steps."""
+
+    def __init__(self, run: str, ledger: Ledger, steps: int) -> None:
+        super().__init__(run, ledger, queued=True)
+        self._left = iter(range(steps))
+
+    def stop(self) -> bool:
+        if next(self._left, None) is None:
+            self._heard(LEAVE, None)
+        return super().stop()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_run_that_a_worker_leaves_is_not_stopped_and_ends_as_if_it_had_not_been_left(steps, home, recorded, tmp_path):
+    ledger, direct = assemble.open_ledger(home), Ledger(tmp_path / "direct.db")
+    run, whole = begun(ledger, recorded, 1), assemble.start(recorded, direct)
+    see_through(run, ledger, told=LeavesAfter(run, ledger, steps))
+    assert not ledger.is_driven(run)
+    account = ledger.account(run)
+    assert account.open == ()
+    assert account.status is Status.SEARCHING
+    see_through(run, ledger)
+    whole.search()
+    assert ledger.account(run).history.measurements == direct.account(whole.name).history.measurements
+    assert ledger.account(run).decision == direct.account(whole.name).decision
+    for each in (ledger, direct):
+        each.close()
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_run_that_is_cut_off_keeps_its_claim_only_where_another_worker_goes_on(queued, home, recorded):
+    ledger = assemble.open_ledger(home)
+    run = begun(ledger, recorded)
+    ledger.book(run, VirtualClock()).write(Resumed("a worker went on"))
+    see_through(run, ledger, told=EndsAtOnce(run, ledger, queued=queued))
+    assert ledger.account(run).stopped is not queued
     ledger.close()
 
 
