@@ -35,6 +35,8 @@ STABLE_ERROR, STABLE_CHANGE = 0.2, 0.4
 """Stable: the standard error of log Bn, and |log| of its change from the older to the newer half, are below these."""
 SMALLEST, LARGEST = 1e-6, 1e12
 """Of the noise, in samples: workers that all see the same have none, and their mean gradient may vanish."""
+FAINTEST, LOUDEST = 1e-100, 1e100
+"""Of a squared norm: float32 knows 1e-90 to 1e77. Beyond these its squares and quotients here leave float64 too."""
 LOST = 2.0
 """The error, at least, of a noise in which the gradient is lost."""
 
@@ -88,7 +90,7 @@ class NoiseScale:
 
     def observe(self, local: float, mean: float, batch: float, workers: float) -> bool:
         """One step's s and m, over so many samples and workers. False, if it says nothing: overflow, or no gradient."""
-        if not (math.isfinite(local) and math.isfinite(mean) and local > 0 and mean >= 0 and workers > 1 and batch > 0):
+        if not (FAINTEST <= local <= LOUDEST and 0 <= mean <= LOUDEST and workers > 1 and 0 < batch < math.inf):
             return False
         square = (workers * mean - local) / (workers - 1)
         trace = max(0.0, batch * (local - mean) / (workers - 1))  # below zero by rounding alone

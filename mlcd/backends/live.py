@@ -80,9 +80,10 @@ class LiveJob:
                 return
             if self.asked_s is None and self._now_s() >= self._leaves_s:
                 self._ask_to_leave()
-            if self._now_s() >= self._lasts_s:
-                return
-            if self.asked_s is not None and self._now_s() > self.asked_s + LEAVES_WITHIN_S:
+            stays = self.asked_s is not None and self._now_s() > self.asked_s + LEAVES_WITHIN_S
+            if stays or self._now_s() >= self._lasts_s:
+                self.machines.end()
+                yield from self._read(members, reader)  # it may have saved in the last moment
                 return
             self.clock.wait(LOOK_EVERY_S)
 
@@ -117,7 +118,8 @@ class LiveJob:
             new = member.read()
             if member.told.reports:
                 samples += reader.feed(new, self._now_s())
-        return [sample for sample in samples if sample.elapsed_s <= self._lasts_s]
+        most_s = inf if self.launch.lifetime_s is None else self.launch.lifetime_s
+        return [sample for sample in samples if sample.elapsed_s <= most_s]
 
     @property
     def _lasts_s(self) -> float:

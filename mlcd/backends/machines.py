@@ -29,3 +29,7 @@ class Machines(Protocol):
     def start(self, node: int, command: str, environment: Mapping[str, str]) -> RunningProcess:
         """Start a shell command on a node, with these variables beside the machine's own."""
         ...
+
+    def end(self) -> None:
+        """End all processes, asked first and then killed. What they have written until then can be read."""
+        ...

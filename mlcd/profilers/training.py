@@ -161,16 +161,16 @@ class TrainingProfiler:
         if launch.purpose is Purpose.RUN and ended is None:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
             return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
-        if launch.purpose is Purpose.RUN and len(seen) <= 2:  # over before there was anything to tell
+        steady = self._steady(seen) if len(seen) > 2 else seen
+        if launch.purpose is Purpose.RUN and len(steady) <= 2:  # over before there was anything to tell
             return so_far
-        if len(seen) <= 2:
+        if len(steady) <= 2:  # a single interval has no scatter, and so no error
             detail = f"only {len(seen)} reports of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
         if launch.noise and so_far.noise is None:
             return replace(
                 so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{len(seen)} reports, none with noise="
             )
-        steady = self._steady(seen)
         rate = overall_rate(steady)
         if rate <= 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")

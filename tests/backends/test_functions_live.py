@@ -198,11 +198,11 @@ def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
 
 def test_functions_are_gone_when_the_lifetime_is_over(backend):
     slow = replace(backend, faults=lambda epoch, rank, attempt: "sleep 30" if epoch == 2 else "")
-    events, epochs = play(slow, launch("run-1", Work(2), lifetime_s=4.0), job())
+    events, epochs = play(slow, launch("run-1", Work(2), lifetime_s=8.0), job())
     assert len(epochs) == len(events) == 1  # it has not ended: its time was over
     up_s = slow.reclaim("run-1")
     assert up_s is not None
-    assert up_s <= 4.0
+    assert up_s <= 8.0
 
 
 def test_closing_ends_the_functions_that_run(backend):

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.backend import Launch
+from mlcd.backend import Launch, LiveBackend
 from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
 from mlcd.backends.local.node_types import NodeType
 from mlcd.clock import WallClock
@@ -26,6 +26,18 @@ RUN = f"contract{uuid4().hex[:8]}"
 NODE = NodeType("test", 0.3, 2.0, 100.0, 0.36)
 
 
+SAVES_WHEN_ENDED = """
+import signal, sys, time, mlcd_tracker
+def save(*_):
+    mlcd_tracker.saved()
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+while True:
+    time.sleep(0.02)
+    mlcd_tracker.step(10)
+"""
+
+
 class Nodes(LiveBackendContract):
     def configuration(self) -> Configuration:
         return Configuration(NODE.offer, 2)
@@ -35,6 +47,12 @@ class Nodes(LiveBackendContract):
 
     def whole(self) -> Launch:
         return replace(super().whole(), label=f"{RUN}-2")
+
+    def test_what_a_job_saves_as_its_time_is_over_is_heard(self, backend: LiveBackend) -> None:
+        *_, last = self.play(backend, SAVES_WHEN_ENDED, replace(self.probe(), lifetime_s=6.0))
+        assert isinstance(last, Sample)
+        assert last.saved == last.samples > 0
+        assert last.elapsed_s <= 6.0
 
 
 def local(home: Path, **terms: object) -> Local:

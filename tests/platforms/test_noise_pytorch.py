@@ -1,21 +1,22 @@
 """The PyTorch noise meter, against a brute-force computation from per-sample gradients; one process and several.
 
-Several processes run this same file as a script, each over all the cases below, and leave what they found in a file.
+Several processes run this same file as a script: it imports PyTorch once, and forks so many workers as are asked for,
+each over all the cases below; they leave what they found in files.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
+import multiprocessing
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from functools import cache, partial
+from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from mlcd_tracker.pytorch_workers import even_batch  # noqa: E402
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 SAMPLES, SEEDS, STEPS = 1_000, 10, 120
+STEPS_TOGETHER = 60
+"""Of several workers, who wait for each other in every one of them."""
 
 
 @pytest.fixture(autouse=True)
@@ -235,7 +238,6 @@ def measure(
     autocast: bool = False,
     scaled: bool = False,
     compressed: bool = False,
-    steps: int = STEPS,
     **options: Any,
 ) -> NoiseMeter:
     """The meter after steps that teach nothing."""
@@ -246,7 +248,7 @@ def measure(
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=20, enabled=scaled)
     meter = NoiseMeter(net, scaler=scaler, always=True, every=1)
     optimizer = torch.optim.SGD(net.parameters(), 0.0)
-    for batch in problem.batches(size, steps):
+    for batch in problem.batches(size, STEPS_TOGETHER):
         optimizer.zero_grad()
         pieces = batch[rank::workers].chunk(micro)
         for i, piece in enumerate(pieces):
@@ -284,7 +286,7 @@ def variants() -> dict[str, float]:
     }
     found = {}
     for name, options in cases.items():
-        noise = measure(Problem(3), size, steps=60, **options).noise
+        noise = measure(Problem(3), size, **options).noise
         found[name] = noise.scale if noise is not None else 0.0
     return found
 
@@ -331,6 +333,13 @@ def leaving(folder: Path) -> dict[str, Any]:
 
 def as_a_worker(rank: int, workers: int, folder: Path) -> None:
     torch.set_num_threads(1)
+    os.environ.update(
+        MLCD_LAUNCH="run-1",
+        MLCD_RANK=str(rank),
+        MLCD_LEAVE=str(folder / "leave"),
+        MLCD_LR_RULE="adascale",
+        MLCD_BATCH=str(8 * workers),
+    )
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=workers)
     cases: dict[str, Callable[[], Any]] = {
         "even": partial(coverage, 0),
@@ -344,6 +353,21 @@ def as_a_worker(rank: int, workers: int, folder: Path) -> None:
     dist.destroy_process_group()
 
 
+def as_workers(workers: int, folder: Path) -> None:
+    """So many workers; if one fails, the others would wait for it."""
+    folder.mkdir()
+    fork = multiprocessing.get_context("fork")
+    members = [fork.Process(target=as_a_worker, args=(rank, workers, folder)) for rank in range(workers)]
+    for member in members:
+        member.start()
+    while alive := [member.sentinel for member in members if member.exitcode is None]:
+        wait(alive)
+        if any(member.exitcode for member in members):
+            for member in members:
+                member.kill()
+            sys.exit(f"of {workers} workers, some have failed")
+
+
 CASES = {2: ("even", "uneven", "variants", "equal", "leaving"), 3: ("equal", "leaving"), 4: ("uneven", "leaving")}
 """By the number of workers. Three are here for their thirds: no power of two divides by them."""
 
@@ -351,49 +375,15 @@ CASES = {2: ("even", "uneven", "variants", "equal", "leaving"), 3: ("equal", "le
 Found = Callable[[int], list[dict[str, Any]]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """What each of so many workers found: measured once, though pytest may run in several processes."""
-    alone = "PYTEST_XDIST_WORKER" not in os.environ
-    base = tmp_path_factory.getbasetemp()
-    shared = base if alone else base.parent
-
-    @cache
-    def ask(workers: int) -> list[dict[str, Any]]:
-        kept = shared / f"noise-of-{workers}.json"
-        with open(kept.with_suffix(".lock"), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not kept.exists():
-                kept.write_text(json.dumps(measured(workers)))
-        return list(json.loads(kept.read_text()))
-
-    return ask
-
-
-def measured(workers: int) -> list[dict[str, Any]]:
-    """So many processes over their cases, and what each of them found."""
-    with TemporaryDirectory() as folder:
-        environ = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "MLCD_LAUNCH": "run-1",
-            "MLCD_LEAVE": f"{folder}/leave",
-            "MLCD_LR_RULE": "adascale",
-            "MLCD_BATCH": str(8 * workers),
-        }
-        members = [
-            subprocess.Popen(
-                [sys.executable, "-W", "error", __file__, str(rank), str(workers), folder],
-                env={**environ, "MLCD_RANK": str(rank)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            for rank in range(workers)
-        ]
-        said = [member.communicate(timeout=180)[0] for member in members]
-        assert [member.returncode for member in members] == [0] * workers, said
-        return [json.loads(Path(folder, f"{rank}.json").read_text()) for rank in range(workers)]
+    """What each of so many workers found."""
+    folder = tmp_path_factory.mktemp("noise")
+    command = [sys.executable, "-W", "error", __file__, str(folder)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr
+    return lambda workers: [json.loads((folder / f"{workers}/{rank}.json").read_text()) for rank in range(workers)]
 
 
 @pytest.mark.parametrize(("workers", "shares"), [(2, "even"), (2, "uneven"), (4, "uneven")])
@@ -438,4 +428,7 @@ def test_all_workers_scale_the_learning_rate_alike_within_adascales_bounds(found
 
 
 if __name__ == "__main__":
-    as_a_worker(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    import torch._dynamo  # as DistributedDataParallel would, in every worker
+
+    for workers in CASES:
+        as_workers(workers, Path(sys.argv[1]) / str(workers))

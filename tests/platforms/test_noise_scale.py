@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from mlcd_tracker.noise import BLOCKS, LEAST, LONGEST, Noise, NoiseScale
@@ -23,11 +23,13 @@ def gaussian(
     true *= scale / np.linalg.norm(true)
     spectrum = np.exp(-np.arange(30) / 10)
     spread = scale * np.sqrt(noise * spectrum / spectrum.sum() * workers / batch)
-    estimate, drift = NoiseScale(), np.zeros((workers, 30))
-    for _ in range(steps):
-        drift = memory * drift + math.sqrt(1 - memory**2) * random.standard_normal((workers, 30))
-        gradients = true + spread * drift
-        estimate.observe(float((gradients**2).sum(1).mean()), float((gradients.mean(0) ** 2).sum()), batch, workers)
+    drift = math.sqrt(1 - memory**2) * random.standard_normal((steps, workers, 30))
+    for step in range(1, steps if memory else 0):
+        drift[step] += memory * drift[step - 1]
+    gradients = true + spread * drift
+    estimate = NoiseScale()
+    for local, mean in zip((gradients**2).sum(2).mean(1), (gradients.mean(1) ** 2).sum(1), strict=True):
+        estimate.observe(float(local), float(mean), batch, workers)
     return estimate
 
 
@@ -84,7 +86,11 @@ def test_the_scale_of_the_gradients_does_not_matter(local, share, batch, workers
     assert (a.error, a.gamma) == pytest.approx((b.error, b.gamma), rel=1e-6, abs=1e-6)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1e30), st.floats(0, 1)), min_size=2, max_size=200), st.integers(2, 64))
+@settings(deadline=None)
+@example(norms=[(5e-324, 0.0)] * 2, workers=2)  # s/K is zero
+@example(norms=[(1e-323, 0.5)] * 2, workers=2)  # tr/LARGEST is zero, and so is |G|^2
+@example(norms=[(1e200, 0.0), (1e199, 1.0)], workers=2)  # a square overflows
+@given(st.lists(st.tuples(st.floats(0), st.floats(0, 1)), min_size=2, max_size=200), st.integers(2, 64))
 def test_whatever_norms_come_the_answer_is_a_number(norms, workers):
     """Single estimates of |G|^2 fall below zero; the ratio never does."""
     estimate = NoiseScale()

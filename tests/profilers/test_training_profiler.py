@@ -130,6 +130,15 @@ def test_a_final_run_is_watched_to_its_end():
     assert m.seconds == 350
 
 
+def test_what_was_over_with_a_single_interval_has_no_rate():
+    """The extra report of a checkpoint is none: an error without bounds could not even be written down."""
+    seen = [Sample(50.0, 0.0), Sample(60.0, 1e6), Sample(60.001, 1e6, 1e6), Ended(61.0, Outcome.OK)]
+    run, _ = measure(seen, Purpose.RUN)
+    assert (run.outcome, run.samples_per_s, run.samples_done) == (Outcome.OK, None, 1e6)
+    probe, _ = measure(seen)
+    assert (probe.outcome, probe.detail) == (Outcome.TIMED_OUT, "only 3 reports of progress in 61 s")
+
+
 def test_a_final_run_cut_off_by_its_limit_says_how_far_it_came():
     m, _ = measure(reports([100.0] * 30), Purpose.RUN)
     assert m.outcome is Outcome.AT_THE_LIMIT

@@ -137,6 +137,9 @@ class _Nodes:
         self.started.append(process)
         return process
 
+    def end(self) -> None:
+        teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S)
+
 
 def _close(started: list[_Process]) -> None:
     """Let go of processes that have ended."""

@@ -11,7 +11,7 @@ import mlcd.backends.local.teardown as teardown
 from mlcd.backends.ray.cluster import connect
 
 ANSWER_S = 2.0
-"""How long a look waits for nodes to answer; one that has not is asked no more until it has."""
+"""How long nodes have to answer; one that has not is asked no more until it has."""
 LOST = -9
 """The status of a process whose node is gone, as if it had been killed."""
 
@@ -49,13 +49,14 @@ class Process:
 
 @dataclass
 class Nodes:
-    """The actors of a launch. `folder`: where its logs are kept."""
+    """The actors of a launch. `folder`: where its logs are kept. `answer_s`: how long a look waits."""
 
     actors: list[Any]
     folder: Path
     addresses: tuple[str, ...] = ()
     first_ports: tuple[int, ...] = ()
     interfaces: tuple[str, ...] = ()
+    answer_s: float = ANSWER_S
     processes: list[Process] = field(default_factory=list)
     _asked: dict[int, Any] = field(default_factory=dict)
 
@@ -85,13 +86,20 @@ class Nodes:
             if node not in self._asked:
                 self._asked[node] = self.actors[node].look.remote()
         asked = list(self._asked.values())
-        answered, _ = ray.wait(asked, num_returns=len(asked), timeout=ANSWER_S)
+        answered, _ = ray.wait(asked, num_returns=len(asked), timeout=self.answer_s)
         for node, answer in list(self._asked.items()):
             if answer in answered:
                 del self._asked[node]
                 self._learn(node, answer)
         for process in self.processes:
             process.told = False
+
+    def end(self) -> None:
+        """End all processes, and hear what they had still to say."""
+        ends = [actor.end.remote(teardown.GRACE_S) for actor in self.actors]
+        connect().wait(ends, num_returns=len(ends), timeout=teardown.GRACE_S + self.answer_s)
+        self.look()  # an answer from before the end may have been on its way
+        self.look()
 
     def close(self) -> None:
         """Let go of the logs."""
@@ -108,5 +116,5 @@ class Nodes:
             return  # for now; whether it is lost is Ray's to say
         except RayError:
             found = [(LOST, "")] * len(here)
-        for process, (status, new) in zip(here, found, strict=True):
+        for process, (status, new) in zip(here, found, strict=False):  # one that was started since is not in it
             process.learn(status, new)
