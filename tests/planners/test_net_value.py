@@ -15,7 +15,7 @@ from mlcd.planners.train import NetValue
 from mlcd.planners.train.net_value import MOST_REPEATS
 from mlcd.strategy import Finish, Probe, Round, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
-from mlcd.testing.promises import search_and_run
+from mlcd.testing.promises import check_promises, search_and_run
 from mlcd.testing.strategies import StrategyContract
 
 NODES = np.arange(1, 17)
@@ -128,6 +128,14 @@ def test_while_nothing_is_certified_money_is_spent_on_one_probe_after_the_other(
     assert isinstance(step, Probe)
     step = NetValue(parallel=4).next_step(job_on(AMDAHL, Goal()), AMDAHL.space, History())
     assert isinstance(step, Probe | Round)
+
+
+def test_a_probe_that_would_do_all_of_the_work_is_weighed_like_any_other():
+    recording = small_recording([[None, None], [None], [1.0]], [3.0, 1.0, 1.0], work_samples=300.0, probe_s=177.0)
+    job = replace(job_on(recording, Goal(Objective.FASTEST, budget_usd=1 / 6)), checkpoints=True)
+    strategy = NetValue(look=0.3, parallel=4)
+    ledger, run, _ = search_and_run(strategy, job, bounded_cloud(recording, 0.0, 0))
+    check_promises(strategy, job, ledger.lines(run))
 
 
 def test_another_seed_is_another_belief_but_the_same_seed_never_is():

@@ -51,6 +51,8 @@ MOST_REPEATS = 3
 """Times that a configuration is measured to certify it."""
 NODES = ndtri((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
+ALMOST_ALL = 1 - 1e-9
+"""Of the work, that a probe may be credited with: no share of a finish that never comes would be no number."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class _Outlook:
             return np.zeros((1, len(self.space)))
         startup_s = self.space.startup_limit_s
         works_s = np.maximum(0.0, self.share * self.space.probe_s - startup_s)
-        credit: Floats = np.minimum(1.0, works_s / np.maximum(self.finish_s - startup_s, 1e-9))
+        credit: Floats = np.minimum(ALMOST_ALL, works_s / np.maximum(self.finish_s - startup_s, 1e-9))
         return credit
 
     def _v0(self) -> float:
