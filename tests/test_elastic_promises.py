@@ -17,7 +17,7 @@ from mlcd.modeling.statistical_efficiency import from_noise
 from mlcd.testing.elastic_clouds import Kind, World
 from mlcd.testing.elastic_promises import account_of, check_elastic_promises, scale
 
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 kinds = st.builds(
     Kind,
@@ -107,7 +107,7 @@ def test_bad_luck_never_breaks_a_limit_nor_the_books(
     check_elastic_promises(job, lines, steady=False)
 
 
-@settings(MANY, max_examples=150)
+@settings(MANY, max_examples=100)
 @given(st.data(), worlds(), st.sampled_from([Mode.FULL, Mode.PARTIAL]))
 def test_a_job_without_a_target_does_all_of_its_work_and_none_twice(
     data: st.DataObject, world: World, mode: Mode

@@ -122,7 +122,7 @@ def starts(runs: tuple[Measurement, ...]) -> list[float]:
 
 
 def test_killed_again_and_again_it_is_still_one_training_and_ends(folder: Path) -> None:
-    job_in(folder, epochs=400, batches="12..48", target=", target: loss <= 0.0001")
+    job_in(folder, epochs=250, batches="12..48", target=", target: loss <= 0.0001")
     chance = random.Random(folder.name)
     first = [sys.executable, "-m", "mlcd", "scale", "job.yaml", "-y", "--goal", "fastest", "--workers", "1..2"]
     go_on = [sys.executable, "-m", "mlcd", "resume", "last", "-y"]
@@ -141,7 +141,7 @@ def test_killed_again_and_again_it_is_still_one_training_and_ends(folder: Path) 
     found = last_account(folder / "home")
     assert killed == 2
     assert found.ended is not None
-    assert "was not reached in 400 epochs" in found.ended.because
+    assert "was not reached in 250 epochs" in found.ended.because
     assert not found.open
     assert len(set(batches_of(folder))) > 1  # it was really trained with several batches
     assert found.history.spent_usd == pytest.approx(
