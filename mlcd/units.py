@@ -20,6 +20,8 @@ _UNIT_NAMES = {
 _MULTIPLES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12, "p": 1e15}
 MOST_NODES = 1_000
 """Every count of the range is a configuration to think about, for every type: more would take minutes a step."""
+MOST_USD, MOST_S, MOST_COUNT = 1e12, 1e12, 1e24
+"""Sums and products of what people write stay numbers that can be shown: nobody has more, or waits longer."""
 # Atomic, as every repetition below: what strangers write must not make a pattern try all ways to split it.
 _NUMBER = r"(?>\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
 
@@ -52,7 +54,7 @@ def parse_usd(text: str | float) -> float:
     match = re.fullmatch(rf"\s*+(-?)\s*+\$?\s*+(-?)({_NUMBER})\s*+(?:\$|usd|dollars?)?\s*+", str(text), re.IGNORECASE)
     if match is None:
         raise ValueError(f"'{text}': {expected}")
-    value = _finite(_number(match[3]), text)
+    value = _meant(_number(match[3]), text, MOST_USD)
     if match[1] or match[2] or value <= 0:
         raise ValueError(f"'{text}': must be more than zero, such as $100")
     return value
@@ -76,7 +78,7 @@ def parse_duration(text: str | float) -> float:
         seconds += _number(number) * SECONDS[unit]
     if seconds <= 0:
         raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
-    return _finite(seconds, text)
+    return _meant(seconds, text, MOST_S)
 
 
 def parse_count(text: str | float) -> float:
@@ -86,7 +88,7 @@ def parse_count(text: str | float) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*([kKmMgGbBtTpP]?)\s*", str(text))
     if match is None:
         raise ValueError(f"'{text}': expected a positive number, such as 60M, 1.2B or 50000")
-    value = _finite(_number(match[1]) * _MULTIPLES[match[2].lower()], text)
+    value = _meant(_number(match[1]) * _MULTIPLES[match[2].lower()], text, MOST_COUNT)
     if value <= 0:
         raise ValueError(f"'{text}': must be more than zero, such as 60M")
     return value
@@ -97,7 +99,8 @@ def parse_gb(text: str | float) -> float:
     match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:([kmgt])i?b)?\s*", str(text), re.IGNORECASE)
     if isinstance(text, bool) or match is None:
         raise ValueError(f"'{text}': expected an amount of memory, such as 32GB")
-    value = _finite(_number(match[1]) * {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()], text)
+    gb = {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()]
+    value = _meant(_number(match[1]) * gb, text, MOST_COUNT)
     if value <= 0:
         raise ValueError(f"'{text}': must be more than zero, such as 32GB")
     return value
@@ -177,8 +180,8 @@ def _number(text: str) -> float:
     return float(re.sub(r"[_,](?=\d{3})", "", text))
 
 
-def _finite(value: float, text: str | float) -> float:
-    if not math.isfinite(value):
+def _meant(value: float, text: str | float, most: float) -> float:
+    if not value <= most:
         raise ValueError(f"'{text}': too large to be meant")
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -18,12 +19,14 @@ import click
 from mlcd.errors import UserError
 
 if TYPE_CHECKING:
+    import uvicorn
     from fastapi import FastAPI
 
 PORT = 8421
 PORTS_TRIED = 20
 GRACE_S = 2
 """For answers under way when the server ends; streams of events never end by themselves."""
+MOST_FILES = 65_536
 
 port = click.option(
     "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="Where to listen; 0: any free port."
@@ -75,13 +78,46 @@ def found_recordings(folder: Path | None) -> dict[str, Path]:
 
 
 def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, behind_proxy: bool) -> None:
-    """Answer until Ctrl-C or SIGTERM. `begun` is called once the first request can come."""
+    """Answer until Ctrl-C or SIGTERM. `begun` is called once the first request can come.
+
+    After it a command only tears down, and no further signal cuts that short: machines would be left behind.
+    """
+    logging.getLogger("uvicorn.error").addFilter(_worth_saying)
+    _take_as_many_connections_as_allowed()
+    signal.signal(signal.SIGTERM, _as_ctrl_c)  # uvicorn raises it again when it is done
+    try:
+        with suppress(KeyboardInterrupt):
+            _server(app, begun, behind_proxy).run(sockets=[listener])
+    finally:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+
+
+def has_display() -> bool:
+    """Whether a browser would be seen here."""
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or os.uname().sysname == "Darwin"
+
+
+def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
     import uvicorn
+
+    from mlcd.web.safety.silent import LOOKS_EVERY_S, Silent
+
+    silent = Silent()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             begun()
+
+        async def on_tick(self, counter: int) -> bool:  # ten times a second
+            if counter % (10 * LOOKS_EVERY_S) == 0:
+                silent.look(self.server_state.connections)
+            return await super().on_tick(counter)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            super().handle_exit(sig, frame)
+            self.force_exit = False  # for who presses Ctrl-C again: it ends within seconds, and ends properly
 
     settings: Any = {
         "access_log": False,
@@ -92,18 +128,14 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
         "timeout_graceful_shutdown": GRACE_S,
         "ws": "none",
     }
-    logging.getLogger("uvicorn.error").addFilter(_worth_saying)
-    before = signal.signal(signal.SIGTERM, _as_ctrl_c)  # uvicorn raises it again when it is done
-    try:
-        with suppress(KeyboardInterrupt):
-            Server(uvicorn.Config(app, **settings)).run(sockets=[listener])
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return Server(uvicorn.Config(app, **settings))
 
 
-def has_display() -> bool:
-    """Whether a browser would be seen here."""
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or os.uname().sysname == "Darwin"
+def _take_as_many_connections_as_allowed() -> None:
+    """Each open page holds one; systems begin with 1,024 files for a process, and let it have more."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # macOS says 'unlimited', and does not mean it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, MOST_FILES), most))
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -54,6 +55,7 @@ TAGS = [
 ]
 LONGEST_LINE = 300
 """Of a complaint that repeats a name that was sent."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 _UNSENT = ("HTTPValidationError", "ValidationError")
 _LOG = logging.getLogger("mlcd.web")
 
@@ -86,6 +88,7 @@ def create_app(state: State) -> FastAPI:
     app.add_exception_handler(MlcdError, _refuse)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(OSError, _no_room)
     app.add_exception_handler(Exception, _fault)
     protect(app, state)
     _leave_out_what_is_never_sent(app.openapi())
@@ -141,6 +144,14 @@ def _methods(app: FastAPI, path: str) -> list[str]:
     return sorted({method.upper() for told in found for method in told})
 
 
+async def _no_room(request: Request, error: Exception) -> Response:
+    """A disk that is full, or that may not be written to, is no fault of ours, and no secret."""
+    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+        raise error
+    _LOG.error("%s %r: %s", request.method, request.url.path, error)
+    return said(503, f"the service cannot write to its disk ({error.strerror}); nothing was kept")
+
+
 async def _fault(request: Request, error: Exception) -> Response:
-    _LOG.error("%s %s: %s", request.method, request.url.path, error, exc_info=error)
+    _LOG.error("%s %r: %r", request.method, request.url.path, error)  # where: the server tells, once it is here
     return said(500, "a fault of the service; its log says more")

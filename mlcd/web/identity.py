@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,6 +13,7 @@ from mlcd.errors import MlcdError
 from mlcd.team import Member, Role
 from mlcd.web.failures import Refusal
 from mlcd.web.safety.rates import Rates
+from mlcd.web.safety.turns import Turns
 from mlcd.web.state import Here, State
 
 ONE_PERSON = "you"
@@ -41,7 +42,7 @@ def require(role: Role) -> Callable[..., Member | None]:
 
     def allowed(request: Request, here: Here, who: Annotated[Member | None, Depends(asker)]) -> Member | None:
         if who is not None and not who.role.may(role):
-            line = f"{who.name} is a {who.role}; this takes a {role}: ask an admin"
+            line = f"{who.name} is a {who.role}; this takes {'an' if role is Role.ADMIN else 'a'} {role}: ask an admin"
             here.audit.write(who.name, request.method, request.url.path, "refused", line)
             raise Refusal(403, line)
         return who
@@ -49,10 +50,14 @@ def require(role: Role) -> Callable[..., Member | None]:
     return allowed
 
 
-def submits(request: Request, who: Annotated[Member | None, Depends(require(Role.RUNNER))]) -> Member | None:
-    """A dependency: a runner who sends what a process is started for to read it."""
+async def submits(
+    request: Request, who: Annotated[Member | None, Depends(require(Role.RUNNER))]
+) -> AsyncIterator[Member | None]:
+    """A dependency: a runner who sends what a process is started for to read it, when it is their turn."""
     rates_of(request).submission(name_of(who))
-    return who
+    turns: Turns = request.app.state.turns
+    async with turns.of(f"{name_of(who)} {request.url.path}"):
+        yield who
 
 
 Viewer = Annotated[Member | None, Depends(require(Role.VIEWER))]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mlcd.assemble.arrival import SUBMITTED
 from mlcd.errors import UnknownName, UserError
 from mlcd.job import Job
 from mlcd.knowledge import shipped_names
@@ -24,7 +25,7 @@ REPLAYED = ("simulated", "recorded")
 """Kinds that run nothing: what a task says is only shown."""
 SIMULATED_FUNCTIONS = "functions:simulated"
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
-_ELSEWHERE = re.compile(r"(s3|gs|r2|cos|oci|azure|https)://")
+_ELSEWHERE = re.compile(r"(s3|gs|r2|cos|oci|azure)://|https://[a-z0-9]+\.blob\.core\.windows\.net/")
 NO_FILES = "a service has no files of yours; fetch them in `setup:`, or mount a bucket, such as s3://my-bucket"
 
 
@@ -66,13 +67,10 @@ def confined(job: Job, settings: Settings) -> Job:
         return replace(job, on=on, folder=str(Path.cwd()))
     _check_classes(job)
     if kind not in REPLAYED and on != SIMULATED_FUNCTIONS:
-        if job.task.get("config") is not None:  # SkyPilot's own settings, and commands among them
-            raise UserError("config: a service has settings of its own; leave it out")
+        _check_settings(job)
         for what in _reaching(job):
             raise UserError(f"{what}: {NO_FILES}")
-    folder = settings.home / "submitted"  # empty, and stays so
-    folder.mkdir(parents=True, exist_ok=True)
-    return replace(job, on=on, folder=str(folder))
+    return replace(job, on=on, folder=SUBMITTED)
 
 
 def _check_knowledge(name: str, settings: Settings) -> None:
@@ -90,11 +88,22 @@ def _check_classes(job: Job) -> None:
             raise UserError(f"'{name[:80]}': classes of your own are read from a job's folder; a service has none")
 
 
+def _check_settings(job: Job) -> None:
+    """Refuse what of a task would be read from, or written over, the settings and the environment of the service."""
+    mounts = job.task.get("file_mounts")
+    blocks = [job.task.get("resources"), *(mounts.values() if isinstance(mounts, dict) else ())]
+    hidden = [str(key) for each in blocks if isinstance(each, dict) for key in each if str(key).startswith("_")]
+    if job.task.get("config") is not None or hidden:  # SkyPilot's own settings, and commands among them
+        raise UserError(f"{hidden[0][:80] if hidden else 'config'}: a service has settings of its own; leave it out")
+    if job.task.get("secrets"):  # only names are kept: the values would be those of the worker's own environment
+        raise UserError("secrets: a service knows none of yours; let the job fetch them where it runs")
+
+
 def _reaching(job: Job) -> Iterator[str]:
     """What of a task stands for files of the machine that submits it."""
     workdir = job.task.get("workdir")
-    if isinstance(workdir, str):
-        yield f"workdir '{workdir[:80]}'"
+    if workdir is not None:  # one of git, too: SkyPilot asks that address from here, with a token of the service's
+        yield f"workdir '{workdir[:80]}'" if isinstance(workdir, str) else "workdir"
     mounts = job.task.get("file_mounts") or {}
     for path, source in mounts.items() if isinstance(mounts, dict) else [("", mounts)]:
         named = source.get("source") if isinstance(source, dict) else source

@@ -15,7 +15,10 @@ PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one may send, and how often."""
+    """How much one may send, how often, and how many streams of events one may have open.
+
+    `known_for_s`: how long a stream goes on before it is asked again whether its watcher is a member.
+    """
 
     upload_mb: int = 200
     uploads_mb_each: int = 2_000
@@ -23,6 +26,8 @@ class Limits:
     per_minute: int = 600
     submissions_per_minute: int = 60
     sign_ins_per_minute: int = 10
+    streams_each: int = 100
+    known_for_s: float = 30.0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ Send = Callable[[Stage], Told]
 ONE_KB_TOO_MUCH = 257 << 10
 SERVE: dict[str, Any] = {"kind": "serve", "options": {"on": "local"}}
 REAL = JOB + "  on: local\n"
+SKY = JOB + "  on: skypilot\n"
 FUNCTIONS = """\
 name: own
 mlcd:
@@ -252,7 +253,12 @@ PATHS: dict[str, tuple[int, Send]] = {
     "file_mounts of the service's files": (422, job("file_mounts: {/x: /etc/shadow}\n" + REAL)),
     "file_mounts of its home": (422, job("file_mounts: {/x: ~/.ssh}\n" + REAL)),
     "file_mounts of a file:// source": (422, job("file_mounts: {/x: {source: 'file:///etc'}}\n" + REAL)),
+    "file_mounts of an internal address": (422, job("file_mounts: {/x: 'https://169.254.169.254/'}\n" + REAL)),
+    "a workdir of git, at an internal address": (422, job("workdir: {url: 'https://10.0.0.1/x'}\n" + SKY)),
     "SkyPilot's config, with a command in it": (422, job("config: {aws: {ssh_proxy_command: sh}}\n" + REAL)),
+    "the same, by another door": (422, job("resources: {_cluster_config_overrides: {docker: {}}}\n" + SKY)),
+    "a bucket that is to be deleted": (422, job("file_mounts: {/x: {name: b, _force_delete: true}}\n" + SKY)),
+    "the service's own secrets as those of a job": (422, job("secrets: {MLCD_DATABASE_URL: null}\n" + SKY)),
     "a class of the service's own files as a model": (
         422,
         job(FUNCTIONS.replace("MODEL", "'os:system'"), kind="tune", options={"trials": 4}),
@@ -336,6 +342,8 @@ BODIES: dict[str, tuple[int, Send]] = {
     "a NUL in a text": (400, post("/runs", {"kind": "train", "job": "a\0b"})),
     "'nan' for a budget": (422, options(budget="nan")),
     "a budget of -5": (422, options(budget="-5")),
+    "a budget of 1e308": (422, options(budget=1e308)),
+    "a deadline of 1e300 days": (422, options(deadline="1e300d")),
     "a budget of 1e400": (422, options(budget="1e400")),
     "a deadline of -1h": (422, options(deadline="-1h")),
     "nodes 1..10**18": (422, options(nodes="1..1000000000000000000")),
@@ -379,6 +387,12 @@ INJECTED: dict[str, tuple[int, Send]] = {
     "a line break in a run's name": (404, get("/runs/a%0d%0aERROR:%20forged")),
     "a header in an upload's name": (422, model(b"x", "a%0d%0aSet-Cookie:%20a=b")),
     "a path in an upload's name": (422, model(b"x", "..%2f..%2f..%2ftmp%2fpwned.onnx")),
+    "a forged line of a log in an instance type": (
+        422,
+        job(JOB.replace("g4dn.xlarge", '"x\\nmlcd: all is paid"')),
+    ),
+    "an escape sequence in an instance type": (422, job(JOB.replace("g4dn.xlarge", '"x\\e[2J"'))),
+    "an escape sequence in a label": (422, job('resources: {labels: {a: "\\e]0;x\\a"}}\n' + JOB)),
     "an escape sequence in a job's name": (422, job(JOB.replace("digits", '"\\e[2J"'))),
     "a format string as a member's name": (422, member(name="%s%n{0.__class__}")),
     "a team of quotes": (422, lambda s: s.ask("PUT", f"{API}/teams/%22%27", "ada", {"budget_usd": 1.0})),
@@ -433,6 +447,8 @@ SITES: dict[str, tuple[int, Send]] = {
     "a page without an origin": (403, riding({"x-mlcd": "1", "origin": "null"})),
     "a page of localhost.evil.example": (403, riding({"x-mlcd": "1", "origin": "http://localhost.evil.example"})),
     "a page of another port of this machine": (403, riding({"x-mlcd": "1", "origin": "http://localhost:9999"})),
+    "a page of ours that came by another scheme": (403, riding({"x-mlcd": "1", "origin": "https://localhost"})),
+    "an origin that is no address": (403, riding({"x-mlcd": "1", "origin": "http://["})),
     "a page that the browser calls cross-site": (403, riding({"x-mlcd": "1", "sec-fetch-site": "cross-site"})),
     "signing somebody in from another site": (403, lambda s: post("/session", {"token": s.tokens["ron"]}, None)(s)),
     "a name that somebody else's DNS points here": (403, get("/me", host="evil.example")),

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 from urllib.parse import unquote
 
@@ -81,6 +82,7 @@ class Stage:
     later: list[timedelta]
     loop: asyncio.AbstractEventLoop
     tokens: dict[str, str] = field(default_factory=dict)
+    begun: SimpleQueue[int] = field(default_factory=SimpleQueue)  # each answer's status, when its headers are sent
 
     def ask(
         self,
@@ -148,6 +150,7 @@ class Stage:
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 seen["status"], seen["headers"] = message["status"], message["headers"]
+                self.begun.put(message["status"])
             elif message["type"] == "http.response.body":
                 seen["body"] += message.get("body", b"")
                 if not message.get("more_body"):

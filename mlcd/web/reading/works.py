@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from mlcd.asked import of_text, recorded_model, serving
 from mlcd.assemble.methods import exploring
 from mlcd.errors import MissingExtra, UserError
+from mlcd.job import Job
 from mlcd.operators import open_model, profile_onnx
 from mlcd.operators.facts import BATCHES, family, kind_of_input
 from mlcd.operators.onnx_file import LARGEST_FILE
@@ -27,6 +28,8 @@ FACTS = TypeAdapter(ModelFacts)
 PROFILES = TypeAdapter(tuple[Profile, ...])
 WIDEST = 8
 """Bytes of a number that a file may write as one: a model cannot claim more weights than this times its file."""
+LONG_TEXTS = ("setup", "run", "command", "envs")
+"""What may have several lines; everything else of a job is told in messages."""
 _EXTERNAL = 1  # of onnx.TensorProto
 
 
@@ -34,18 +37,18 @@ def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> st
     """A job file and options, as a job."""
     job = of_text(kind, text, words, name)
     exploring(job)  # a method that nobody knows is told now, and not by a worker later
-    return to_json(job, False)
+    return _told(job)
 
 
 def job_of_recorded(model: str, folder: str, words: Mapping[str, Any], knobs: str | None) -> str:
     """A model that a recording knows, to be served."""
     facts, counted = recorded_model(model, Path(folder))
-    return to_json(serving(facts, words, knobs, counted=counted), False)
+    return _told(serving(facts, words, knobs, counted=counted))
 
 
-def job_of_upload(facts: str, path: str, words: Mapping[str, Any], knobs: str | None) -> str:
+def job_of_upload(facts: str, upload: str, words: Mapping[str, Any], knobs: str | None) -> str:
     """A model that was uploaded, to be served."""
-    return to_json(serving(FACTS.validate_json(facts), words, knobs, path), False)
+    return _told(serving(FACTS.validate_json(facts), words, knobs, upload))
 
 
 def anatomy(path: str, name: str) -> str:
@@ -88,6 +91,26 @@ def foreseen(asked: str) -> str:
     configurations = space.configurations
     types = dict.fromkeys(each.offer.instance_type for each in configurations)
     return json.dumps({"configurations": len(configurations), "types": list(types)})
+
+
+def _told(job: Job) -> str:
+    """The job as JSON, once nothing in it can forge a line of a log or command somebody's terminal."""
+    text = to_json(job, False)
+    _check_words(json.loads(text), "the job")
+    return text
+
+
+def _check_words(value: Any, where: str) -> None:
+    if isinstance(value, dict):
+        _check_words(list(value), where)
+        for key, inner in value.items():
+            if key not in LONG_TEXTS:
+                _check_words(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_words(inner, where)
+    elif isinstance(value, str) and not value.isprintable():
+        raise UserError(f"{where}: a line break or a control character stands where a word should: {value[:80]!a}")
 
 
 @contextmanager

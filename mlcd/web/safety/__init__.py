@@ -6,12 +6,13 @@ from fastapi import FastAPI
 
 from mlcd.web.safety.gate import Gate
 from mlcd.web.safety.rates import Rates
+from mlcd.web.safety.turns import Turns
 from mlcd.web.state import State
 
-__all__ = ["Gate", "Rates", "protect"]
+__all__ = ["Gate", "Rates", "Turns", "protect"]
 
 
 def protect(app: FastAPI, state: State) -> None:
     """Put the gate before all routes of this app."""
-    app.state.rates = Rates(state.settings.limits)
+    app.state.rates, app.state.turns = Rates(state.settings.limits), Turns()
     app.add_middleware(Gate, state=state, rates=app.state.rates)

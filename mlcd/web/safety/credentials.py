@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from mlcd.team import Member
+from mlcd.errors import LedgerError
+from mlcd.team import Member, Members
 from mlcd.web.failures import Refusal
 from mlcd.web.safety.origin import COOKIE
 from mlcd.web.safety.rates import Rates
@@ -37,14 +38,9 @@ def authenticate(request: Request, state: State, rates: Rates) -> Member | None:
     """Who asks; None for the one person of ui mode. A wrong token or session is refused and noted."""
     if state.members is None:
         return None
-    written = request.headers.get("authorization")
-    if written is not None:
-        token = written[len(BEARER) :].strip() if written.lower().startswith(BEARER) else ""
-        found = state.members.of_token(token) if _may_be_secret(token) else None
-    elif (secret := session_of(request)) is not None:
-        found = state.members.of_session(secret) if _may_be_secret(secret) else None
-    else:
+    if "authorization" not in request.headers and session_of(request) is None:
         raise _unknown("a token is needed: `Authorization: Bearer mlcd_...`; an admin gives you one")
+    found = _member(request, state.members)
     if found is None:
         rates.sign_in(address_of(request))
         state.audit.write(
@@ -53,6 +49,24 @@ def authenticate(request: Request, state: State, rates: Rates) -> Member | None:
         raise _unknown("the token or session is wrong, was replaced, or has ended; sign in again")
     rates.member(found.name)
     return found
+
+
+def is_known(request: Request, state: State) -> bool:
+    """Whether whoever sent this request is a member still, as far as can be told now."""
+    try:
+        return state.members is None or _member(request, state.members) is not None
+    except LedgerError:  # the database is away: that is nobody's fault
+        return True
+
+
+def _member(request: Request, members: Members) -> Member | None:
+    """Whose token this is, or else whose session."""
+    written = request.headers.get("authorization")
+    if written is not None:
+        token = written[len(BEARER) :].strip() if written.lower().startswith(BEARER) else ""
+        return members.of_token(token) if _may_be_secret(token) else None
+    secret = session_of(request) or ""
+    return members.of_session(secret) if _may_be_secret(secret) else None
 
 
 def _may_be_secret(text: str) -> bool:

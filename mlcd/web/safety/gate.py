@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
+from functools import partial
 from urllib.parse import unquote_plus
 
 from starlette.concurrency import run_in_threadpool
@@ -14,11 +16,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mlcd.errors import MlcdError
 from mlcd.web.failures import Refusal, refusal
 from mlcd.web.safety.bodies import check_text, is_upload, whole_body
-from mlcd.web.safety.credentials import address_of, authenticate, is_open
+from mlcd.web.safety.credentials import address_of, authenticate, is_known, is_open
 from mlcd.web.safety.headers import headers_of
 from mlcd.web.safety.origin import check_host, check_origin
 from mlcd.web.safety.peer import check_peer
 from mlcd.web.safety.rates import Rates
+from mlcd.web.safety.watchers import Watchers, is_stream, while_known
 from mlcd.web.state import State
 
 LONGEST_ADDRESS = 8 << 10
@@ -31,6 +34,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, state: State, rates: Rates) -> None:
         self.app, self.state, self.settings, self.rates = app, state, state.settings, rates
+        self.watchers = Watchers(state.settings.limits.streams_each)
         self.https = (state.settings.public_url or "").startswith("https://")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,19 +46,29 @@ class Gate:
             await self.app(scope, receive, send)
             return
         request, with_headers = Request(scope, receive), self._with_headers(scope, send)
-        try:
-            self._check(request)
-            if not is_open(request):
-                request.state.member = await run_in_threadpool(authenticate, request, self.state, self.rates)
-            if not is_upload(request):
-                receive = await whole_body(request, self.settings.limits.body_kb)
-        except MlcdError as error:
-            refused = refusal(error)
-            _LOG.info("%s %r refused: %s", request.method, request.url.path, refused)
-            told = JSONResponse({"error": str(refused), **refused.told}, refused.status, refused.headers)
-            await told(scope, receive, with_headers)
-            return
-        await self.app(scope, receive, with_headers)
+        with ExitStack() as answered:
+            try:
+                receive = await self._let_in(request, answered)
+            except MlcdError as error:
+                refused = refusal(error)
+                _LOG.info("%s %r refused: %s", request.method, request.url.path, refused)
+                told = JSONResponse({"error": str(refused), **refused.told}, refused.status, refused.headers)
+                await told(scope, receive, with_headers)
+                return
+            answering = self.app(scope, receive, with_headers)
+            if is_stream(request) and request.state.member is not None:
+                known = partial(run_in_threadpool, is_known, request, self.state)
+                answering = while_known(answering, known, with_headers, self.settings.limits.known_for_s)
+            await answering
+
+    async def _let_in(self, request: Request, answered: ExitStack) -> Receive:
+        """Where to read the body, of a request that may come in; `answered`: what holds until it is answered."""
+        self._check(request)
+        if not is_open(request):
+            request.state.member = member = await run_in_threadpool(authenticate, request, self.state, self.rates)
+            if member is not None and is_stream(request):
+                answered.enter_context(self.watchers.one_more(member.name))
+        return request.receive if is_upload(request) else await whole_body(request, self.settings.limits.body_kb)
 
     def _check(self, request: Request) -> None:
         self.rates.address(address_of(request))

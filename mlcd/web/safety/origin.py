@@ -53,11 +53,14 @@ def _needs_header(request: Request, settings: Settings) -> bool:
 
 
 def _is_ours(origin: str, request: Request, settings: Settings) -> bool:
-    told, host = urlsplit(origin), request.headers.get("host", "")
-    if told.scheme not in ("http", "https"):
+    """By the name that the request itself calls us; where members come by https, a page that came by http is not."""
+    try:
+        told, public = urlsplit(origin), urlsplit(settings.public_url or "")
+    except ValueError:
         return False
-    public = urlsplit(settings.public_url or "")
-    return told.netloc.lower() in (host.lower(), public.netloc.lower() or host.lower())
+    if told.netloc and told.netloc.lower() == public.netloc.lower():
+        return told.scheme == public.scheme
+    return told.scheme in ("http", "https") and told.netloc.lower() == request.headers.get("host", "").lower()
 
 
 def _host(written: str) -> str | None:
