@@ -19,7 +19,11 @@ from mlcd.storages.local import available
 from mlcd.version import VERSION
 
 CORE = ("numpy", "scipy", "scikit-learn", "pydantic", "pyyaml", "click", "rich")
-EXTRAS = {"aws": ("boto3", "fresh AWS prices: mlcd catalog refresh aws")}
+EXTRAS = {
+    "aws": ("boto3", "fresh AWS prices: mlcd catalog refresh aws"),
+    "serve": ("onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
+    "service": ("procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
+}
 
 
 @dataclass(frozen=True, slots=True)

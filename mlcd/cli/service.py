@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mlcd.cli.listen import port, recordings
+from mlcd.cli.options import written
 from mlcd.errors import UserError
+from mlcd.units import parse_duration
 
 if TYPE_CHECKING:
-    from mlcd.team import Members
+    from contextlib import ExitStack
 
+    from mlcd.team import Members
+    from mlcd.web.settings import Settings
+    from mlcd.web.state import State
+    from mlcd.workers.pace import Pace
+
+DATABASE_URL = "MLCD_DATABASE_URL"
 AT_ONCE = 4
-SAFE_PLACES = "simulated,recorded,skypilot"
-"""Where jobs may run unless said otherwise: nowhere as this process's own user on this machine."""
+SAFE_PLACES = "simulated,recorded"
+"""Where jobs may run unless said otherwise: where none of their commands is run, and nothing rented."""
 
 database = click.option(
     "--database",
     metavar="URL",
-    envvar="MLCD_DATABASE_URL",
+    envvar=DATABASE_URL,
     help="postgresql://USER:PASSWORD@HOST/DATABASE; better as MLCD_DATABASE_URL, which other users do not see.",
 )
 at_once = click.option(
     "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Runs that a worker drives at once."
+)
+grace = click.option(
+    "--grace",
+    metavar="DURATION",
+    callback=written(parse_duration),
+    help="When it is to end: how long runs under way may take to come to where nothing is lost; 30s.",
 )
 
 
@@ -35,6 +50,7 @@ at_once = click.option(
 @port
 @click.option("--workers", type=click.IntRange(0), help="Worker processes here; one for each core. 0: only elsewhere.")
 @at_once
+@grace
 @recordings
 @click.option("--places", default=SAFE_PLACES, show_default=True, help="Where jobs may run; with commas.")
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
@@ -44,66 +60,50 @@ def service(
     port: int,
     workers: int | None,
     at_once: int,
+    grace: float | None,
     recordings: Path | None,
     places: str,
     public_url: str | None,
 ) -> None:
     """Serve a team: the same pages and API, with members, budgets, a queue and workers, on PostgreSQL."""
     from contextlib import ExitStack
-    from datetime import UTC, datetime
 
-    from mlcd import assemble
-    from mlcd.cli.listen import address, bound, found_recordings, serve
-    from mlcd.ledger import Ledger
-    from mlcd.team import Audit, Members
+    from mlcd.cli.listen import address, bound, serve
     from mlcd.web.app import create_app
-    from mlcd.web.feed import Feed
-    from mlcd.web.settings import Settings
-    from mlcd.web.state import State
-    from mlcd.workers import Queue
-    from mlcd.workers.process import warm_up
     from mlcd.workers.supervise import Supervisor
 
     url = _postgres(database, "mlcd service")
-    settings = Settings(
-        "service",
-        assemble.home(),
-        _places(places),
-        found_recordings(recordings),
-        public_url=_public(public_url),
-        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
-    )
+    settings = _settings(host, places, recordings, public_url)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
-        ledger = Ledger(url)
-        ending.callback(ledger.close)
-        warm_up()  # what members send is read in processes of their own
-        members = Members(ledger.database, lambda: datetime.now(UTC))
-        _first_admin(members)
-        queue = Queue(ledger)
-        ending.callback(queue.close)
-        queue.adopt()
-        staff = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once)
+        state = _opened(url, settings, ending)
+        staff = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once, _pace(grace))
         ending.callback(staff.close)
-        audit = Audit(ledger.database, lambda: datetime.now(UTC))
-        app = create_app(State(ledger, ledger.database, queue, members, audit, settings, Feed(ledger)))
-        there = public_url or address(listener)
-        serve(app, listener, lambda: click.echo(f"MLCD serves {there}"), behind_proxy=True)
-        click.echo("ending the workers; what they drive goes on when the service is started again", err=True)
+        there = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
+        serve(create_app(state), listener, lambda: click.echo(f"MLCD serves {there}"), behind_proxy=True)
+        click.echo("ending the workers (Ctrl-C: now); what they drive goes on at the next start", err=True)
 
 
 @click.command()
 @database
 @at_once
-def worker(database: str | None, at_once: int) -> None:
+@grace
+def worker(database: str | None, at_once: int, grace: float | None) -> None:
     """Drive runs of a service, on this machine or any other that reaches its database."""
     from mlcd.workers.worker import work
 
-    work(_postgres(database, "mlcd worker"), at_once)
+    work(_postgres(database, "mlcd worker"), at_once, _pace(grace))
+
+
+def _pace(grace_s: float | None) -> Pace:
+    from mlcd.workers.pace import PACE
+
+    return PACE if grace_s is None else replace(PACE, grace_s=grace_s)
 
 
 def _postgres(database: str | None, command: str) -> str:
-    """The URL that was given; nothing of it is repeated, since a password is in it."""
+    """The URL that was given; nothing of it is repeated, since a password is in it, nor handed on to jobs."""
+    os.environ.pop(DATABASE_URL, None)  # a job that prints its environment would show it to all who read its log
     if not database:
         raise UserError(
             f"{command} needs PostgreSQL: set MLCD_DATABASE_URL, or give --database, "
@@ -114,6 +114,44 @@ def _postgres(database: str | None, command: str) -> str:
             f"{command} needs PostgreSQL: postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
         )
     return database
+
+
+def _settings(host: str, places: str, recordings: Path | None, public_url: str | None) -> Settings:
+    from mlcd import assemble
+    from mlcd.cli.listen import found_recordings
+    from mlcd.web.settings import Settings
+
+    return Settings(
+        "service",
+        assemble.home(),
+        _places(places),
+        found_recordings(recordings),
+        public_url=_public(public_url),
+        hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
+    )
+
+
+def _opened(url: str, settings: Settings, ending: ExitStack) -> State:
+    """What the routes have at hand, on this database; closed again by `ending`."""
+    from datetime import UTC, datetime
+
+    from mlcd.ledger import Ledger
+    from mlcd.team import Audit, Members
+    from mlcd.web.feed import Feed
+    from mlcd.web.state import State
+    from mlcd.workers import Queue
+    from mlcd.workers.process import warm_up
+
+    ledger = Ledger(url)
+    ending.callback(ledger.close)
+    warm_up()  # what members send is read in processes of their own
+    members = Members(ledger.database, lambda: datetime.now(UTC))
+    _first_admin(members)
+    queue = Queue(ledger)
+    ending.callback(queue.close)
+    queue.adopt()
+    audit = Audit(ledger.database, lambda: datetime.now(UTC))
+    return State(ledger, ledger.database, queue, members, audit, settings, Feed(ledger))
 
 
 def _places(text: str) -> tuple[str, ...]:

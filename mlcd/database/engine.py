@@ -20,6 +20,7 @@ from mlcd.database.failures import explained, explained_files
 from mlcd.database.upgrade import prepare
 from mlcd.errors import LedgerError, UserError
 
+ODD = "odd characters of the password as %40 for @, %2F for /, %23 for #"
 FORMS = "postgresql://USER:PASSWORD@HOST/DATABASE, or sqlite:////FOLDER/FILE"
 
 
@@ -117,6 +118,8 @@ def _url(where: Path | str | None) -> URL:
         raise UserError(f"MLCD keeps no ledger in '{kind}'; write {FORMS}")
     if kind == "sqlite":
         return URL.create("sqlite", database=url.database)
+    if not set("@/#? ").isdisjoint((url.host or "") + (url.database or "")):  # the end of a password, it seems
+        raise UserError(f"the database's URL cannot be read: write {ODD}")
     return url.set(drivername="postgresql")
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 from mlcd.ledger import Ledger
 
-LOG = logging.getLogger("mlcd.workers")
 NEVER_BEGAN = "stopped before it began"
 
 

@@ -10,7 +10,8 @@ from contextlib import suppress
 
 from mlcd.errors import MlcdError, WrongState
 from mlcd.ledger import Ledger
-from mlcd.workers.crew import LOG, NEVER_BEGAN, refused, waits
+from mlcd.workers.crew import NEVER_BEGAN, refused, waits
+from mlcd.workers.log import LOG
 from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, send, warm_up
 
 UI_ENDED = "mlcd ui ended before it began; submit it again"

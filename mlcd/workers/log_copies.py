@@ -16,7 +16,7 @@ from mlcd.backends.launches import Launches
 from mlcd.database.log_pieces import PIECE_BYTES, LogPieces
 from mlcd.errors import LedgerError
 from mlcd.ledger import Ledger
-from mlcd.workers.crew import LOG
+from mlcd.workers.log import LOG
 
 LOOKS_EVERY_S = 2.0
 LAST_LOOK_S = 10.0

@@ -15,7 +15,7 @@ from procrastinate import PsycopgConnector
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
 
-from mlcd.workers.crew import LOG
+from mlcd.workers.log import LOG
 
 ASKS_AGAIN_S = 0.5
 T = TypeVar("T")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -19,7 +17,7 @@ from pathlib import Path
 from mlcd.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.ledger import Ledger
 from mlcd.workers.asked import from_json
-from mlcd.workers.crew import LOG
+from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.told import Told, interrupt_main
 
 PRELOADED = ["mlcd.workers.run", "mlcd.assemble", "mlcd.asked", "mlcd.operators"]
@@ -142,7 +140,7 @@ def _go(sent: _Sent, home: str | None, speaks: Connection) -> None:
     os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
     if home is not None:  # that of the fork server may be another one
         os.environ["MLCD_HOME"] = home
-    logging.basicConfig(format="mlcd: %(message)s", level=logging.WARNING, stream=sys.stderr, force=True)
+    to_stderr(force=True)
     leave_with_parent()
     outcome = Outcome.FAILED
     try:

@@ -14,7 +14,8 @@ from mlcd.control import DIES_WITHIN_S
 from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
 from mlcd.ledger import Account, Ledger, Resumed, Status, Stopped
 from mlcd.workers.asked import from_json
-from mlcd.workers.crew import LOG, NEVER_BEGAN, waits
+from mlcd.workers.crew import NEVER_BEGAN, waits
+from mlcd.workers.log import LOG
 from mlcd.workers.log_copies import logs_copied
 from mlcd.workers.machine import claim, elsewhere
 from mlcd.workers.noted import Noted

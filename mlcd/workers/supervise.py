@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
-from mlcd.workers.crew import LOG
+from mlcd.workers.log import LOG
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.process import LEAVES_WITHIN_S
 from mlcd.workers.worker import work

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mlcd.errors import MissingExtra
 from mlcd.ledger import Ledger
-from mlcd.workers.crew import LOG
+from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, leave_with_parent, send, warm_up
 from mlcd.workers.queue import DRIVE, QUEUE, SWEEP
@@ -42,8 +41,7 @@ def work(url: str, at_once: int, pace: Pace = PACE) -> None:
         import psycopg_pool  # noqa: F401
     except ImportError:
         raise MissingExtra("a worker", "service") from None
-    if not logging.getLogger().handlers:
-        logging.basicConfig(format="mlcd: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    to_stderr()
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # its stories are of jobs; ours are of runs
     ledger = Ledger(url)
     try:

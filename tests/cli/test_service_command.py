@@ -50,9 +50,10 @@ def url_of(said: list[str]) -> str:
     return re.findall(r"http://[\w.]+:\d+", said[-1])[0]
 
 
-def ended(process: subprocess.Popen[str], number: signal.Signals) -> str:
+def ended(process: subprocess.Popen[str], number: signal.Signals, times: int = 1) -> str:
     """What it says from a signal to its end, which is a good one."""
-    process.send_signal(number)
+    for _ in range(times):
+        process.send_signal(number)
     assert process.stdout is not None
     rest = process.stdout.read()
     assert process.wait(PATIENCE_S) == 0, rest
@@ -70,6 +71,15 @@ def test_without_a_database_one_line_says_what_to_do(command: str, mlcd: Mlcd, m
     lost = mlcd(command, "--database", "postgresql://ada:secret@127.0.0.1:1/mlcd").complaint
     assert "cannot be reached" in lost
     assert "secret" not in lost
+
+
+@pytest.mark.parametrize("command", ["service", "worker"])
+def test_what_a_service_starts_does_not_find_the_databases_password_in_its_environment(
+    command: str, mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MLCD_DATABASE_URL", "postgresql://ada:secret@127.0.0.1:1/mlcd")
+    assert "cannot be reached" in mlcd(command).complaint
+    assert "secret" not in " ".join(os.environ.values())
 
 
 def test_one_persons_pages_are_for_this_machine_alone(mlcd: Mlcd):
@@ -112,7 +122,7 @@ def test_ui_opens_the_browser_on_the_newest_run_and_takes_the_next_free_port(hom
             assert opened.read_text().strip() == f"{url}/runs/resnet50-2"
             runs = httpx.get(f"{url}/api/v1/runs", timeout=PATIENCE_S).json()["runs"]
             assert {run["run"] for run in runs} == {"resnet50-1", "resnet50-2"}
-            ended(process, signal.SIGINT)
+            assert ended(process, signal.SIGINT, times=3) == ""  # who is impatient is not punished for it
 
 
 def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgres_url: str, home: Path):
@@ -122,6 +132,7 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgre
         header = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=url_of(said), headers=header, timeout=PATIENCE_S) as client:
             assert client.get("/api/v1/runs", headers={"Authorization": "Bearer mlcd_wrong"}).status_code == 401
+            assert client.get("/api/v1/me").json()["places"] == ["simulated", "recorded"]  # which run and rent nothing
             sent = client.post("/api/v1/runs", json={"kind": "train", "job": job, "launch": True})
             assert sent.status_code == 202, sent.text
             run = sent.json()["run"]

@@ -74,6 +74,7 @@ def test_the_password_is_in_the_url_and_nowhere_else(database: Database, postgre
         ("ledger.db", "the database's URL cannot be read; write postgresql://USER:PASSWORD@HOST/DATABASE"),
         ("postgresql://ada:hidden@db:port/mlcd", "the database's URL cannot be read; write postgresql://USER"),
         ("", "the database's URL cannot be read"),
+        ("postgresql://ada:hid@den/x#y@127.0.0.1/mlcd", "write odd characters of the password as %40 for @"),
     ],
 )
 def test_a_url_that_is_none_is_told(url: str, told: str) -> None:
