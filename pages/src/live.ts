@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ROOT, withQuery } from "./api";
-import type { News } from "./types";
+import type { Headway, News } from "./types";
 
 const RETRY_MS = 3_000;
 
@@ -48,12 +48,19 @@ export type Line = "connecting" | "live" | "lost" | "ended";
 
 /**
  * Listen to a stream of events, `null` to none. The browser resumes a broken one by its Last-Event-ID; one that was
- * refused (the server restarts, say) is opened again after the last event seen.
+ * refused (the server restarts, say) is opened again after the last event seen. `hear`: how far the jobs are.
  */
-export function useNews(path: string | null, tell: (news: News) => void, after?: number): Line {
+export function useNews(
+  path: string | null,
+  tell: (news: News) => void,
+  after?: number,
+  hear?: (progress: Headway[]) => void,
+): Line {
   const [state, setState] = useState<Line>("connecting");
   const listener = useRef(tell);
   listener.current = tell;
+  const hearer = useRef(hear);
+  hearer.current = hear;
   useEffect(() => {
     if (path === null) return undefined;
     let seen = after;
@@ -67,6 +74,10 @@ export function useNews(path: string | null, tell: (news: News) => void, after?:
         if (seen !== undefined && news.seq <= seen) return;
         seen = news.seq;
         listener.current(news);
+      });
+      source.addEventListener("progress", (event) => {
+        const told = JSON.parse((event as MessageEvent<string>).data) as { progress: Headway[] };
+        hearer.current?.(told.progress);
       });
       source.addEventListener("end", () => {
         source.close();

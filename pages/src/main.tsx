@@ -60,7 +60,7 @@ function Content({ path }: { path: string }): JSX.Element {
   const explored = match("/runs/:run/explore", path)?.["run"];
   if (run) return <Run key={run} run={run} />;
   if (explored) return <Explore key={explored} run={explored} />;
-  if (path === "/") return <Runs />;
+  if (path === "/" || path === "/runs") return <Runs />;
   if (path === "/submit") return <Submit />;
   if (path === "/offers") return <Offers />;
   if (path === "/models") return <Models />;

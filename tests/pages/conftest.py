@@ -47,6 +47,15 @@ def page(browser: Any) -> Iterator[Any]:
     assert faults == []
 
 
+@pytest.fixture
+def expect(browser: Any) -> Any:
+    """Playwright's: it looks until what is expected is there."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENT_MS)
+    return expect
+
+
 @dataclass
 class Served:
     """A process that serves the pages."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -41,14 +44,6 @@ with run.hold():
 """
 
 
-@pytest.fixture
-def expect() -> Any:
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=20_000)
-    return expect
-
-
 def job_file(folder: Path) -> Path:
     path = folder / "watched.yaml"
     path.write_text(JOB)
@@ -66,12 +61,12 @@ def test_a_job_is_submitted_watched_to_its_decision_and_run(page, ui, expect, tm
     submitted(page, ui.url, job_file(tmp_path))
     page.wait_for_url("**/runs/watched-1")
     page.evaluate("window.stayed = true")  # gone if the page were loaded again
-    expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
+    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
     answer = page.get_by_label("The answer")
     expect(answer).to_contain_text(" x ")
     expect(page.get_by_role("heading", name="Every probe")).to_be_visible()
     assert page.evaluate("window.stayed") is True
-    page.get_by_role("button", name=re.compile("Run it")).click()
+    page.get_by_role("button", name="Run it …").click()
     page.get_by_role("dialog").get_by_role("button", name="Run it").click()
     expect(answer).to_contain_text("finished")
     assert page.evaluate("window.stayed") is True
@@ -105,7 +100,7 @@ def test_on_a_fresh_machine_the_pages_open_on_the_examples_run(page, ui, expect)
     assert ui.first_words[-1].split("  ")[0].endswith(f"/runs/{DEMO}")
     finished_demo(page, ui, expect)
     page.goto(ui.url)
-    expect(page.get_by_role("link", name=DEMO)).to_be_visible()
+    expect(page.get_by_role("link", name=DEMO, exact=True)).to_be_visible()
 
 
 def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
@@ -114,7 +109,7 @@ def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
     page.goto(f"{ui.url}/runs/{DEMO}/explore")
     decided = page.get_by_label("What would be decided")
     expect(decided).to_contain_text("The same choice as the run's.")
-    slider = page.get_by_role("slider", name="Budget")
+    slider = page.get_by_role("slider", name="Budget", exact=True)
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
     at = slider.evaluate("each => (each.value - each.min) / (each.max - each.min)")
@@ -128,6 +123,108 @@ def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
     page.get_by_role("button", name=re.compile(r"^Set \$")).first.click()
     expect(decided).not_to_contain_text("Infeasible")
     assert entries_of(ui.home) == before
+
+
+def test_a_limit_moves_on_the_chart_by_keys(page, ui, expect):
+    finished_demo(page, ui, expect)
+    page.goto(f"{ui.url}/runs/{DEMO}/explore")
+    handle = page.get_by_role("slider", name="Budget, on the chart")
+    decided = page.get_by_label("What would be decided")
+    expect(handle).to_have_attribute("aria-valuetext", "$100.00")
+    handle.focus()
+    reached = [at(handle)]
+    for key in ("ArrowUp", "PageUp", "End"):
+        page.keyboard.press(key)
+        reached.append(at(handle))
+    assert reached == sorted(set(reached))
+    expect(decided).to_contain_text("Instead of")
+    for key in ("ArrowDown", "PageDown", "Home"):
+        page.keyboard.press(key)
+        reached.append(at(handle))
+    assert reached[3:] == sorted(set(reached[3:]), reverse=True)
+    expect(decided).to_contain_text("Infeasible")
+    expect(handle).to_be_focused()
+    expect(page.get_by_role("slider", name="Budget", exact=True)).to_have_attribute(
+        "aria-valuetext", str(handle.get_attribute("aria-valuetext"))
+    )
+
+
+def test_a_limit_moves_on_the_chart_by_a_finger_and_the_page_stays(browser, ui, expect):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    phone = context.new_page()
+    finished_demo(phone, ui, expect)
+    phone.goto(f"{ui.url}/runs/{DEMO}/explore")
+    handle = phone.get_by_role("slider", name="Budget, on the chart")
+    decided = phone.get_by_label("What would be decided")
+    expect(decided).to_contain_text("The same choice as the run's.")
+    handle.scroll_into_view_if_needed()
+    before, top = at(handle), phone.locator(".limits").bounding_box()["y"]
+    box = handle.locator(".grip").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    touch = context.new_cdp_session(phone)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    for up in (20, 40, 60, 80):
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y - up}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    expect(decided).to_contain_text("Instead of")
+    assert at(handle) > before
+    assert phone.locator(".limits").bounding_box()["y"] == pytest.approx(top, abs=2)
+    context.close()
+
+
+def test_what_is_asked_is_in_the_address_and_in_a_command_that_answers_the_same(page, ui, expect):
+    finished_demo(page, ui, expect)
+    page.goto(f"{ui.url}/runs/{DEMO}/explore?budget=250&goal=cheapest")
+    decided = page.get_by_label("What would be decided")
+    expect(decided.locator(".asked")).to_contain_text("cheapest within $250.00")
+    page.get_by_role("radio", name="fastest").check()
+    page.get_by_role("textbox", name="Budget").fill("300")
+    page.wait_for_url(f"**/runs/{DEMO}/explore?budget=300")
+    chosen = decided.locator(".verdict-line")
+    expect(decided.locator(".asked")).to_contain_text("fastest within $300.00")
+    program, *arguments = shlex.split(decided.locator(".command code").inner_text())
+    assert program == "mlcd"
+    told = subprocess.run(
+        [sys.executable, "-m", "mlcd", *arguments, "-o", "json"],
+        env={**os.environ, "MLCD_HOME": str(ui.home)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    configuration = json.loads(told.stdout)["decision"]["configuration"]
+    expect(chosen).to_have_text(f"{configuration['nodes']} x {configuration['instance_type']}")
+    page.reload()
+    expect(decided.locator(".asked")).to_contain_text("fastest within $300.00")
+
+
+def test_a_tab_tells_how_its_run_stands_and_keys_are_told(page, ui, expect):
+    finished_demo(page, ui, expect)
+    expect(page).to_have_title(f"✓ finished: {DEMO} – MLCD")
+    assert page.locator("link[rel=icon]").get_attribute("href") == "/icon-good.svg"
+    assert page.request.get(f"{ui.url}/icon-good.svg").headers["content-type"] == "image/svg+xml"
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("r")
+    expect(page).to_have_title("Runs – MLCD")
+
+
+def test_the_runs_as_a_table_for_a_spreadsheet_add_up_to_the_ledger(page, ui, expect):
+    finished_demo(page, ui, expect)
+    page.goto(f"{ui.url}/runs?text={DEMO}")
+    expect(page.locator(".runs tbody tr")).to_have_count(1)
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="Download as CSV").click()
+    assert taken.value.suggested_filename == "mlcd-runs.csv"
+    (row,) = csv.DictReader(taken.value.path().read_text().splitlines())
+    ledger = open_ledger(ui.home)
+    account = ledger.account(DEMO)
+    ledger.close()
+    assert (row["run"], row["status"], row["provenance"]) == (DEMO, "finished", "simulated")
+    assert float(row["spent_usd"]) == pytest.approx(account.history.spent_usd)
+
+
+def at(handle: Any) -> float:
+    """Where a slider stands."""
+    return float(handle.get_attribute("aria-valuenow"))
 
 
 def entries_of(home: Path, run: str = DEMO) -> int:
@@ -144,7 +241,7 @@ def test_the_report_and_every_dollar_are_one_click_away(page, ui, expect):
     report = opened.value
     expect(report.get_by_role("heading", level=1)).to_be_visible()
     assert DEMO in report.content()
-    page.get_by_text("The ledger", exact=True).click()
+    page.locator("summary", has_text="The ledger").click()
     expect(page.locator("details[open] tbody tr")).to_have_count(entries_of(ui.home))
 
 
@@ -157,9 +254,9 @@ def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect
     before = ledger.account("watched-1").history.measurements
     assert len(before) >= 3
     page.goto(f"{serve(home, 'ui', '--no-browser', '--port', '0').url}/runs/watched-1")
-    page.get_by_role("button", name=re.compile("Resume")).click()
+    page.get_by_role("button", name="Resume …").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
-    expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
+    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
     after = ledger.account("watched-1")
     ledger.close()
     assert after.history.measurements[: len(before)] == before
@@ -173,12 +270,12 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
     page.goto(served.url)
     page.get_by_label("Token").fill("mlcd_" + 43 * "x")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("no member has this token")).to_be_visible()
+    expect(page.locator("form.sign-in .field-error")).to_contain_text("no member has this token")
     page.get_by_label("Token").fill(admin)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     submitted(page, served.url, job_file(tmp_path))
-    expect(page.get_by_role("button", name=re.compile("Run it"))).to_be_visible()
+    expect(page.get_by_role("button", name="Run it …")).to_be_visible()
 
     page.goto(f"{served.url}/team")
     token = new_member(page, "vera", "viewer")
@@ -187,22 +284,20 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
     other.goto(f"{served.url}/runs/watched-1")
     other.get_by_label("Token").fill(token)
     other.get_by_role("button", name="Sign in").click()
-    expect(other.get_by_text("You may look; a runner may act.")).to_be_visible()
-    expect(other.get_by_role("button", name=re.compile("Run it"))).to_have_count(0)
+    expect(other.locator(".may-not")).to_have_text("You may look; a runner may act.")
+    expect(other.get_by_role("button", name="Run it …")).to_have_count(0)
     refused = other.evaluate(
         "fetch('/api/v1/runs/watched-1/launch', {method: 'POST', headers: {'X-MLCD': '1'}}).then(r => r.status)"
     )
     assert refused == 403
     other.goto(f"{served.url}/submit")
-    expect(other.get_by_text("You may look, not run")).to_be_visible()
+    expect(other.locator(".notice")).to_contain_text("You may look, not run")
     context.close()
 
 
 def new_member(page: Any, name: str, role: str) -> str:
     """Add a member as an admin does; the token that is shown once."""
-    page.get_by_label("Name").first.fill(name)
-    page.get_by_label("Role").first.select_option(role)
-    page.get_by_role("button", name=re.compile("Add")).first.click()
-    shown = page.get_by_text(re.compile(r"mlcd_[\w-]{43}")).first
-    shown.wait_for()
-    return re.findall(r"mlcd_[\w-]{43}", shown.inner_text())[0]
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Role", exact=True).select_option(role)
+    page.get_by_role("button", name="Add").click()
+    return str(page.locator(".token code").inner_text())

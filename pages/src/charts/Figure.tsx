@@ -48,7 +48,7 @@ export function Figure({ title, summary, note, keys = [], table, draw, of, switc
   return (
     <figure class="chart" aria-labelledby={id}>
       <div class="chart-head">
-        <h3 id={id}>{title}</h3>
+        <h2 id={id}>{title}</h2>
         {switches}
         <button type="button" class="quiet" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
           {asTable ? "Show as chart" : "Show as table"}

@@ -1,9 +1,11 @@
-/** The limits of a chart of time and cost: what they forbid is shaded, and their lines follow a pointer. */
+/** The limits of a chart of time and cost: what they forbid is shaded, and their lines can be moved. */
 
 import type { JSX } from "preact";
-import { useRef } from "preact/hooks";
 import { duration, usd } from "../format";
+import { type Along, GRIP, Handle } from "./Handle";
 import type { Drawn } from "./plotted";
+
+type Move = (value: number, digits: number) => void;
 
 interface Props {
   plot: Drawn;
@@ -13,90 +15,69 @@ interface Props {
   deadline: number | null;
   /** Time and cost of what the words should not cover. */
   points: [number, number][];
-  onBudget?: ((usd: number) => void) | undefined;
-  onDeadline?: ((seconds: number) => void) | undefined;
+  onBudget?: Move | undefined;
+  onDeadline?: Move | undefined;
 }
 
-const GRIP = 13;
+/** Pixels that the words of a budget take. */
+const WORDS = 130;
 
-/** Keys do not reach these lines: the sliders beside the chart do the same, and are read out. */
-export function Limits({
-  plot,
-  width,
-  height,
-  budget,
-  deadline,
-  points,
-  onBudget,
-  onDeadline,
-}: Props): JSX.Element | null {
-  const box = useRef<SVGSVGElement>(null);
-  const [x, y] = [plot.scale("x"), plot.scale("y")];
-  if (!x?.range || !y?.range) return null;
-  const [left, right] = x.range as [number, number];
-  const [bottom, top] = y.range as [number, number];
-  const at = clamp(deadline === null ? right : x.apply(deadline), left, right);
-  const up = clamp(budget === null ? top : y.apply(budget), top, bottom);
-  const crowd = (from: number, to: number) =>
-    points.filter(
-      (point) => Math.abs(y.apply(point[1]) - up) < 24 && x.apply(point[0]) > from && x.apply(point[0]) < to,
-    ).length;
-  const wide = 130;
-  const atLeft = crowd(left, left + wide) < crowd(right - wide - 2 * GRIP, right);
+export function Limits({ plot, width, height, budget, deadline, ...rest }: Props): JSX.Element | null {
+  const [x, y] = [axis(plot, "x"), axis(plot, "y")];
+  if (x === null || y === null) return null;
+  const [left, right] = x.ends.map(x.place) as [number, number];
+  const [bottom, top] = y.ends.map(y.place) as [number, number];
+  const at = clamp(deadline === null ? right : x.place(deadline), left, right);
+  const up = clamp(budget === null ? top : y.place(budget), top, bottom);
+  const { onBudget, onDeadline } = rest;
+  const crowd = (from: number, to: number): number =>
+    rest.points.filter(([s, usd]) => Math.abs(y.place(usd) - up) < 24 && x.place(s) > from && x.place(s) < to).length;
+  const atLeft = crowd(left, left + WORDS) < crowd(right - WORDS - 2 * GRIP, right);
   const below = top + (onDeadline ? 2 * GRIP + 4 : 8);
-  const drag = (move: (event: PointerEvent) => void) => ({
-    onPointerDown: (event: PointerEvent) => {
-      event.preventDefault();
-      (event.currentTarget as Element).setPointerCapture(event.pointerId);
-    },
-    onPointerMove: (event: PointerEvent) => {
-      if ((event.currentTarget as Element).hasPointerCapture(event.pointerId)) move(event);
-    },
-  });
-  const toBudget = (event: PointerEvent) => {
-    const from = box.current!.getBoundingClientRect();
-    onBudget?.(y.invert!(clamp(event.clientY - from.top, top, bottom)) as number);
-  };
-  const toDeadline = (event: PointerEvent) => {
-    const from = box.current!.getBoundingClientRect();
-    onDeadline?.(x.invert!(clamp(event.clientX - from.left, left, right)) as number);
-  };
   return (
-    <svg ref={box} class="limits" width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
+    <svg
+      class="limits"
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      aria-hidden={onBudget || onDeadline ? undefined : "true"}
+    >
+      {budget !== null && <rect class="forbidden" x={left} y={top} width={right - left} height={up - top} />}
+      {deadline !== null && <rect class="forbidden" x={at} y={up} width={right - at} height={bottom - up} />}
       {budget !== null && (
-        <rect class="forbidden" x={left} y={top} width={right - left} height={Math.max(0, up - top)} />
-      )}
-      {deadline !== null && (
-        <rect
-          class="forbidden"
-          x={at}
-          y={budget === null ? top : up}
-          width={Math.max(0, right - at)}
-          height={bottom - (budget === null ? top : up)}
-        />
-      )}
-      {budget !== null && (
-        <g class={onBudget && "drag up"} {...(onBudget && drag(toBudget))} data-limit="budget">
-          <path class="reach" d={`M${left},${up}H${right}`} />
-          <path class="limit" d={`M${left},${up}H${right}`} />
-          {onBudget && <circle class="grip" cx={right - GRIP} cy={up} r={GRIP - 5} />}
+        <Line
+          name="Budget"
+          value={budget}
+          words={usd(budget)}
+          along={y}
+          grip={[right - GRIP, up]}
+          line={`M${left},${up}H${right}`}
+          onMove={onBudget}
+        >
           <text
             class="label limit-words"
+            aria-hidden="true"
             x={atLeft ? left + 6 : right - (onBudget ? 2 * GRIP + 4 : 6)}
             y={up - 6 < top + 8 ? up + 15 : up - 6}
             text-anchor={atLeft ? "start" : "end"}
           >
             budget {usd(budget)}
           </text>
-        </g>
+        </Line>
       )}
       {deadline !== null && (
-        <g class={onDeadline && "drag across"} {...(onDeadline && drag(toDeadline))} data-limit="deadline">
-          <path class="reach" d={`M${at},${top}V${bottom}`} />
-          <path class="limit" d={`M${at},${top}V${bottom}`} />
-          {onDeadline && <circle class="grip" cx={at} cy={top + GRIP} r={GRIP - 5} />}
+        <Line
+          name="Deadline"
+          value={deadline}
+          words={duration(deadline)}
+          along={x}
+          grip={[at, top + GRIP]}
+          line={`M${at},${top}V${bottom}`}
+          onMove={onDeadline}
+        >
           <text
             class="label limit-words"
+            aria-hidden="true"
             x={at}
             y={below}
             dy={-4}
@@ -105,10 +86,34 @@ export function Limits({
           >
             deadline {duration(deadline)}
           </text>
-        </g>
+        </Line>
       )}
     </svg>
   );
+}
+
+type LineProps = Omit<Parameters<typeof Handle>[0], "onMove"> & { onMove: Move | undefined };
+
+/** With nobody to tell where it went, a line stays where it is. */
+function Line({ onMove, ...rest }: LineProps): JSX.Element {
+  if (onMove !== undefined) return <Handle {...rest} onMove={onMove} />;
+  return (
+    <g>
+      <path class="limit" d={rest.line} />
+      {rest.children}
+    </g>
+  );
+}
+
+function axis(plot: Drawn, name: "x" | "y"): Along | null {
+  const scale = plot.scale(name);
+  if (!scale?.domain || !scale.invert) return null;
+  return {
+    upright: name === "y",
+    ends: scale.domain as [number, number],
+    place: (value) => scale.apply(value) as number,
+    value: (pixel) => scale.invert!(pixel) as number,
+  };
 }
 
 function clamp(value: number, low: number, high: number): number {

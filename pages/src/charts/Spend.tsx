@@ -31,7 +31,7 @@ export function Spend({ spend, ahead = null }: Props): JSX.Element {
       title={spend.budget_usd === null ? "Spend over time" : "Spend against limit"}
       summary={`${usd(last.spent_usd)} spent after ${duration(last.elapsed_s)}${spend.budget_usd === null ? "; there is no limit" : `; the budget is ${usd(spend.budget_usd)}`}.`}
       note={note.filter(Boolean).join(" ") || undefined}
-      keys={keys(kept, ahead)}
+      keys={keys(kept || isTimeKept(last, spend), ahead)}
       table={{
         head: ["After", "Elapsed", "Spent", "Kept to finish", "Sum"],
         rows: spend.points.map((point) => [
@@ -92,7 +92,7 @@ function drawn(width: number, points: SpendPoint[], spend: Spending, ahead: Fini
       band(points, warp, limit, top),
       timeKept(points, warp, spend),
       limits(spend, warp, limit),
-      spentLine(points, warp, expected),
+      spentLine(points, warp, expected, spend.deadline_s),
     ],
     points.slice(1).map((point) => ({ x: warp.to(point.elapsed_s), y: point.spent_usd, words: hover(point, limit) })),
     58,
@@ -162,11 +162,16 @@ function band(points: SpendPoint[], warp: Warp, limit: number | null, top: numbe
 }
 
 /** With a deadline and no budget, the reserve is time. */
+function isTimeKept(last: SpendPoint, spend: Spending): boolean {
+  return spend.budget_usd === null && spend.deadline_s !== null && last.kept_s !== null;
+}
+
 function timeKept(points: SpendPoint[], warp: Warp, spend: Spending): Draw {
   return (group, at) => {
     const last = points.at(-1)!;
-    if (spend.budget_usd !== null || spend.deadline_s === null || last.kept_s === null) return;
-    const [from, to] = [at.x(warp.to(last.elapsed_s)), at.x(Math.min(1.02, warp.to(last.elapsed_s + last.kept_s)))];
+    if (!isTimeKept(last, spend)) return;
+    const end = last.elapsed_s + (last.kept_s ?? 0);
+    const [from, to] = [at.x(warp.to(last.elapsed_s)), at.x(Math.min(1.02, warp.to(end)))];
     add(group, "rect", {
       x: from,
       y: at.top,
@@ -174,7 +179,6 @@ function timeKept(points: SpendPoint[], warp: Warp, spend: Spending): Draw {
       height: at.bottom - at.top,
       class: "band",
     });
-    add(group, "text", { x: from + 6, y: at.top + 14, class: "label soft" }, `${duration(last.kept_s)} kept to finish`);
   };
 }
 
@@ -198,12 +202,21 @@ function limits(spend: Spending, warp: Warp, limit: number | null): Draw {
       group,
       "text",
       { x: x - 6, y: at.bottom - 10, "text-anchor": "end", class: "label limit-words" },
-      `deadline ${duration(spend.deadline_s)}`,
+      deadlineWords(spend.deadline_s),
     );
   };
 }
 
-function spentLine(points: SpendPoint[], warp: Warp, expected: { at: number; usd: number } | null): Draw {
+function deadlineWords(seconds: number): string {
+  return `deadline ${duration(seconds)}`;
+}
+
+function spentLine(
+  points: SpendPoint[],
+  warp: Warp,
+  expected: { at: number; usd: number } | null,
+  deadline: number | null,
+): Draw {
   return (group, at) => {
     const corners: [number, number][] = [];
     points.forEach((point, i) => {
@@ -216,6 +229,10 @@ function spentLine(points: SpendPoint[], warp: Warp, expected: { at: number; usd
     const [x, y] = corners.at(-1)!;
     const room = new Room([at.left, at.top, at.right, at.bottom]);
     room.takeLine(corners);
+    if (deadline !== null) {
+      const right = at.x(warp.to(deadline)) - 6;
+      room.take([right - CHARACTER * deadlineWords(deadline).length - 8, at.bottom - 22, right, at.bottom]);
+    }
     add(group, "circle", { cx: x, cy: y, r: 3.6, class: "dot" });
     name(group, room, x, y, usd(points.at(-1)!.spent_usd), at.right);
     if (expected === null) return;

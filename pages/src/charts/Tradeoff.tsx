@@ -19,8 +19,8 @@ interface Props {
   chosen: string | null;
   /** All series in the order of their colours, so that charts beside each other agree. */
   series?: string[];
-  onBudget?: (usd: number) => void;
-  onDeadline?: (seconds: number) => void;
+  onBudget?: (usd: number, digits: number) => void;
+  onDeadline?: (seconds: number, digits: number) => void;
 }
 
 export function Tradeoff({ tradeoff, budget, deadline, chosen, series, onBudget, onDeadline }: Props): JSX.Element {
@@ -46,7 +46,7 @@ export function Tradeoff({ tradeoff, budget, deadline, chosen, series, onBudget,
     <Figure
       title="Time against cost"
       summary={`${plural(points.length, "configuration")} by total time and total cost; ${points.filter((point) => point.frontier).length} are beaten by none; ${points.filter(safe).length} can be certified within the limits${chosen ? `; ${chosen} is chosen` : ""}.`}
-      note={`Totals, probes included. Bars reach to the worst case.${dragged ? " Drag a limit to ask what it would change." : ""}`}
+      note={`Totals, probes included. Bars reach to the worst case.${dragged ? " Drag a limit, or move it by arrow keys, to ask what it would change." : ""}`}
       keys={keys}
       table={{
         head: ["Configuration", "Time", "At most", "Cost", "At most", "Certified", "Boundary"].map((name, i) =>

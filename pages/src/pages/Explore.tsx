@@ -8,12 +8,14 @@ import { Tradeoff } from "../charts/Tradeoff";
 import { duration, milliseconds, rate, usd } from "../format";
 import { useGet } from "../live";
 import { Badge } from "../parts/Badge";
+import { Command, optionsOf } from "../parts/Command";
 import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link, toRun } from "../parts/router";
 import type { Kind, Serving, Tradeoff as TradeoffDoc, View } from "../types";
 import { Limit } from "./run/Limit";
 import { Outcome } from "./run/Outcome";
+import { fromAddress, goalOfAddress, useAddress } from "./run/permalink";
 import { parseDuration, parseMs, parseRate, parseUsd, rounded } from "./run/values";
 import { useWhatIf } from "./run/whatIf";
 import "./run/run.css";
@@ -62,14 +64,12 @@ export default function Explore({ run }: { run: string }): JSX.Element {
 
 function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.Element {
   const { summary } = view;
-  const [budget, setBudget] = useState(summary.budget_usd);
-  const [deadline, setDeadline] = useState(summary.deadline_s);
-  const [goal, setGoal] = useState(summary.goal);
-  const asking = useWhatIf(summary.run, {
-    goal,
-    budget: budget === null ? "none" : String(budget),
-    deadline: deadline === null ? "none" : `${deadline}s`,
-  });
+  const [budget, setBudget] = useState(() => fromAddress("budget", parseUsd, summary.budget_usd));
+  const [deadline, setDeadline] = useState(() => fromAddress("deadline", parseDuration, summary.deadline_s));
+  const [goal, setGoal] = useState(() => goalOfAddress(GOALS[summary.kind], summary.goal));
+  const words = limitWords(goal, budget, deadline);
+  const asking = useWhatIf(summary.run, words);
+  const changed = useAddress(words, limitWords(summary.goal, summary.budget_usd, summary.deadline_s));
   const ranges = {
     budget: tradeoff.ranges.budget ?? around([summary.budget_usd ?? summary.spent_usd], undefined),
     deadline: tradeoff.ranges.deadline ?? around([summary.deadline_s ?? summary.elapsed_s], undefined),
@@ -111,6 +111,7 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
             if (way.deadline_s !== null) setDeadline(Math.ceil(way.deadline_s));
           }}
         />
+        <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>
       {tradeoff.points.length === 0 ? (
         <section class="card drawn">
@@ -126,8 +127,8 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
             deadline={deadline}
             chosen={asking.answer?.label ?? null}
             series={view.functions === null ? view.path.map((step) => step.series) : []}
-            onBudget={(value) => setBudget(rounded(value))}
-            onDeadline={(value) => setDeadline(rounded(value))}
+            onBudget={(value, digits) => setBudget(rounded(value, digits))}
+            onDeadline={(value, digits) => setDeadline(rounded(value, digits))}
           />
         </section>
       )}
@@ -138,18 +139,16 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
 function Service({ view, serving }: { view: View; serving: Serving }): JSX.Element {
   const { summary } = view;
   const real = useMemo(() => capsOf(serving), [serving]);
-  const [caps, setCaps] = useState<Record<string, number | null>>(real);
-  const [minRate, setMinRate] = useState<number | null>(serving.min_rate);
-  const [goal, setGoal] = useState(summary.goal);
   const figures = latencies(serving);
+  const [caps, setCaps] = useState<Record<string, number | null>>(() =>
+    Object.fromEntries(figures.map((figure) => [figure, fromAddress(option(figure), parseMs, real[figure] ?? null)])),
+  );
+  const [minRate, setMinRate] = useState(() => fromAddress("min_rps", parseRate, serving.min_rate));
+  const [goal, setGoal] = useState(() => goalOfAddress(GOALS.serve, summary.goal));
   const set = Object.fromEntries(Object.entries(caps).filter((each): each is [string, number] => each[1] !== null));
-  const asking = useWhatIf(summary.run, {
-    goal,
-    ...Object.fromEntries(
-      figures.map((figure) => [option(figure), caps[figure] == null ? "none" : `${caps[figure]}ms`]),
-    ),
-    ...(minRate === null ? {} : { min_rps: String(minRate) }),
-  });
+  const words = capWords(goal, figures, caps, minRate);
+  const asking = useWhatIf(summary.run, words);
+  const changed = useAddress(words, capWords(summary.goal, figures, real, serving.min_rate));
   const rates = serving.trials.flatMap((trial) => (trial.rate === null ? [] : [trial.rate]));
   const chosen = serving.trials.find((trial) => trial.label === asking.answer?.label)?.number ?? null;
   return (
@@ -189,12 +188,32 @@ function Service({ view, serving }: { view: View; serving: Serving }): JSX.Eleme
       <section class="card decided" aria-label="What would be decided">
         <h2>What would be decided</h2>
         <Outcome view={view} real={summary.chosen} asking={asking} onTake={() => undefined} />
+        <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>
       <section class="card drawn">
         <Latency serving={serving} caps={set} minRate={minRate} chosen={chosen} />
       </section>
     </div>
   );
+}
+
+/** In the words of `mlcd what-if`. */
+function limitWords(goal: string, budget: number | null, deadline: number | null): Record<string, string> {
+  return {
+    goal,
+    budget: budget === null ? "none" : String(budget),
+    deadline: deadline === null ? "none" : `${deadline}s`,
+  };
+}
+
+function capWords(
+  goal: string,
+  figures: string[],
+  caps: Record<string, number | null>,
+  minRate: number | null,
+): Record<string, string> {
+  const said = figures.map((figure) => [option(figure), caps[figure] == null ? "none" : `${caps[figure]}ms`]);
+  return { goal, ...Object.fromEntries(said), ...(minRate === null ? {} : { min_rps: String(minRate) }) };
 }
 
 /** As the command line calls it: p95 is --latency-p95, ttft_p95 is itself. */

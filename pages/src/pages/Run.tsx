@@ -9,7 +9,8 @@ import { Figures } from "../parts/Card";
 import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link, toRun } from "../parts/router";
-import type { News, View } from "../types";
+import { tabOf } from "../parts/tab";
+import type { Headway, News, View } from "../types";
 import { Actions } from "./run/Actions";
 import { Certificate } from "./run/Certificate";
 import { Exported } from "./run/Exported";
@@ -40,19 +41,26 @@ export default function Run({ run }: { run: string }): JSX.Element {
     },
     [soon],
   );
-  const line = useNews(live ? runPath(run, "/events") : null, hear);
+  const [progress, setProgress] = useState<Headway[]>([]);
+  const line = useNews(live ? runPath(run, "/events") : null, hear, undefined, setProgress);
+  useEffect(() => setProgress(view?.progress ?? []), [view]);
   useEffect(() => {
     if (line === "ended") refresh();
   }, [line, refresh]);
   useLooking(live || view === null, refresh);
   const acted = useCallback(() => SOON_MS.forEach((ms) => setTimeout(refresh, ms)), [refresh]);
   if (view === null) {
-    return <Page title={run}>{error ? <Notice tone="bad">{error.message}</Notice> : <Loading what="the run" />}</Page>;
+    return (
+      <Page title={run} above={<Breadcrumb />}>
+        {error ? <Notice tone="bad">{error.message}</Notice> : <Loading what="the run" />}
+      </Page>
+    );
   }
   const { summary } = view;
   return (
     <Page
       title={summary.job}
+      tab={tabOf(summary)}
       above={<About view={view} line={line} />}
       lead={summary.goal_words}
       actions={<Actions view={view} onActed={acted} />}
@@ -61,13 +69,21 @@ export default function Run({ run }: { run: string }): JSX.Element {
       <section class="answer-part" aria-label="The answer">
         <p class="answer">{view.answer.sentence}</p>
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
-        <Now of={view.under_way} driven={summary.driven} />
+        <Now of={view.under_way} driven={summary.driven} progress={progress} />
       </section>
       {view.cards.length > 0 && <Figures of={view.cards} />}
       {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
       <Charts view={view} />
       <Everything view={view} seen={seen} />
     </Page>
+  );
+}
+
+function Breadcrumb(): JSX.Element {
+  return (
+    <p class="run-about">
+      <Link to="/">Runs</Link>
+    </p>
   );
 }
 
@@ -121,7 +137,7 @@ function Everything({ view, seen }: { view: View; seen: number }): JSX.Element {
           <Ledger run={run} turn={seen} />
         </Opened>
         {provenance === "live" && (
-          <Opened title="What the job writes">
+          <Opened title="What the job writes" atFirst={status === "failed"}>
             <Logs run={run} />
           </Opened>
         )}
@@ -135,11 +151,17 @@ function Everything({ view, seen }: { view: View; seen: number }): JSX.Element {
   );
 }
 
+interface OpenedProps {
+  title: string;
+  atFirst?: boolean;
+  children: JSX.Element;
+}
+
 /** A part whose content is fetched when it is opened. */
-function Opened({ title, children }: { title: string; children: JSX.Element }): JSX.Element {
-  const [open, setOpen] = useState(false);
+function Opened({ title, atFirst = false, children }: OpenedProps): JSX.Element {
+  const [open, setOpen] = useState(atFirst);
   return (
-    <details class="opened" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="opened" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{title}</summary>
       {open && children}
     </details>

@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { withQuery } from "../api";
+import { line as words, withQuery } from "../api";
 import { plural, usd } from "../format";
 import { useGet, useNews, useSettled, useThrottled } from "../live";
 import { announce } from "../parts/announce";
+import { download } from "../parts/csv";
 import { Chips } from "../parts/Field";
 import { may, useMe } from "../parts/me";
 import { Empty, Loading, Notice } from "../parts/Notice";
@@ -73,6 +74,7 @@ export default function Runs(): JSX.Element {
             <p class="note total">
               {plural(found.data.total, "run")}
               {narrowed && " that fit"}, {usd(found.data.spent_usd)} spent
+              <CsvButton filters={Object.fromEntries(filters)} />
               {found.data.total > found.data.runs.length && (
                 <button type="button" class="button small" onClick={() => setLimit(limit + 2 * ROWS)}>
                   Show more
@@ -83,6 +85,24 @@ export default function Runs(): JSX.Element {
         )}
       </div>
     </Page>
+  );
+}
+
+function CsvButton({ filters }: { filters: Record<string, string> }): JSX.Element {
+  const [error, setError] = useState<string | null>(null);
+  const save = (): void => {
+    download(filters).then(
+      () => setError(null),
+      (refused: unknown) => setError(words(refused)),
+    );
+  };
+  return (
+    <>
+      <button type="button" class="button small" onClick={save}>
+        Download as CSV
+      </button>
+      {error !== null && <span class="field-error">{error}</span>}
+    </>
   );
 }
 

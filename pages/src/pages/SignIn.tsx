@@ -1,17 +1,16 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { line, send } from "../api";
 import { Field } from "../parts/Field";
 import { Logo } from "../parts/Layout";
+import { useTab } from "../parts/tab";
 
 /** A token, once; then a cookie that no script can read. */
 export default function SignIn({ onEnter }: { onEnter: () => void }): JSX.Element {
   const [token, setToken] = useState("");
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
-  useEffect(() => {
-    document.title = "Sign in – MLCD";
-  }, []);
+  useTab({ title: "Sign in", icon: "" });
   const enter = async (event: Event): Promise<void> => {
     event.preventDefault();
     setBusy(true);

@@ -1,16 +1,17 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ApiError, line, send, upload, withQuery } from "../api";
 import { bytes } from "../format";
 import { useGet } from "../live";
 import { announce } from "../parts/announce";
 import { Card } from "../parts/Card";
+import { Command } from "../parts/Command";
 import { Field } from "../parts/Field";
 import { may, useMe, useRefreshMe } from "../parts/me";
 import { Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { go, toRun } from "../parts/router";
-import { asked, EMPTY, isReady, kindOf, mistake, type Draft, type Mistake } from "../parts/submit/asked";
+import { asked, EMPTY, inShell, isReady, kindOf, mistake, type Draft, type Mistake } from "../parts/submit/asked";
 import { Model } from "../parts/submit/Model";
 import { Options } from "../parts/submit/Options";
 import { Outcome } from "../parts/submit/Outcome";
@@ -91,6 +92,9 @@ export default function Submit(): JSX.Element {
     }
     go(toRun(started.run));
   };
+  useEffect(() => {
+    if (wrong !== null) document.querySelector("[aria-invalid=true]")?.scrollIntoView({ block: "nearest" });
+  }, [wrong]);
   const about = (name: string): Pick<Mistake, "words" | "line"> | null => (wrong?.about === name ? wrong : null);
   return (
     <Page title="Submit" lead="Drop it, check it, start it. A check costs nothing and reserves nothing.">
@@ -155,11 +159,16 @@ export default function Submit(): JSX.Element {
             <Options draft={draft} me={me} mistake={wrong} onChange={change} />
             {about("") !== null && <Notice tone="bad">{about("")?.words}</Notice>}
             {checked !== null && <Outcome checked={checked} />}
+            {checked !== null && <Command words={inShell(draft)} />}
             <div class="actions">
               <button type="submit" class="button primary" disabled={!allowed || busy !== null || !isReady(draft)}>
                 {busy !== null && !busy.startsWith("Reading") ? busy : checked === null ? "Check" : "Start"}
               </button>
-              <span class="note">{isReady(draft) ? "or Ctrl+Enter in the file" : "first a job file or a model"}</span>
+              {isReady(draft) ? (
+                <span class="note by-keys">or Ctrl+Enter in the file</span>
+              ) : (
+                <span class="note">first a job file or a model</span>
+              )}
             </div>
           </form>
         </Card>

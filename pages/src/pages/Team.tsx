@@ -93,12 +93,14 @@ function columns(myself: string | null, editing: string | null, acts: Acts): Col
         <>
           {member.name}
           {member.name === myself && <span class="under">you</span>}
+          <span class="under phone">{member.role}</span>
         </>
       ),
     },
     {
       name: "role",
       head: "Role",
+      wide: true,
       cell: (member) => <Badge tone={member.role === "admin" ? "accent" : "plain"}>{member.role}</Badge>,
     },
     { name: "team", head: "Team", wide: true, cell: (member) => member.team ?? "–" },

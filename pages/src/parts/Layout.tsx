@@ -1,9 +1,11 @@
 import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
 import { send } from "../api";
 import { usd } from "../format";
 import type { Me } from "../types";
 import { NEWS_ID } from "./announce";
 import { useKeys } from "./keys";
+import { KeysHelp } from "./KeysHelp";
 import { may, useMe } from "./me";
 import { go, Link, usePlace } from "./router";
 import { useTheme } from "./theme";
@@ -18,8 +20,11 @@ const PAGES = [
 /** The frame of every page: the bar at the top, the content, the news. */
 export function Layout({ children }: { children: ComponentChildren }): JSX.Element {
   const me = useMe();
+  const [helps, setHelps] = useState(false);
   useKeys({
     n: () => go("/submit"),
+    r: () => go("/"),
+    "?": () => setHelps(true),
     "/": () => document.querySelector<HTMLElement>("[data-filter]")?.focus(),
   });
   return (
@@ -45,10 +50,14 @@ export function Layout({ children }: { children: ComponentChildren }): JSX.Eleme
         <span>MLCD {me.version}</span>
         <span>{me.mode === "ui" ? "this machine's ledger" : "the team's ledger"}</span>
         <span class="keys">
-          <kbd>/</kbd> filter <kbd>n</kbd> submit
+          <kbd>/</kbd> filter <kbd>n</kbd> submit{" "}
+          <button type="button" class="linked" onClick={() => setHelps(true)}>
+            all keys
+          </button>
         </span>
         <a href="/api/v1/openapi.json">API</a>
       </footer>
+      {helps && <KeysHelp onClose={() => setHelps(false)} />}
       <div id={NEWS_ID} class="unseen" role="status" aria-live="polite" />
     </>
   );
@@ -60,7 +69,7 @@ function Navigation({ me }: { me: Me }): JSX.Element {
   return (
     <nav aria-label="Pages">
       {shown.map(({ to, name }) => {
-        const at = to === "/" ? path === "/" || path.startsWith("/runs/") : path.startsWith(to);
+        const at = to === "/" ? path === "/" || path.startsWith("/runs") : path.startsWith(to);
         return (
           <Link key={to} to={to} aria-current={at ? "page" : undefined}>
             {name}

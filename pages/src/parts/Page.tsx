@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { type Tab, useTab } from "./tab";
 
 interface PageProps {
   title: string;
@@ -10,14 +10,14 @@ interface PageProps {
   /** Above the title: where this belongs. */
   above?: ComponentChildren;
   narrow?: boolean;
+  /** In the browser's tab; else the title. */
+  tab?: Tab;
   children?: ComponentChildren;
 }
 
 /** A page: its one h1, and its title in the browser's tab. */
-export function Page({ title, lead, actions, above, narrow = false, children }: PageProps): JSX.Element {
-  useEffect(() => {
-    document.title = `${title} – MLCD`;
-  }, [title]);
+export function Page({ title, lead, actions, above, narrow = false, tab, children }: PageProps): JSX.Element {
+  useTab(tab ?? { title, icon: "" });
   return (
     <div class={narrow ? "page narrow" : "page"}>
       <header class="page-head">

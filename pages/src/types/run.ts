@@ -109,6 +109,21 @@ export interface UnderWay {
   since_s: number | null;
 }
 
+/** Where a live launch stands, `elapsed_s` after its machines were asked for; a probe has no share. */
+export interface Headway {
+  label: string;
+  purpose: "probe" | "run";
+  where: string;
+  at: string;
+  elapsed_s: number;
+  usd: number;
+  words: string;
+  share: number | null;
+  rate: number | null;
+  unit: string;
+  left_s: number | null;
+}
+
 export interface Term {
   unit: "usd" | "s";
   gone: number;
@@ -203,6 +218,7 @@ export interface View {
   serving: Serving | null;
   functions: Functions | null;
   document: Record<string, unknown>;
+  progress: Headway[];
 }
 
 export interface TradeoffPoint {

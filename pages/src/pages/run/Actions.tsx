@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { line, runPath, send } from "../../api";
 import { duration, usd } from "../../format";
 import { announce } from "../../parts/announce";
+import { Command } from "../../parts/Command";
 import { may, useMe, useRefreshMe } from "../../parts/me";
 import { Notice } from "../../parts/Notice";
 import type { Action, View } from "../../types";
@@ -69,6 +70,7 @@ function Confirm({ view, action, onClose, onActed }: Props & { action: Action; o
       {sentences.map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
+      <Command words={[action, view.summary.run]} />
       {error !== null && <Notice tone="bad">{error}</Notice>}
       <div class="actions">
         <button type="button" class="button" onClick={onClose}>

@@ -5,7 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { runPath } from "../../api";
 import { Segments } from "../../charts/Segments";
 import { useGet } from "../../live";
-import { announce } from "../../parts/announce";
+import { useCopy } from "../../parts/copy";
 import { Loading, Notice } from "../../parts/Notice";
 import type { Kind } from "../../types";
 
@@ -35,25 +35,13 @@ export function Exported({ run, kind }: { run: string; kind: Kind }): JSX.Elemen
 }
 
 function Paper({ name, text }: { name: string; text: string }): JSX.Element {
-  const [copied, setCopied] = useState(false);
   const paper = useRef<HTMLPreElement>(null);
-  const copy = async (): Promise<void> => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      getSelection()?.selectAllChildren(paper.current!); // no clipboard without https: it is marked, to be copied by hand
-      announce(`${name} is selected`);
-      return;
-    }
-    setCopied(true);
-    announce(`${name} is copied`);
-    setTimeout(() => setCopied(false), 2_000);
-  };
+  const [copied, copy] = useCopy(text, name, paper);
   return (
     <div class="file">
       <div class="file-head">
         <code>{name}</code>
-        <button type="button" class="button small" onClick={() => void copy()}>
+        <button type="button" class="button small" onClick={copy}>
           {copied ? "Copied" : "Copy"}
         </button>
       </div>

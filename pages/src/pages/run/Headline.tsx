@@ -5,7 +5,8 @@ import { Provenance, StatusBadge } from "../../parts/Badge";
 import { Link } from "../../parts/router";
 import { duration, moment, usd } from "../../format";
 import type { Line } from "../../live";
-import type { Status, UnderWay, View } from "../../types";
+import type { Headway, Status, UnderWay, View } from "../../types";
+import { Progress } from "./Progress";
 
 const OVER: Status[] = ["finished", "failed", "infeasible", "refused"];
 
@@ -32,12 +33,20 @@ export function lead(view: View): string {
   const { status } = view.summary;
   if (view.under_way.length > 0 && view.summary.driven) return ""; // that list says it better
   const said = OVER.includes(status) ? view.answer.more || (status === "finished" ? "" : view.next) : view.next;
+  if (view.answer.sentence.toLowerCase().startsWith(said.toLowerCase())) return ""; // once is enough
   return said && `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}`;
 }
 
-/** What is being measured or run at this moment, with its reason and the most it can take. */
-export function Now({ of, driven }: { of: UnderWay[]; driven: boolean }): JSX.Element | null {
+interface NowProps {
+  of: UnderWay[];
+  driven: boolean;
+  progress: Headway[];
+}
+
+/** What is being measured or run at this moment, with its reason, how far it is, and the most it can take. */
+export function Now({ of, driven, progress }: NowProps): JSX.Element | null {
   if (of.length === 0) return null;
+  const shown = (label: string): Headway | undefined => (driven ? progress.find((p) => p.label === label) : undefined);
   return (
     <ul class="now" aria-label={driven ? "Under way" : "Interrupted"}>
       {of.map((each) => (
@@ -50,6 +59,7 @@ export function Now({ of, driven }: { of: UnderWay[]; driven: boolean }): JSX.El
             <span class="soft"> {each.because}</span>
           </div>
           <span class="most">{atMost(each.worst_usd, each.worst_s)}</span>
+          <Progress of={shown(each.label)} reserved={each.worst_usd} />
         </li>
       ))}
     </ul>

@@ -6,6 +6,7 @@ import { get, line, runPath } from "../../api";
 import { Notice } from "../../parts/Notice";
 
 const EVERY_MS = 2_000;
+const NEAR_END_PX = 60;
 /** Characters that are kept on the page. */
 const MOST = 200_000;
 
@@ -13,6 +14,7 @@ export function Logs({ run }: { run: string }): JSX.Element {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | null>(null);
   const box = useRef<HTMLPreElement>(null);
+  const follows = useRef(true);
   useEffect(() => {
     const left = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -35,13 +37,15 @@ export function Logs({ run }: { run: string }): JSX.Element {
     };
   }, [run]);
   useEffect(() => {
-    const element = box.current;
-    if (element && element.scrollHeight - element.scrollTop - element.clientHeight < 200)
-      element.scrollTop = element.scrollHeight;
+    if (box.current && follows.current) box.current.scrollTop = box.current.scrollHeight;
   }, [text]);
+  const scrolled = (event: JSX.TargetedUIEvent<HTMLPreElement>): void => {
+    const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
+    follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX; // who has scrolled up wants to stay there
+  };
   if (error !== null) return <Notice>{error}</Notice>;
   return (
-    <pre ref={box} class="paper" tabIndex={0} aria-label="What the job writes">
+    <pre ref={box} class="paper" tabIndex={0} role="log" aria-label="What the job writes" onScroll={scrolled}>
       {text || "Nothing was written yet."}
     </pre>
   );

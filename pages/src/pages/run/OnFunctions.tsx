@@ -20,7 +20,7 @@ export function OnFunctions({ view, functions }: { view: View; functions: Functi
       {plans.length > 0 && (
         <section class="card">
           {(plans[0]?.stages.length ?? 0) > 1 && <Stages plans={plans} />}
-          <h3 class="plans-title">The plans side by side</h3>
+          <h2 class="plans-title">The plans side by side</h2>
           <Plans plans={plans} />
         </section>
       )}

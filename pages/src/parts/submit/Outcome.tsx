@@ -10,7 +10,7 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
   const more = checked.types.length - MOST_TYPES;
   return (
     <div class="outcome" role="status">
-      <h3>{checked.job} can start</h3>
+      <h2>{checked.job} can start</h2>
       <dl>
         <dt>Goal</dt>
         <dd>{checked.goal_words}</dd>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api";
 import { match } from "../router";
-import { asked, EMPTY, isReady, kindOf, mistake } from "./asked";
+import { asked, EMPTY, inShell, isReady, kindOf, mistake } from "./asked";
 
 describe("a submission", () => {
   it("sends only options that were written, and only those of its kind", () => {
@@ -19,6 +19,15 @@ describe("a submission", () => {
       budget: "$40",
       latency_p95: "30ms",
     });
+  });
+
+  it("has a command that does the same", () => {
+    expect(inShell({ ...EMPTY, name: "a.yaml", words: { budget: "$40" } })).toEqual([
+      ...["train", "a.yaml", "--budget", "$40", "--decide-only"],
+    ]);
+    expect(inShell({ ...EMPTY, kind: "serve", recorded: "bert", knobs: "batch: [1]" })).toEqual([
+      ...["serve", "bert", "--knobs", "knobs.yaml"],
+    ]);
   });
 
   it("is ready once there is a job file, or a model to serve", () => {

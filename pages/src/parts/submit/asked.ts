@@ -2,6 +2,7 @@
 
 import type { ApiError } from "../../api";
 import type { Asked, Kind, Uploaded } from "../../types";
+import { optionsOf } from "../Command";
 
 export type Submitted = Exclude<Kind, "functions">;
 
@@ -135,6 +136,14 @@ export function asked(draft: Draft): Asked {
   const knobs = draft.knobs.trim() ? draft.knobs : null;
   if (draft.model === null) return { kind: "serve", options, model: draft.recorded.trim(), knobs };
   return { kind: "serve", options, upload: draft.model.upload, knobs };
+}
+
+/** The same on the command line, where the files are those of the folder. */
+export function inShell(draft: Draft): string[] {
+  const { kind, options, model, knobs } = asked(draft);
+  const file = kind === "serve" ? (model ?? draft.model?.name ?? "") : draft.name;
+  const then = kind === "serve" ? [] : [draft.launch ? "--yes" : "--decide-only"];
+  return [kind, file, ...(knobs ? ["--knobs", "knobs.yaml"] : []), ...optionsOf(options), ...then];
 }
 
 export interface Mistake {

@@ -65,8 +65,17 @@ const COLUMNS: Column<AuditEntry>[] = [
     ),
   },
   { name: "who", head: "Who", cell: (entry) => entry.who || "–" },
-  { name: "action", head: "Did", cell: (entry) => entry.action },
-  { name: "about", head: "To what", cell: (entry) => entry.about || "–" },
+  {
+    name: "action",
+    head: "Did",
+    cell: (entry) => (
+      <>
+        {entry.action}
+        <span class="under phone">{entry.about}</span>
+      </>
+    ),
+  },
+  { name: "about", head: "To what", wide: true, cell: (entry) => entry.about || "–" },
   {
     name: "outcome",
     head: "Outcome",

@@ -1,20 +1,19 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
+import { useCopy } from "../copy";
 import { Notice } from "../Notice";
 
 /** A new token, shown this once: only its hash is kept. */
 export function Token({ name, token, onDone }: { name: string; token: string; onDone: () => void }): JSX.Element {
-  const [copied, setCopied] = useState(false);
-  const copy = (): void => {
-    void navigator.clipboard.writeText(token).then(() => setCopied(true));
-  };
+  const shown = useRef<HTMLElement>(null);
+  const [copied, copy] = useCopy(token, `The token of ${name}`, shown);
   return (
     <Notice tone="good">
       <p>
         <b>The token of {name}.</b> It is shown this once; hand it over by a way that you trust.
       </p>
       <p class="token">
-        <code>{token}</code>
+        <code ref={shown}>{token}</code>
         <button type="button" class="button small" onClick={copy}>
           {copied ? "Copied" : "Copy"}
         </button>

@@ -1,0 +1,36 @@
+/** What is told of a job that runs, as its page shows it. */
+
+import { duration, moment, rate, usd } from "../../format";
+import type { Headway } from "../../types";
+
+export interface Fact {
+  name: string;
+  value: string;
+}
+
+/** How far, how fast, since when and until when, at which price; `reserved`: the most that it may cost. */
+export function facts(of: Headway, reserved: number | null, now: Date = new Date()): Fact[] {
+  const at = Date.parse(of.at);
+  const clock = (seconds: number): string => moment(new Date(at + 1_000 * seconds).toISOString(), now);
+  return [
+    { name: "Done", value: of.share === null ? "" : whole(of.share) },
+    { name: "Rate", value: of.rate === null ? "" : `${rate(of.rate)} ${of.unit}` },
+    { name: "Since", value: `${clock(-of.elapsed_s)} (${duration(of.elapsed_s)})` },
+    { name: "Until about", value: of.left_s === null ? "" : `${clock(of.left_s)} (in ${duration(of.left_s)})` },
+    { name: "Cost so far", value: reserved === null ? usd(of.usd) : `${usd(of.usd)} of at most ${usd(reserved)}` },
+  ].filter((fact) => fact.value !== "");
+}
+
+/** The same in one breath, for who does not see the bar. */
+export function spoken(of: Headway): string {
+  const parts = [
+    of.share === null ? "measuring until enough is known" : `${whole(of.share)} done`,
+    of.left_s === null ? "" : `about ${duration(of.left_s)} left`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** Only what is done counts: 99.9 % is not 100 %. */
+function whole(share: number): string {
+  return `${Math.floor(100 * share)} %`;
+}

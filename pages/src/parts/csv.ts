@@ -1,0 +1,52 @@
+/** All runs that fit as a table for a spreadsheet: where the money went. */
+
+import { get, withQuery } from "../api";
+import type { Runs, Summary } from "../types";
+
+const PIECE = 1_000;
+const COLUMNS = [
+  "run",
+  "job",
+  "kind",
+  "status",
+  "owner",
+  "team",
+  "started_at",
+  "on",
+  "provenance",
+  "goal_words",
+  "chosen",
+  "tried",
+  "elapsed_s",
+  "spent_usd",
+  "budget_usd",
+] as const satisfies readonly (keyof Summary)[];
+
+export type Row = Pick<Summary, (typeof COLUMNS)[number]>;
+
+export function toCsv(runs: Row[]): string {
+  const lines = runs.map((run) => COLUMNS.map((name) => cell(run[name])).join(","));
+  return [COLUMNS.join(","), ...lines, ""].join("\r\n");
+}
+
+/** Quoted where it must be; a word that a spreadsheet would compute is told to be a word. */
+function cell(value: string | number | null): string {
+  if (typeof value === "number") return String(value);
+  const words = String(value ?? "");
+  const safe = /^[=+\-@\t\r]/.test(words) ? `'${words}` : words;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** Fetch all that fit these filters, piece by piece, and hand them to the browser as a file. */
+export async function download(filters: Record<string, string>): Promise<void> {
+  const runs: Summary[] = [];
+  let piece: Runs;
+  do {
+    piece = await get<Runs>(withQuery("/runs", { ...filters, limit: PIECE, offset: runs.length }));
+    runs.push(...piece.runs);
+  } while (piece.runs.length === PIECE);
+  const url = URL.createObjectURL(new Blob([toCsv(runs)], { type: "text/csv" }));
+  const link = Object.assign(document.createElement("a"), { href: url, download: "mlcd-runs.csv" });
+  link.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,31 @@
+/** The browser's tab: its title and its icon say how a run stands while another tab is looked at. */
+
+import { useEffect } from "preact/hooks";
+import type { Status, Summary } from "../types";
+
+export interface Tab {
+  title: string;
+  /** Which icon of public/; '' is the plain one. */
+  icon: "" | "-busy" | "-good" | "-bad";
+}
+
+const OVER: Partial<Record<Status, [string, Tab["icon"]]>> = {
+  finished: ["✓", "-good"],
+  decided: ["✓", "-good"],
+  failed: ["✗", "-bad"],
+  refused: ["✗", "-bad"],
+  infeasible: ["✗", "-bad"],
+};
+
+/** '● searching: resnet50-3', '✓ finished: resnet50-1', 'stopped: resnet50-2'. */
+export function tabOf({ status, driven, run }: Pick<Summary, "status" | "driven" | "run">): Tab {
+  const [sign, icon] = driven ? (["●", "-busy"] as const) : (OVER[status] ?? (["", ""] as const));
+  return { title: `${sign} ${status}: ${run}`.trim(), icon };
+}
+
+export function useTab({ title, icon }: Tab): void {
+  useEffect(() => {
+    document.title = `${title} – MLCD`;
+    document.querySelector<HTMLLinkElement>("link[rel=icon]")!.href = `/icon${icon}.svg`;
+  }, [title, icon]);
+}

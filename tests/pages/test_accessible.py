@@ -1,0 +1,138 @@
+"""Everybody can use the pages: axe finds nothing wrong with any of them, in the light and in the dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcd.assemble import open_ledger
+from mlcd.testing.api import fill
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "pages" / "node_modules" / "axe-core" / "axe.min.js"
+EXAMPLES = ROOT / "mlcd" / "web" / "examples"
+EXAMPLED = ("scale", "tune", "functions")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+RUN_AXE = "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']}).then(found => found.violations)"
+RUNS = ("demo-1", "elastic-1", "net-a-1", "tuned-1", "trained-1", "demo-4")
+"""One of each kind, and one that was refused."""
+
+
+@pytest.fixture(scope="module")
+def rich(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One person's pages, with a run of every kind."""
+    home = tmp_path_factory.mktemp("rich")
+    ledger = open_ledger(home)
+    fill(ledger, home / "recordings", {kind: (EXAMPLES / f"{kind}.yaml").read_text() for kind in EXAMPLED})
+    ledger.close()
+    return serve(home, "ui", "--no-browser", "--no-demo", "--port", "0")
+
+
+@pytest.fixture(scope="module")
+def looking(browser: Any) -> Iterator[Any]:
+    if not AXE.exists():
+        pytest.skip("axe-core is not here: npm ci in pages/")
+    context = browser.new_context(reduced_motion="reduce")
+    context.set_default_timeout(20_000)
+    context.add_init_script(path=AXE)
+    yield context.new_page()
+    context.close()
+
+
+def check(page: Any) -> None:
+    """All rules in the light; in the dark only the colours can be wrong."""
+    page.emulate_media(color_scheme="light")
+    page.evaluate("scrollTo(0, 0)")  # else the bar, which stays, covers what it is over
+    wrong = page.evaluate(RUN_AXE, RULES)
+    page.emulate_media(color_scheme="dark")
+    wrong += page.evaluate(RUN_AXE, {"type": "rule", "values": ["color-contrast"]})
+    assert "\n".join(f"{each['id']}: {node['html'][:300]}" for each in wrong for node in each["nodes"]) == ""
+
+
+def opened(page: Any, url: str, ready: str) -> None:
+    page.goto(url)
+    page.locator(ready).first.wait_for()
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_run_of_every_kind(looking, rich, run):
+    opened(looking, f"{rich.url}/runs/{run}", ".answer")
+    for folded in looking.locator(".opened > summary").all():
+        folded.click()
+    check(looking)
+
+
+@pytest.mark.parametrize("run", ["demo-1", "net-a-1", "tuned-1"])
+def test_what_if_of_every_kind(looking, rich, run):
+    opened(looking, f"{rich.url}/runs/{run}/explore", ".verdict-line")
+    check(looking)
+
+
+@pytest.mark.parametrize(
+    ("path", "ready"),
+    [
+        ("/", ".runs tbody tr"),
+        ("/?text=nothing-has-this-name", ".empty"),
+        ("/submit", "#job"),
+        ("/offers", "tbody tr"),
+        ("/models", ".base"),
+        ("/nowhere", "h1"),
+        ("/runs/nobody-1", ".notice"),
+    ],
+)
+def test_every_other_page(looking, rich, path, ready):
+    opened(looking, f"{rich.url}{path}", ready)
+    if path == "/offers":  # hundreds of rows are like a few
+        looking.get_by_label("GPU").fill("A100")
+        looking.get_by_role("rowheader", name="c5.large").wait_for(state="detached")
+    check(looking)
+
+
+def test_what_is_wrong_is_found(looking, rich):
+    opened(looking, f"{rich.url}/submit", "#job")
+    looking.evaluate("document.body.style.setProperty('--soft', 'light-dark(#57606d, #333)')")
+    with pytest.raises(AssertionError, match="color-contrast"):
+        check(looking)
+    looking.evaluate("document.querySelector('nav').outerHTML = '<img src=/icon.svg>'")
+    with pytest.raises(AssertionError, match="image-alt"):
+        check(looking)
+
+
+def test_charts_as_tables_open_dialogs_and_a_mistake(looking, rich):
+    opened(looking, f"{rich.url}/runs/demo-1", ".chart .plot")
+    while (charts := looking.get_by_role("button", name="Show as table")).count():
+        charts.first.click()
+    looking.locator(".expandable .open").first.click()
+    check(looking)
+    looking.goto(f"{rich.url}/runs/demo-2")
+    looking.get_by_role("button", name="Resume …").click()
+    looking.get_by_role("dialog").wait_for()
+    check(looking)
+    opened(looking, f"{rich.url}/submit", "#job")
+    looking.keyboard.press("?")
+    looking.get_by_role("dialog", name="Keys").wait_for()
+    check(looking)
+    looking.keyboard.press("Escape")
+    looking.get_by_role("button", name="train", exact=True).click()
+    looking.get_by_role("button", name="Check").click()
+    looking.get_by_role("button", name="Start").wait_for()
+    check(looking)
+    looking.locator("#job").fill("name: x\nmlcd: {work: many}\n")
+    looking.get_by_role("button", name="Check").click()
+    looking.locator("#job-error").wait_for()
+    check(looking)
+
+
+def test_signing_in_and_the_team(looking, serve, postgres_url, tmp_path):
+    served = serve(tmp_path / "home", "service", "--port", "0", "--workers", "0", MLCD_DATABASE_URL=postgres_url)
+    opened(looking, f"{served.url}/team", "form.sign-in")
+    check(looking)
+    looking.get_by_label("Token").fill(re.findall(r"mlcd_[\w-]{43}", "".join(served.first_words))[0])
+    looking.get_by_role("button", name="Sign in").click()
+    looking.locator("td .row-acts").first.wait_for()
+    looking.get_by_role("button", name="Change: ").first.click()
+    check(looking)
