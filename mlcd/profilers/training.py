@@ -162,8 +162,8 @@ class TrainingProfiler:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
             return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
         steady = self._steady(seen) if len(seen) > 2 else seen
-        if launch.purpose is Purpose.RUN and len(steady) <= 2:  # over before there was anything to tell
-            return so_far
+        if launch.purpose is Purpose.RUN and (len(steady) <= 2 or overall_rate(steady) <= 0):
+            return so_far  # over before there was anything to tell; it has ended well all the same
         if len(steady) <= 2:  # a single interval has no scatter, and so no error
             detail = f"only {len(seen)} reports of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)

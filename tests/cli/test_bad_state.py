@@ -161,7 +161,7 @@ def test_a_full_disk_before_anything_is_written_is_told(
     assert mlcd("train", recorded_job()).code == 0
 
 
-@pytest.mark.parametrize("kilobytes", [84, 92, 100])
+@pytest.mark.parametrize("kilobytes", [104, 112, 120])
 def test_a_search_that_filled_the_disk_goes_on_to_the_same_decision(
     mlcd: Mlcd, write_job: WriteJob, disk: Callable[[str], Path], kilobytes: int
 ) -> None:

@@ -141,7 +141,7 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgre
                 assert time.monotonic() < until, status
                 time.sleep(0.05)
                 status = client.get(f"/api/v1/runs/{run}").json()["summary"]["status"]
-        assert "started again" in ended(process, signal.SIGTERM)
+        assert "at the next start" in ended(process, signal.SIGTERM)
     ledger = Ledger(postgres_url)
     assert ledger.owners()[run] == ("admin", None)
     ledger.close()

@@ -139,6 +139,13 @@ def test_what_was_over_with_a_single_interval_has_no_rate():
     assert (probe.outcome, probe.detail) == (Outcome.TIMED_OUT, "only 3 reports of progress in 61 s")
 
 
+def test_a_final_run_that_ended_well_did_so_however_its_last_reports_came():
+    """Its work was done in a moment, and it took its time to save and leave."""
+    seen = [Sample(50.0, 0.0), Sample(51.0, 1e6), *(Sample(t, 1e6, 1e6) for t in np.arange(55.0, 90.0, 5.0))]
+    run, _ = measure([*seen, Ended(91.0, Outcome.OK)], Purpose.RUN)
+    assert (run.outcome, run.samples_done, run.seconds) == (Outcome.OK, 1e6, 91.0)
+
+
 def test_a_final_run_cut_off_by_its_limit_says_how_far_it_came():
     m, _ = measure(reports([100.0] * 30), Purpose.RUN)
     assert m.outcome is Outcome.AT_THE_LIMIT
