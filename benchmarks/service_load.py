@@ -150,6 +150,10 @@ def _judge(
     print(f"python {platform.python_version()}, {os.cpu_count()} cores; {len(runs)} searches, {len(seen)} watchers")
     print(f"runs: {statuses}; broken books or limits: {broken or 'none'}")
     print(f"events: {events} received, {len(lost)} watchers with one lost, twice or out of order")
+    for each in lost[:5]:
+        missed = [line for line in lines[each.run] if line.seq not in each.numbers]
+        told = f"{each.run}: {len(each.numbers)} of {len(lines[each.run])} entries, ended: {each.ended}"
+        print(f"        {told}; the first it missed: {missed[0].entry if missed else 'none'}"[:300])
     print(f"        {sum(each.returns for each in seen)} times somebody had to come back")
     print(f"API: idle p95 {_p95(idle) * 1e3:.1f} ms ({len(idle)}), busy p95 {_p95(busy) * 1e3:.1f} ms ({len(busy)}),")
     medians = [f"{statistics.median(took) * 1e3:.1f} ms" for took in (idle, busy)]
@@ -301,7 +305,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--watchers", type=int, default=500)
     parser.add_argument("--members", type=int, default=20)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--at-once", type=int, default=4, help="runs that each worker drives at once")
+    parser.add_argument("--at-once", type=int, default=100, help="runs that each worker drives at once")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--calm", action="store_true", help="kill nothing")
     given = parser.parse_args()

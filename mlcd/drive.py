@@ -63,7 +63,7 @@ def drive(
         if stop():
             raise _interrupted(book)
         if isinstance(step, Apply):
-            _take([_interruptible(step, job, stop)], left, space, profiler, book)
+            _take([_interruptible(step, job, stop)], left, space, profiler, book, stop)
             continue
         probes = step.probes if isinstance(step, Round) else (step,)
         # Of a round that is too much at once, the first ones are taken; they were wanted most.
@@ -72,7 +72,7 @@ def drive(
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
-            _take(probes, left, space, profiler, book)
+            _take(probes, left, space, profiler, book, stop)
 
 
 def search(
@@ -149,7 +149,14 @@ def _mistake(history: History) -> str | None:
     return mistakes[0]
 
 
-def _take(steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Profiler, book: Book) -> None:
+def _take(
+    steps: Sequence[Probe | Apply],
+    job: Job,
+    space: Space,
+    profiler: Profiler,
+    book: Book,
+    stop: Callable[[], bool],
+) -> None:
     """Reserve the worst case of each, launch, settle what they came to; whatever happens, the books are closed.
 
     Reserves are written together, and so are settlements: a crash in between never leaves half a round.
@@ -163,6 +170,7 @@ def _take(steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Prof
     book.write(*(Settled(order, measurement) for order, (measurement, _) in zip(orders, results, strict=True)))
     for _, error in results:
         if isinstance(error, KeyboardInterrupt):
+            stop()  # raises where the run is to be left as it stands
             raise _interrupted(book) from error
         if error is not None:
             raise error

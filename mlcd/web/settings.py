@@ -27,7 +27,7 @@ class Limits:
     submissions_per_minute: int = 60
     sign_ins_per_minute: int = 10
     streams_each: int = 100
-    known_for_s: float = 30.0
+    known_for_s: float = 20.0
 
 
 @dataclass(frozen=True)

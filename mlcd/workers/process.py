@@ -23,6 +23,8 @@ from mlcd.workers.told import Told, interrupt_main
 PRELOADED = ["mlcd.workers.run", "mlcd.assemble", "mlcd.asked", "mlcd.operators"]
 PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn.cluster"]
 """The latter are imported by whoever needs them: once here, and not once in each process."""
+PRELOADED += ["mlcd.workers.frozen"]
+AUTOGROUP = Path("/proc/self/autogroup")
 LEAVES_WITHIN_S = 30.0
 """What tearing down may take once a process is told to end."""
 
@@ -135,9 +137,9 @@ def _go(sent: _Sent, home: str | None, speaks: Connection) -> None:
     from mlcd.workers.run import Driven
 
     run = sent.run
+    os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
     if sent.only_computes:
         _step_back()
-    os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
     if home is not None:  # that of the fork server may be another one
         os.environ["MLCD_HOME"] = home
     to_stderr(force=True)
@@ -165,6 +167,8 @@ def _step_back() -> None:
     """
     if hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        with suppress(OSError):  # Linux may share the cores among sessions first, and this is a new one
+            AUTOGROUP.write_text("19")
 
 
 def _do(sent: _Sent) -> Outcome:

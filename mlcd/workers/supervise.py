@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
-from mlcd.workers.log import LOG
+from mlcd.errors import MlcdError
+from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.process import LEAVES_WITHIN_S
 from mlcd.workers.worker import work
@@ -76,9 +78,19 @@ class Supervisor:
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _started(self) -> BaseProcess:
-        process = multiprocessing.get_context("spawn").Process(target=self._task, args=self._arguments)
+        process = multiprocessing.get_context("spawn").Process(target=_at_work, args=(self._task, *self._arguments))
         process.start()
         return process
+
+
+def _at_work(task: Callable[[str, int, Pace], None], url: str, at_once: int, pace: Pace) -> None:
+    """What the process of a worker does; what it cannot do, it says in one line."""
+    to_stderr()
+    try:
+        task(url, at_once, pace)
+    except MlcdError as error:
+        LOG.error("a worker cannot work: %s", error)
+        sys.exit(1)
 
 
 def _tell(worker: BaseProcess, number: signal.Signals) -> None:

@@ -42,15 +42,14 @@ class Told:
 
     def stop(self) -> bool:
         """Whether to stop before the next step; `Interrupted` if it is to be left as it stands."""
-        if self._leave and not self._stop:
+        if self.passes_on:
             raise Interrupted("left to another worker")
         return self._stop
 
     @property
     def passes_on(self) -> bool:
         """Whether this process was told to end, not the run: another one goes on with it."""
-        told = (self._leave or self._interrupted) and not self.by_user
-        return self._queued and told and self.because == BY_ITS_WORKER
+        return self._queued and self._leave and not self.by_user and self.because == BY_ITS_WORKER
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -86,8 +85,8 @@ class Told:
                     return
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._leave = self._leave or number != signal.SIGINT
         if number == LEAVE:
-            self._leave = True
             return
         self._stop = True
         self.by_user = self.by_user or number == signal.SIGINT

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_DEATHS = 3
 """Of processes of one run, before it is left to its user: what kills one will kill the next."""
+APART_S = 0.1
+"""Between two processes: each opens connections, and a hundred at once would leave the database to nobody else."""
 MOST_DOUBLINGS = 4
 """Of the pause before an errand is tried again: what waits for a machine may wait for days."""
 FORGOTTEN_S = 3_600.0
@@ -63,6 +65,7 @@ class _Working:
     def __init__(self, ledger: Ledger, at_once: int, pace: Pace) -> None:
         self._ledger, self._at_once, self._pace = ledger, at_once, pace
         self._under_way: set[int] = set()
+        self._door = asyncio.Lock()
         self._now = asyncio.Event()
         """Told to end again: whoever waits for others to come to a good end waits no longer."""
 
@@ -121,7 +124,9 @@ class _Working:
         number = job.id or 0
         self._under_way.add(number)
         try:
-            child = await asyncio.to_thread(send, run, errand, self._ledger, True)
+            async with self._door:
+                await asyncio.sleep(APART_S)
+                child = await asyncio.to_thread(send, run, errand, self._ledger, True)
             outcome = await self._outcome(child)
         finally:
             self._under_way.discard(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from mlcd.clock import VirtualClock
 from mlcd.errors import Interrupted
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Resumed, Status, Stopped
+from mlcd.measurement import Measurement, Outcome
 from mlcd.workers import to_json
 from mlcd.workers.crew import NEVER_BEGAN
 from mlcd.workers.run import see_through
@@ -71,6 +73,52 @@ def test_whoever_is_told_to_leave_leaves_between_two_steps_unless_the_user_wants
         signal.raise_signal(signal.SIGINT)
         assert told.stop()
         assert not told.passes_on
+
+
+def test_whoever_is_told_to_end_while_an_entry_is_written_leaves_the_run_unstopped(home: Path, recorded: Job):
+    ledger = assemble.open_ledger(home)
+    run = assemble.start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
+    told, between = Told(run.name, ledger, queued=True), []
+
+    def write() -> None:
+        run.book.write(Resumed("while this is written, the signal comes"))
+        try:
+            told.stop()  # as the loop asks before its next step
+        except Interrupted:
+            between.append("left")
+        threading.Event().wait(LONG_S)
+
+    with told.listening(), pytest.raises(KeyboardInterrupt):
+        write()
+    assert between == ["left"]
+    assert told.passes_on
+    ledger.close()
+
+
+class CutOff:
+    """A profiler whose process is told to end in the middle of a probe."""
+
+    def measure(self, *asked: object) -> Measurement:
+        signal.raise_signal(signal.SIGTERM)
+        raise AssertionError("it went on")
+
+    def reclaim(self, label: str) -> float | None:
+        return None
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_probe_that_is_cut_off_is_paid_for_and_its_run_is_stopped_only_where_nobody_goes_on(queued, home, recorded):
+    ledger = assemble.open_ledger(home)
+    run = assemble.start(recorded, ledger)
+    told = Told(run.name, ledger, queued=queued)
+    run = replace(run, cloud=replace(run.cloud, profiler=CutOff()))
+    with told.listening(), pytest.raises(Interrupted):
+        run.search(told.stop)
+    account = ledger.account(run.name)
+    assert account.open == ()
+    assert [m.outcome for m in account.history.measurements] == [Outcome.INTERRUPTED]
+    assert account.stopped is not queued
+    ledger.close()
 
 
 class LeavesAfter(Told):

@@ -21,7 +21,7 @@ from mlcd.web.safety.headers import headers_of
 from mlcd.web.safety.origin import check_host, check_origin
 from mlcd.web.safety.peer import check_peer
 from mlcd.web.safety.rates import Rates
-from mlcd.web.safety.watchers import Watchers, is_stream, while_known
+from mlcd.web.safety.watchers import Doubts, Watchers, is_stream, while_known
 from mlcd.web.state import State
 
 LONGEST_ADDRESS = 8 << 10
@@ -35,6 +35,8 @@ class Gate:
     def __init__(self, app: ASGIApp, state: State, rates: Rates) -> None:
         self.app, self.state, self.settings, self.rates = app, state, state.settings, rates
         self.watchers = Watchers(state.settings.limits.streams_each)
+        again_s = state.settings.limits.known_for_s
+        self.doubts = Doubts(lambda request: run_in_threadpool(is_known, request, state), again_s / 2)
         self.https = (state.settings.public_url or "").startswith("https://")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +59,7 @@ class Gate:
                 return
             answering = self.app(scope, receive, with_headers)
             if is_stream(request) and request.state.member is not None:
-                known = partial(run_in_threadpool, is_known, request, self.state)
+                known = partial(self.doubts.is_known, request)
                 answering = while_known(answering, known, with_headers, self.settings.limits.known_for_s)
             await answering
 

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.types import Message, Send
 
 from mlcd.web.failures import Refusal
+from mlcd.web.safety.credentials import session_of
 
 STREAMS = "/events"
 
@@ -43,6 +44,24 @@ class Watchers:
             self._open[name] -= 1
             if not self._open[name]:
                 del self._open[name]
+
+
+class Doubts:
+    """Whether somebody is known still: asked once for all the streams of a token or session that ask about then."""
+
+    def __init__(self, ask: Callable[[Request], Awaitable[bool]], lasts_s: float) -> None:
+        """`lasts_s`: how long an answer does for the others."""
+        self._ask, self._lasts_s = ask, lasts_s
+        self._answers: dict[str, tuple[float, asyncio.Future[bool]]] = {}
+
+    async def is_known(self, request: Request) -> bool:
+        """Whether whoever sent this request is."""
+        now_s = asyncio.get_running_loop().time()
+        self._answers = {each: told for each, told in self._answers.items() if now_s - told[0] < self._lasts_s}
+        secret = request.headers.get("authorization") or session_of(request) or ""
+        if secret not in self._answers:
+            self._answers[secret] = now_s, asyncio.ensure_future(self._ask(request))
+        return await asyncio.shield(self._answers[secret][1])
 
 
 async def while_known(
