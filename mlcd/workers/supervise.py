@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 
@@ -42,24 +43,30 @@ class Supervisor:
             return [each.pid for each in self._workers.values() if each.pid is not None and each.is_alive()]
 
     def close(self) -> None:
-        """End all: each leaves what it has under way to whoever comes next. Ctrl-C once more gives it no more time."""
-        with self._turn:
-            self._ending.set()
-            workers = list(self._workers.values())
+        """End all: each leaves what it has under way to whoever comes next. Ctrl-C once more gives it no more time.
+
+        For the main thread, as signals are.
+        """
+        before = signal.signal(signal.SIGINT, lambda *_: self._tell_all())
         try:
-            self._end(workers, self._pace.grace_s)
-        except KeyboardInterrupt:
-            self._end(workers, 0.0)
+            with self._turn:
+                self._ending.set()
+            self._tell_all()
+            self._wait(time.monotonic() + self._pace.grace_s + LEAVES_WITHIN_S + 5.0)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _tell_all(self) -> None:
+        """A first time: to leave their runs. Again: to wait for nothing."""
+        for worker in list(self._workers.values()):
+            _tell(worker, signal.SIGTERM)
+
+    def _wait(self, until_s: float) -> None:
+        for worker in list(self._workers.values()):
+            worker.join(max(0.0, until_s - time.monotonic()))
+            _tell(worker, signal.SIGKILL)
         for keeper in self._keepers:
             keeper.join()
-
-    def _end(self, workers: Sequence[BaseProcess], grace_s: float) -> None:
-        for worker in workers:
-            _tell(worker, signal.SIGTERM)
-        until = time.monotonic() + grace_s + LEAVES_WITHIN_S + 5.0
-        for worker in workers:
-            worker.join(max(0.0, until - time.monotonic()))
-            _tell(worker, signal.SIGKILL)
 
     def _keep(self, number: int) -> None:
         wait_s = FIRST_WAIT_S
@@ -85,6 +92,7 @@ class Supervisor:
 
 def _at_work(task: Callable[[str, int, Pace], None], url: str, at_once: int, pace: Pace) -> None:
     """What the process of a worker does; what it cannot do, it says in one line."""
+    os.setsid()  # a Ctrl-C in the terminal is for the parent, which tells it when to end
     to_stderr()
     try:
         task(url, at_once, pace)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ class Service:
     """A service as far as its runs go."""
 
     home: Path
-    server: PostgresServer
+    server: PostgresServer | None
     ledger: Ledger
     queue: Queue
     workers: Supervisor
@@ -87,14 +88,19 @@ def test_runs_wait_for_a_worker_and_end(service, simulated, until):
     assert service.ledger.account(runs[0]).decision == service.ledger.account(runs[1]).decision
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(service, simulated, until):
+def in_the_middle_of(service: Service, job: Job, until: Until, launch: bool = False) -> tuple[int, Gate, str]:
+    """A worker, the gate at which its run waits, and that run."""
     until(lambda: len(service.workers.processes()) == 1)
-    (worker,) = service.workers.processes()
-    gate, run = Gate(service.home), begun(service.ledger, simulated)
-    between = service.entries(run)
+    gate, run = Gate(service.home), begun(service.ledger, job)
     gate.shut()
-    service.queue.send(run, launch=True)
+    service.queue.send(run, launch)
     until(gate.is_reached)
+    return service.workers.processes()[0], gate, run
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(service, simulated, until):
+    worker, gate, run = in_the_middle_of(service, simulated, until, launch=True)
+    between = service.entries(run)
     gate.vanish()
     os.kill(worker, signal.SIGKILL)
     until(lambda: service.workers.processes() not in ([], [worker]))
@@ -106,13 +112,8 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_goes_on(service, simula
 
 
 def test_a_worker_that_is_told_to_end_leaves_its_run_to_the_next_one(service, simulated, until):
-    until(lambda: len(service.workers.processes()) == 1)
-    (worker,) = service.workers.processes()
-    gate, run = Gate(service.home), begun(service.ledger, simulated)
+    worker, gate, run = in_the_middle_of(service, simulated, until)
     between = service.entries(run)
-    gate.shut()
-    service.queue.send(run)
-    until(gate.is_reached)
     os.kill(worker, signal.SIGTERM)
     gate.open()
     until(lambda: service.workers.processes() not in ([], [worker]))
@@ -122,6 +123,30 @@ def test_a_worker_that_is_told_to_end_leaves_its_run_to_the_next_one(service, si
     cut = [m for m in service.ledger.account(run).history.measurements if m.outcome is Outcome.INTERRUPTED]
     assert cut == []
     check_books(service.ledger, run)
+
+
+def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, home, simulated, until):
+    home.mkdir()
+    ledger = Ledger(postgres_url)
+    workers = Supervisor(postgres_url, workers=1, at_once=1, pace=replace(QUICK, grace_s=3_600.0))
+    patient = Service(home, None, ledger, Queue(ledger), workers)
+    _, gate, run = in_the_middle_of(patient, simulated, until)
+    between = patient.entries(run)
+    gate.vanish()
+
+    def press_again() -> None:
+        until(workers._ending.is_set)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press_again)
+    pressing.start()
+    workers.close()
+    pressing.join()
+    assert not ledger.is_driven(run)
+    assert patient.entries(run) == between, "nothing was open, and it was left as it stood"
+    patient.queue.close()
+    ledger.close()
+    gate.close()
 
 
 def test_a_database_that_is_killed_and_comes_back_loses_nothing(service, simulated, until):
