@@ -28,6 +28,14 @@ for step in range({steps}):
     mlcd_tracker.step(10)
 """
 """A job that does ten samples in a fiftieth of a second, with next to no CPU."""
+ONE_NODE = """
+probe: 4s
+probe_extra: 1s
+startup: 20s
+nodes: 1..1
+types: {a: {cpus: 0.5, memory: 2GB, link: 100Mbit, usd_per_hour: $1}}
+"""
+"""A file of node types for `--on local`: half a core, for jobs that are looked at while they run."""
 SAVING = """
 import os, time
 import mlcd_tracker

@@ -19,6 +19,9 @@ from mlcd.testing.recorded_services import write_device
 
 CHAR_RNN = Path(__file__).parents[2] / "examples" / "recordings" / "char-rnn-local"
 
+ALONE = "{nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}"
+"""A search that what others have run before does not change."""
+
 
 @dataclass
 class Service:

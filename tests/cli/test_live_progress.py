@@ -27,15 +27,8 @@ from mlcd.measurement import Sample
 from mlcd.remote import RemoteLedger, Server, watch
 from mlcd.reports.headway import Headway, to_json
 from mlcd.testing.elastic_runs import JOB, SPACE
-from mlcd.testing.live_backends import SAVING
+from mlcd.testing.live_backends import ONE_NODE, SAVING
 
-NODES = """
-probe: 4s
-probe_extra: 1s
-startup: 20s
-nodes: 1..1
-types: {a: {cpus: 0.5, memory: 2GB, link: 100Mbit, usd_per_hour: $1}}
-"""
 LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")
 PATIENCE_S = 60.0
 
@@ -95,7 +88,7 @@ def test_who_watches_a_run_from_elsewhere_is_shown_how_far_its_job_is(
 def test_a_job_that_a_worker_runs_is_told_over_the_stream_while_it_runs_and_then_no_more(
     service: Service, tmp_path: Path
 ) -> None:
-    (tmp_path / "nodes.yaml").write_text(NODES)
+    (tmp_path / "nodes.yaml").write_text(ONE_NODE)
     (tmp_path / "train.py").write_text(SAVING.replace("TOTAL", "100000"))
     path, on = tmp_path / "job.yaml", f"local:{tmp_path / 'nodes.yaml'}"
     path.write_text(f"name: told{os.getpid()}\nrun: python3 train.py\nmlcd: {{work: 1e5, on: '{on}', deadline: 1h}}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Service, one_person
+from served import ALONE, Service, one_person
 
 from mlcd.clock import VirtualClock
 from mlcd.ledger import Stopped
@@ -15,8 +15,6 @@ from mlcd.workers import to_json
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
-ALONE = "{nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}"
-"""A search that what others have run before does not change."""
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import Service, a_team
+from served import ALONE, Service, a_team
 
 from mlcd.cli.server import HERE
 from mlcd.clock import VirtualClock
@@ -23,8 +23,6 @@ from mlcd.workers import to_json
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ALONE = "{nodes: 1..2, instances: [c5.xlarge, g4dn.xlarge], earlier: false}"
-"""A search that what others have run before does not change."""
 
 
 @pytest.fixture(scope="module")

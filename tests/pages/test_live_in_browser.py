@@ -12,15 +12,8 @@ import pytest
 from mlcd.assemble import open_ledger, start
 from mlcd.backends.local import teardown
 from mlcd.jobfile import load_job
-from mlcd.testing.live_backends import SAVING
+from mlcd.testing.live_backends import ONE_NODE, SAVING
 
-NODES = """
-probe: 3s
-probe_extra: 1s
-startup: 20s
-nodes: 1..1
-types: {a: {cpus: 0.5, memory: 2GB, link: 100Mbit, usd_per_hour: $1}}
-"""
 TALKING = "print('good morning', flush=True)\n" + SAVING.replace(
     "TOTAL", "200000"
 )  # minutes, in which it saves its work
@@ -40,7 +33,7 @@ def live(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def begin(ledger: Any, folder: Path, program: str) -> None:
     folder.mkdir()
-    (folder / "nodes.yaml").write_text(NODES)
+    (folder / "nodes.yaml").write_text(ONE_NODE)
     (folder / "train.py").write_text(program)
     mlcd = f"{{work: 2e5, on: 'local:{folder / 'nodes.yaml'}', deadline: 10h, checkpoints: true}}"
     (folder / "job.yaml").write_text(f"name: {folder.name}{os.getpid()}\nrun: python3 train.py\nmlcd: {mlcd}\n")
