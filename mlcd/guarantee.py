@@ -184,7 +184,7 @@ def why_nothing_was_measured(goal: Goal, space: Space, history: History, what: s
         return f"the budget: the cheapest {what} alone can cost {format_usd(usd)}"
     if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
         return f"the deadline: the shortest {what} alone can take {format_duration(seconds)}"
-    return "nothing was measured"
+    return f"nothing was measured: under this limit no {what} was worth its price"
 
 
 def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:
