@@ -16,7 +16,7 @@ from mlcd.errors import MlcdError
 from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.process import LEAVES_WITHIN_S
-from mlcd.workers.worker import work
+from mlcd.workers.worker import HURRY, work
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 SETTLED_S = 60.0
@@ -47,19 +47,18 @@ class Supervisor:
 
         For the main thread, as signals are.
         """
-        before = signal.signal(signal.SIGINT, lambda *_: self._tell_all())
+        before = signal.signal(signal.SIGINT, lambda *_: self._tell_all(HURRY))
         try:
             with self._turn:
                 self._ending.set()
-            self._tell_all()
+            self._tell_all(signal.SIGTERM)
             self._wait(time.monotonic() + self._pace.grace_s + LEAVES_WITHIN_S + 5.0)
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _tell_all(self) -> None:
-        """A first time: to leave their runs. Again: to wait for nothing."""
+    def _tell_all(self, number: signal.Signals) -> None:
         for worker in list(self._workers.values()):
-            _tell(worker, signal.SIGTERM)
+            _tell(worker, number)
 
     def _wait(self, until_s: float) -> None:
         for worker in list(self._workers.values()):
@@ -103,5 +102,5 @@ def _at_work(task: Callable[[str, int, Pace], None], url: str, at_once: int, pac
 
 def _tell(worker: BaseProcess, number: signal.Signals) -> None:
     with suppress(ValueError, ProcessLookupError):
-        if worker.is_alive():
-            (worker.kill if number == signal.SIGKILL else worker.terminate)()
+        if worker.is_alive() and worker.pid is not None:
+            os.kill(worker.pid, number)

@@ -36,8 +36,12 @@ FORGOTTEN_S = 3_600.0
 """After which a silent worker is struck off the list. Not soon: one that comes back could take no job any more."""
 
 
+HURRY = signal.SIGUSR2
+"""End, and wait for nothing. Not the first signal sent again: of two that come in one moment, only one is heard."""
+
+
 def work(url: str, at_once: int, pace: Pace = PACE) -> None:
-    """Take runs until told to end (SIGINT, SIGTERM, or the end of the parent that started it)."""
+    """Take runs until told to end: by SIGINT, SIGTERM, `HURRY`, or the end of the parent that started it."""
     try:
         import procrastinate  # noqa: F401
         import psycopg_pool  # noqa: F401
@@ -101,8 +105,14 @@ class _Working:
                 connector.patient = False
                 worker.stop()  # type: ignore[no-untyped-call]
 
+            def hurried() -> None:
+                self._now.set()
+                told()
+
+            loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, told)
+                loop.add_signal_handler(number, told)
+            loop.add_signal_handler(HURRY, hurried)
             finding = asyncio.create_task(self._find_lost(app, worker))
             try:
                 await worker.run()  # type: ignore[no-untyped-call]

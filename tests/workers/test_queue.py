@@ -130,13 +130,20 @@ def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, h
     ledger = Ledger(postgres_url)
     workers = Supervisor(postgres_url, workers=1, at_once=1, pace=replace(QUICK, grace_s=3_600.0))
     patient = Service(home, None, ledger, Queue(ledger), workers)
-    _, gate, run = in_the_middle_of(patient, simulated, until)
+    worker, gate, run = in_the_middle_of(patient, simulated, until)
     between = patient.entries(run)
     gate.vanish()
+    os.kill(worker, signal.SIGSTOP)  # it will hear of both in one moment
 
     def press_again() -> None:
-        until(workers._ending.is_set)
-        os.kill(os.getpid(), signal.SIGINT)
+        heard = signal.SIGKILL  # so that a test that fails does not take an hour
+        try:
+            until(lambda: signal.SIGTERM in waiting_for(worker))
+            os.kill(os.getpid(), signal.SIGINT)
+            until(lambda: len(waiting_for(worker)) == 2)
+            heard = signal.SIGCONT
+        finally:
+            os.kill(worker, heard)
 
     pressing = threading.Thread(target=press_again)
     pressing.start()
@@ -147,6 +154,13 @@ def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, h
     patient.queue.close()
     ledger.close()
     gate.close()
+
+
+def waiting_for(process: int) -> set[int]:
+    """The signals that a process has yet to hear."""
+    status = Path(f"/proc/{process}/status").read_text()
+    (bits,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return {number for number in range(1, 64) if bits >> (number - 1) & 1}
 
 
 def test_a_database_that_is_killed_and_comes_back_loses_nothing(service, simulated, until):
