@@ -241,7 +241,8 @@ def _postgres() -> PostgresServer:
 
 @contextmanager
 def _service(url: str, home: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [sys.executable, "-m", "mlcd", "service", "--port", "0", "--recordings", str(RECORDINGS), *words]
+    counted = ("--recordings", str(RECORDINGS), "--count-simulated")  # so that each search asks for its owner's budget
+    command = [sys.executable, "-m", "mlcd", "service", "--port", "0", *counted, *words]
     environment = {**os.environ, "MLCD_HOME": str(home), "MLCD_DATABASE_URL": url}
     with (home / "log").open("w+") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, text=True)

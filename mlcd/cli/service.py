@@ -52,7 +52,13 @@ grace = click.option(
 @at_once
 @grace
 @recordings
-@click.option("--places", default=SAFE_PLACES, show_default=True, help="Where jobs may run; with commas.")
+@click.option(
+    "--places",
+    default=SAFE_PLACES,
+    show_default=True,
+    help="Where jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
+)
+@click.option("--count-simulated", is_flag=True, help="Simulated and recorded runs, too, count against budgets.")
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
 def service(
     database: str | None,
@@ -63,9 +69,16 @@ def service(
     grace: float | None,
     recordings: Path | None,
     places: str,
+    count_simulated: bool,
     public_url: str | None,
 ) -> None:
-    """Serve a team: the same pages and API, with members, budgets, a queue and workers, on PostgreSQL."""
+    """Serve a team: members, budgets, a queue and workers.
+
+    The pages and the API of `mlcd ui`, on PostgreSQL. The first start prints the token of `admin`.
+
+    \b
+    MLCD_DATABASE_URL=postgresql://USER:PASSWORD@HOST/DATABASE mlcd service
+    """
     from contextlib import ExitStack
 
     from mlcd.cli.listen import address, bound, serve
@@ -73,7 +86,7 @@ def service(
     from mlcd.workers.supervise import Supervisor
 
     url = _postgres(database, "mlcd service")
-    settings = _settings(host, places, recordings, public_url)
+    settings = replace(_settings(host, places, recordings, public_url), count_simulated=count_simulated)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
         state = _opened(url, settings, ending)
@@ -89,7 +102,13 @@ def service(
 @at_once
 @grace
 def worker(database: str | None, at_once: int, grace: float | None) -> None:
-    """Drive runs of a service, on this machine or any other that reaches its database."""
+    """Drive runs of a service, on this machine or any other.
+
+    All it needs is the service's database.
+
+    \b
+    MLCD_DATABASE_URL=postgresql://USER:PASSWORD@HOST/DATABASE mlcd worker --at-once 8
+    """
     from mlcd.workers.worker import work
 
     work(_postgres(database, "mlcd worker"), at_once, _pace(grace))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from mlcd.units import parse_usd
 if TYPE_CHECKING:
     from mlcd.remote import Server
     from mlcd.remote.team import RemoteTeam
-    from mlcd.team import Member, Team
+    from mlcd.team import Budget, Member, Team, Used
 
 
 def _parse_limit(text: str) -> float:
@@ -37,11 +38,16 @@ _on_database: Sequence[Callable[[F], F]] = (
     output,
 )
 _name = click.argument("name")
+_per = click.option(
+    "--per",
+    type=click.Choice(["total", "month"]),
+    help="The budget is over everything, as it is first, or over each month anew (UTC).",
+)
 
 
 @click.group()
 def team() -> None:
-    """Who may use a service, what each may do and spend, and what was done."""
+    """Who may use a service, and what each may do and spend."""
 
 
 @team.command()
@@ -49,36 +55,49 @@ def team() -> None:
 @click.option("--role", type=_role, default="runner", show_default=True, help="What they may do.")
 @click.option("--team", "team_name", metavar="TEAM", help="The team that their runs count for.")
 @click.option("--budget", metavar="USD", callback=_limit, help="Dollars for all their runs together; no limit without.")
+@_per
 @with_options(_on_database)
-def add(name: str, role: str, team_name: str | None, budget: Any, database: str | None, output: str) -> None:
-    """A new member; prints their token, this once."""
-    from mlcd.team import Role
+def add(
+    name: str, role: str, team_name: str | None, budget: Any, per: str | None, database: str | None, output: str
+) -> None:
+    """A new member; prints their token, this once.
 
-    _show_token(*_open(database).add(name, Role(role), team_name, _usd(budget)), output)
+    \b
+    mlcd team add ada --budget 200 --per month
+    """
+    from mlcd.team import Per, Role
+
+    _show_token(*_open(database).add(name, Role(role), team_name, _usd(budget), Per(per or "total")), output)
 
 
 @team.command(name="list")
 @with_options(_on_database)
 def list_(database: str | None, output: str) -> None:
-    """The members, their roles and budgets, and what each has left."""
+    """The members, their roles and budgets, and what each has left.
+
+    \b
+    mlcd team list
+    """
     from mlcd.cli.tables import plain_table
     from mlcd.units import format_usd
 
     asked = _open(database)
     rows, teams = asked.members(), asked.teams()
     if output == "json":
-        listed = [{**_document(member), "left_usd": left_usd} for member, left_usd in rows]
-        print_json({"members": listed, "teams": [{"name": t, "budget_usd": usd} for t, usd in teams.items()]})
+        listed = [{**_document(member), **_use(use), "left_usd": left_usd} for member, use, left_usd in rows]
+        told = [{"name": name, **_budget(budget), **_use(use)} for name, (budget, use) in teams.items()]
+        print_json({"members": listed, "teams": told})
         return
     results, _ = consoles()
     if not rows:
         results.print("No member yet. Add one: mlcd team add NAME --role admin", highlight=False)
         return
-    table = plain_table(["NAME", "ROLE", "TEAM"], ["BUDGET", "TEAM'S", "LEFT"])
-    for member, left_usd in rows:
-        limits = (member.budget_usd, teams.get(member.team or ""), left_usd)
-        shown = ("-" if usd is None else format_usd(usd) for usd in limits)
-        table.add_row(member.name, str(member.role), member.team or "-", *shown)
+    table = plain_table(["NAME", "ROLE", "TEAM"], ["SPENT", "BUDGET", "TEAM'S", "LEFT"])
+    for member, use, left_usd in rows:
+        own, of_team = member.budget, teams[member.team][0] if member.team in teams else None
+        limits = ("-" if each is None or each.usd is None else each.amount for each in (own, of_team))
+        left = "-" if left_usd is None else format_usd(left_usd)
+        table.add_row(member.name, str(member.role), member.team or "-", format_usd(use.spent_usd), *limits, left)
     results.print(table)
 
 
@@ -87,19 +106,30 @@ def list_(database: str | None, output: str) -> None:
 @click.option("--role", type=_role, help="What they may do.")
 @click.option("--team", "team_name", metavar="TEAM", help="The team that new runs count for; 'none'.")
 @click.option("--budget", metavar="USD", callback=_limit, help="Dollars for all their runs together; 'none'.")
+@_per
 @with_options(_on_database)
-def change(name: str, role: str | None, team_name: str | None, budget: Any, database: str | None, output: str) -> None:
-    """Another role, team or budget for a member; what is not named stays."""
+def change(
+    name: str, role: str | None, team_name: str | None, budget: Any, per: str | None, database: str | None, output: str
+) -> None:
+    """Another role, team or budget for a member.
+
+    What is not named stays.
+
+    \b
+    mlcd team change ada --budget 500
+    """
     from mlcd.errors import UserError
-    from mlcd.team import Role
+    from mlcd.team import Per, Role
 
     told: dict[str, Any] = {"role": Role(role)} if role is not None else {}
     if team_name is not None:
         told["team"] = None if team_name == NO_LIMIT else team_name
     if budget is not None:
         told["budget_usd"] = _usd(budget)
+    if per is not None:
+        told["budget_per"] = Per(per)
     if not told:
-        raise UserError("nothing to change; give --role, --team or --budget")
+        raise UserError("nothing to change; give --role, --team, --budget or --per")
     member = _open(database).change(name, **told)
     _say(f"{name} is {member} now.", {"member": _document(member)}, output)
 
@@ -108,7 +138,13 @@ def change(name: str, role: str | None, team_name: str | None, budget: Any, data
 @_name
 @with_options(_on_database)
 def token(name: str, database: str | None, output: str) -> None:
-    """A new token for a member; the old one and all their sessions are void from now on."""
+    """A new token for a member; the old one is void at once.
+
+    All their sessions are, too.
+
+    \b
+    mlcd team token ada
+    """
     _show_token(*_open(database).renew(name), output)
 
 
@@ -116,7 +152,11 @@ def token(name: str, database: str | None, output: str) -> None:
 @_name
 @with_options(_on_database)
 def remove(name: str, database: str | None, output: str) -> None:
-    """End a membership: token and sessions are void; runs stay."""
+    """End a membership: token and sessions are void; runs stay.
+
+    \b
+    mlcd team remove ada
+    """
     _open(database).remove(name)
     _say(f"{name} is no member any more; their runs stay.", {"removed": name}, output)
 
@@ -124,14 +164,21 @@ def remove(name: str, database: str | None, output: str) -> None:
 @team.command()
 @click.argument("team_name", metavar="TEAM")
 @click.argument("usd", metavar="USD", callback=_limit)
+@_per
 @with_options(_on_database)
-def budget(team_name: str, usd: Any, database: str | None, output: str) -> None:
-    """What all runs of a team may spend together, in dollars; 'none' for no limit."""
-    from mlcd.team import limit_words
+def budget(team_name: str, usd: Any, per: str | None, database: str | None, output: str) -> None:
+    """What all runs of a team may spend together.
 
-    _open(database).set_budget(team_name, _usd(usd))
-    document = {"team": team_name, "budget_usd": _usd(usd)}
-    _say(f"Team {team_name} may spend {limit_words(_usd(usd))}.", document, output)
+    USD is dollars, 'none' no limit.
+
+    \b
+    mlcd team budget vision 1000 --per month
+    """
+    from mlcd.team import Per
+
+    told = {"per": Per(per)} if per is not None else {}
+    budget = _open(database).set_budget(team_name, _usd(usd), **told)
+    _say(f"Team {team_name} may spend {budget}.", {"team": team_name, **_budget(budget)}, output)
 
 
 @team.command()
@@ -139,7 +186,11 @@ def budget(team_name: str, usd: Any, database: str | None, output: str) -> None:
 @click.option("--before", metavar="SEQ", type=click.IntRange(1, 2**62), help="Only those older than this entry.")
 @with_options(_on_database)
 def audit(most: int, before: int | None, database: str | None, output: str) -> None:
-    """Who did what, and whether it was allowed; the newest first."""
+    """Who did what, and whether it was allowed; the newest first.
+
+    \b
+    mlcd team audit --most 20
+    """
     from mlcd.cli.tables import plain_table
 
     entries = _open(database).audit(most, before)
@@ -174,7 +225,7 @@ def _open(database: str | None) -> Team | RemoteTeam:
 
     ledger = Ledger(database) if database else assemble.open_ledger()
     click.get_current_context().call_on_close(ledger.close)
-    return Team(ledger, _who(), lambda: datetime.now(UTC))
+    return Team(ledger, whoever(), lambda: datetime.now(UTC))
 
 
 def _server(database: str | None) -> Server | None:
@@ -192,7 +243,7 @@ def _server(database: str | None) -> Server | None:
     return asked_server()
 
 
-def _who() -> str:
+def whoever() -> str:
     """Whoever can write to the database, as their own machine calls them."""
     try:
         return f"{getpass.getuser()} (command line)"
@@ -205,7 +256,17 @@ def _usd(told: Any) -> float | None:
 
 
 def _document(member: Member) -> dict[str, Any]:
-    return {"name": member.name, "role": member.role, "team": member.team, "budget_usd": member.budget_usd}
+    return {"name": member.name, "role": member.role, "team": member.team, **_budget(member.budget)}
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {"budget_usd": budget.usd, "budget_per": budget.per}
+
+
+def _use(use: Used) -> dict[str, Any]:
+    """What runs without a limit can still spend has no number."""
+    claimed_usd = use.claimed_usd if math.isfinite(use.claimed_usd) else None
+    return {"spent_usd": use.spent_usd, "claimed_usd": claimed_usd}
 
 
 def _show_token(member: Member, token: str, output: str) -> None:

@@ -11,6 +11,7 @@ from functools import cache
 from sqlalchemy import (
     REAL,
     BigInteger,
+    Boolean,
     Column,
     Double,
     Index,
@@ -61,6 +62,7 @@ runs = Table(
     Column("name", Text, nullable=False),
     Column("owner", Text),
     Column("team", Text),
+    Column("free", Boolean),
     Column("created_at", Text, nullable=False),
     Column("asked", Text),
     Column("wish", Text),
@@ -78,6 +80,7 @@ members = Table(
     Column("role", Text, nullable=False),
     Column("team", Text),
     Column("budget_usd", AMOUNT),
+    Column("budget_per", Text),
     Column("token_hash", Text, nullable=False),
     Column("created_at", Text, nullable=False),
     Column("removed_at", Text),
@@ -90,6 +93,7 @@ teams = Table(
     METADATA,
     Column("name", Text, primary_key=True),
     Column("budget_usd", AMOUNT),
+    Column("budget_per", Text),
     sqlite_with_rowid=False,
 )
 

@@ -5,27 +5,36 @@ nothing. Each run keeps to its own budget by the reserve of the ledger; so while
 members and teams, nobody can ever spend more. The check and what it allows are one transaction, and writers come one
 after the other: two who ask at the same moment never both get the same dollars.
 
-Budgets are over everything, until an admin changes them.
+Of a budget by the month, what was settled in earlier months counts no more, and what a run can still spend counts in
+every month in which it can. So no month gets more than its budget: a dollar is claimed until it is settled, and from
+then on it is one of that month.
+
+A run that costs nobody anything, on a simulated or a recorded cloud, is free: it counts with nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from mlcd.clock import VirtualClock
 from mlcd.database import Database, schema
 from mlcd.errors import UserError, WrongState
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Resumed, Stopped
-from mlcd.team.members import Member, find_member
+from mlcd.team.budget import NO_LIMIT, Budget
+from mlcd.team.members import Member, budget_of, find_member
 from mlcd.team.standing import ask_launch, catch_up, standing, standings
 from mlcd.units import format_usd
 
 SLACK_USD = 1e-6
 """Sums of floats are not exact: three runs of $0.10 fit into $0.30."""
+Now = Callable[[], datetime]
+"""Gives the time of day."""
 
 
 class OverBudget(UserError):
@@ -38,44 +47,75 @@ class OverBudget(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What may still be asked for, `of` whom, and of how much in all. None: there is no limit."""
+    """What may still be asked for, `of` whom, and of how much in all. No `usd`: there is no limit.
+
+    `renewed_on`: when what was spent counts no more; None: never.
+    """
 
     usd: float | None = None
     of: str = ""
-    limit_usd: float | None = None
+    budget: Budget = NO_LIMIT
+    renewed_on: date | None = None
 
     def __str__(self) -> str:
-        if self.usd is None or self.limit_usd is None:
+        if self.usd is None:
             return "no limit"
         cents = math.floor((self.usd + SLACK_USD) * 100)  # never told more than there is
-        return f"{self.of} has {format_usd(cents / 100)} left of {format_usd(self.limit_usd)}"
+        renewed = f", renewed on {self.renewed_on}" if self.renewed_on is not None else ""
+        return f"{self.of} has {format_usd(cents / 100)} left of {self.budget.amount}{renewed}"
 
 
-def left(ledger: Ledger, member: Member | None) -> Left:
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What counts against a budget now: what was spent in its time, and what runs can still spend, perhaps no end."""
+
+    spent_usd: float
+    claimed_usd: float
+
+
+def _today() -> datetime:
+    return datetime.now(UTC)
+
+
+def left(ledger: Ledger, member: Member | None, now: Now = _today) -> Left:
     """What a member may still ask for: the smaller of their own and of their team's. Nobody in particular: anything."""
     if member is None:
         return Left()
     catch_up(ledger.database)
     with ledger.database.read() as connection:
-        return _left(connection, ledger.database, member.name, member.team)
+        return _left(connection, ledger.database, member.name, member.team, now())
 
 
-def submit(ledger: Ledger, member: Member | None, job: Job, asked: str) -> str:
-    """Ask for a run of a job, if its owner has its budget left; the run's name. Nothing has begun then."""
+def used(ledger: Ledger, of: Member | str, now: Now = _today) -> Used:
+    """What counts against the budget of a member, or of the team of that name."""
+    catch_up(ledger.database)
+    with ledger.database.read() as connection:
+        if isinstance(of, Member):
+            whose, budget = schema.runs.c.owner == of.name, budget_of(connection, schema.members, of.name)
+        else:
+            whose, budget = schema.runs.c.team == of, budget_of(connection, schema.teams, of)
+        return _used(connection, ledger.database, whose, budget.since(now()))
+
+
+def submit(ledger: Ledger, member: Member | None, job: Job, asked: str, free: bool = False, now: Now = _today) -> str:
+    """Ask for a run of a job, if its owner has its budget left; the run's name. Nothing has begun then.
+
+    `free`: it costs nobody anything, and counts with nothing.
+    """
     if member is None:
         return ledger.ask(job.name, asked)
     catch_up(ledger.database)  # so that little is left to read while others wait
     with ledger.database.write() as connection:
-        now = find_member(connection, member.name)  # as it is in the books, not as it was when the request came
-        allowed, budget_usd = _left(connection, ledger.database, now.name, now.team), job.goal.budget_usd
-        if allowed.usd is not None and budget_usd is None:
-            raise UserError(f"{allowed}: state a budget for this job that is not more, or ask an admin")
-        if not _fits(budget_usd, allowed):
-            raise _over(allowed, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
-        return ledger.ask(job.name, asked, now.name, now.team, connection=connection)
+        owner = find_member(connection, member.name)  # as it is in the books, not as it was when the request came
+        if not free:
+            allowed = _left(connection, ledger.database, owner.name, owner.team, now())
+            _check_submission(job.goal.budget_usd, allowed)
+        run = ledger.ask(job.name, asked, owner.name, owner.team, connection=connection)
+        connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(free=free))
+        return run
 
 
-def recheck(ledger: Ledger, member: Member | None, run: str, launch: bool | None = None) -> None:
+def recheck(ledger: Ledger, member: Member | None, run: str, launch: bool | None = None, now: Now = _today) -> None:
     """Before a run goes on: its whole budget counts again, if its owner has so much left.
 
     `member`: who asks for it; the owner pays. `launch`: whether its decision is to be launched; None: as was asked
@@ -85,11 +125,13 @@ def recheck(ledger: Ledger, member: Member | None, run: str, launch: bool | None
     catch_up(ledger.database)
     with ledger.database.write() as connection:
         runs = schema.runs.c
-        owner, team = connection.execute(select(runs.owner, runs.team).where(runs.name == name)).one()
+        of_run = select(runs.owner, runs.team, runs.free).where(runs.name == name)
+        owner, team, free = connection.execute(of_run).one()
         stands = standing(connection, ledger.database, name)
         if stands.final:
             raise WrongState(f"run '{name}' is over; there is nothing to go on with. See: mlcd show {name}")
-        allowed = _left(connection, ledger.database, owner, team) if owner is not None else Left()
+        counts = owner is not None and not free
+        allowed = _left(connection, ledger.database, owner, team, now()) if counts else Left()
         launches = stands.launches if launch is None else launch
         if launches != stands.launches:
             ask_launch(connection, name, launches)
@@ -116,18 +158,30 @@ def release(ledger: Ledger, run: str, because: str) -> None:
         ledger.append(name, _clock(connection, name), [Stopped(because)])
 
 
-def _left(connection: Connection, database: Database, name: str, team: str | None) -> Left:
-    members, teams, runs = schema.members.c, schema.teams.c, schema.runs.c
-    limits = [(name, select(members.budget_usd).where(members.name == name), runs.owner == name)]
+def _left(connection: Connection, database: Database, name: str, team: str | None, now: datetime) -> Left:
+    runs = schema.runs.c
+    limits = [(name, budget_of(connection, schema.members, name), runs.owner == name)]
     if team is not None:
-        limits.append((f"team {team}", select(teams.budget_usd).where(teams.name == team), runs.team == team))
+        limits.append((f"team {team}", budget_of(connection, schema.teams, team), runs.team == team))
     found = []
-    for of, limit, whose in limits:
-        limit_usd = connection.execute(limit).scalar_one_or_none()
-        if limit_usd is not None:
-            counted_usd = math.fsum(stands.counts_usd for stands in standings(connection, database, whose))
-            found.append((max(0.0, limit_usd - counted_usd), of, limit_usd))
-    return Left(*min(found)) if found else Left(of=name)
+    for of, budget, whose in limits:
+        if budget.usd is not None:
+            use = _used(connection, database, whose, budget.since(now))
+            left_usd = max(0.0, budget.usd - use.spent_usd - use.claimed_usd)
+            found.append(Left(left_usd, of, budget, budget.renewed_on(now)))
+    return min(found, key=lambda each: (each.usd, each.of)) if found else Left(of=name)
+
+
+def _used(connection: Connection, database: Database, whose: ColumnElement[bool], since: str) -> Used:
+    found = standings(connection, database, whose & schema.runs.c.free.is_not(True))
+    return Used(math.fsum(each.spent_since(since) for each in found), math.fsum(each.claims_usd for each in found))
+
+
+def _check_submission(budget_usd: float | None, allowed: Left) -> None:
+    if allowed.usd is not None and budget_usd is None:
+        raise UserError(f"{allowed}: state a budget for this job that is not more, or ask an admin")
+    if not _fits(budget_usd, allowed):
+        raise _over(allowed, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
 
 
 def _fits(usd: float | None, allowed: Left) -> bool:

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from mlcd.ledger import Ledger
-from mlcd.team.allowance import left
+from mlcd.team.allowance import Used, left, used
 from mlcd.team.audit import Audit, AuditEntry
-from mlcd.team.members import Member, Members, limit_words
+from mlcd.team.budget import Budget, Per
+from mlcd.team.members import Member, Members
 from mlcd.team.role import Role
 
 
@@ -17,26 +18,29 @@ class Team:
     """The team on the database of a ledger. `who` does it, for the audit log; `now` gives the time of day."""
 
     def __init__(self, ledger: Ledger, who: str, now: Callable[[], datetime]) -> None:
-        self._ledger, self._who = ledger, who
+        self._ledger, self._who, self._now = ledger, who, now
         self._members, self._audit = Members(ledger.database, now), Audit(ledger.database, now)
 
-    def members(self) -> list[tuple[Member, float | None]]:
-        """The members, by name, and what each may still ask for; None for no limit."""
-        return [(member, left(self._ledger, member).usd) for member in self._members.all()]
+    def members(self) -> list[tuple[Member, Used, float | None]]:
+        """The members, by name, what each has used of their budget, and may still ask for; None for no limit."""
+        ledger, now = self._ledger, self._now
+        return [(each, used(ledger, each, now), left(ledger, each, now).usd) for each in self._members.all()]
 
-    def teams(self) -> dict[str, float | None]:
-        """The teams, and what each may spend; None for no limit."""
-        return self._members.teams()
+    def teams(self) -> dict[str, tuple[Budget, Used]]:
+        """The teams, what each may spend, and what is used of that."""
+        return {team: (budget, used(self._ledger, team, self._now)) for team, budget in self._members.teams().items()}
 
-    def add(self, name: str, role: Role, team: str | None, budget_usd: float | None) -> tuple[Member, str]:
+    def add(
+        self, name: str, role: Role, team: str | None, budget_usd: float | None, budget_per: Per
+    ) -> tuple[Member, str]:
         """A new member, and the token, which is shown this once."""
-        token = self._members.add(name, role, team, budget_usd)
+        token = self._members.add(name, role, team, budget_usd, budget_per)
         member = self._members.get(name)
         self._audit.write(self._who, "add member", name, detail=str(member))
         return member, token
 
     def change(self, name: str, **told: Any) -> Member:
-        """Another `role`, `team` or `budget_usd`; what is not named stays, None says 'no team' or 'no limit'."""
+        """Another `role`, `team`, `budget_usd` or `budget_per`. What is not named stays; None: no team, no limit."""
         member = self._members.change(name, **told)
         self._audit.write(self._who, "change member", name, detail=str(member))
         return member
@@ -52,10 +56,11 @@ class Team:
         self._members.remove(name)
         self._audit.write(self._who, "remove member", name)
 
-    def set_budget(self, team: str, usd: float | None) -> None:
-        """What all runs of a team may spend together; None for no limit."""
-        self._members.set_team_budget(team, usd)
-        self._audit.write(self._who, "team budget", team, detail=limit_words(usd))
+    def set_budget(self, team: str, usd: float | None, **per: Per) -> Budget:
+        """What all runs of a team may spend together; None for no limit. `per`: as before, if it is not named."""
+        budget = self._members.set_team_budget(team, usd, **per)
+        self._audit.write(self._who, "team budget", team, detail=str(budget))
+        return budget
 
     def audit(self, most: int, before: int | None = None) -> list[AuditEntry]:
         """What was done, the newest first; `before`: what is older than the entry of this number."""

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Table, delete, insert, select, update
 
 from mlcd.database import Database, schema
 from mlcd.errors import UnknownName, UserError, WrongState
+from mlcd.team.budget import NO_LIMIT, Budget, Per
 from mlcd.team.role import Role
 from mlcd.team.tokens import hashed, new_secret
-from mlcd.units import format_usd
 
 SESSION_LASTS = timedelta(hours=12)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")
@@ -39,15 +39,16 @@ class Member:
     role: Role
     team: str | None = None
     budget_usd: float | None = None
+    budget_per: Per = Per.TOTAL
 
     def __str__(self) -> str:
         of_team = f" of team {self.team}" if self.team is not None else ""
-        return f"{self.role}{of_team}, {limit_words(self.budget_usd)}"
+        return f"{self.role}{of_team}, {self.budget}"
 
-
-def limit_words(usd: float | None) -> str:
-    """What may be spent, in words."""
-    return "without limit" if usd is None else f"at most {format_usd(usd)}"
+    @property
+    def budget(self) -> Budget:
+        """What they may spend, and over which time."""
+        return Budget(self.budget_usd, self.budget_per)
 
 
 class Members:
@@ -57,12 +58,19 @@ class Members:
         self._database = database
         self._now = now
 
-    def add(self, name: str, role: Role, team: str | None = None, budget_usd: float | None = None) -> str:
+    def add(
+        self,
+        name: str,
+        role: Role,
+        team: str | None = None,
+        budget_usd: float | None = None,
+        budget_per: Per = Per.TOTAL,
+    ) -> str:
         """A new member, or one who comes back; the token, which is shown this once.
 
         Who comes back finds their runs again, and what those have spent.
         """
-        row = _checked({"role": role, "team": team, "budget_usd": budget_usd})
+        row = _checked({"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per})
         check_name("member", name)
         token = new_secret()
         row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}
@@ -101,9 +109,10 @@ class Members:
         role: Role | _Keep = KEEP,
         team: str | _Keep | None = KEEP,
         budget_usd: float | _Keep | None = KEEP,
+        budget_per: Per | _Keep = KEEP,
     ) -> Member:
         """Another role, team or budget; what is not named stays. Runs count for the team they were submitted in."""
-        told = {"role": role, "team": team, "budget_usd": budget_usd}
+        told = {"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per}
         row = _checked({key: value for key, value in told.items() if value is not KEEP})
         with self._database.write() as connection:
             member = find_member(connection, name)
@@ -172,19 +181,22 @@ class Members:
         with self._database.write() as connection:
             connection.execute(delete(schema.sessions).where(schema.sessions.c.hash == hashed(secret)))
 
-    def set_team_budget(self, team: str, usd: float | None) -> None:
-        """What all runs of a team may spend together; None for no limit."""
-        budget = _checked({"team": team, "budget_usd": usd})["budget_usd"]
+    def set_team_budget(self, team: str, usd: float | None, per: Per | _Keep = KEEP) -> Budget:
+        """What all runs of a team may spend together, None for no limit; over the same time as before, unless told."""
+        told = {"budget_usd": usd, "budget_per": per}
+        check_name("team", team)
+        row = _checked({key: value for key, value in told.items() if value is not KEEP})
         with self._database.write() as connection:
             _note_team(connection, team)
-            connection.execute(update(schema.teams).where(schema.teams.c.name == team).values(budget_usd=budget))
+            connection.execute(update(schema.teams).where(schema.teams.c.name == team).values(**row))
+            return budget_of(connection, schema.teams, team)
 
-    def teams(self) -> dict[str, float | None]:
-        """The teams, and what each may spend; None for no limit."""
+    def teams(self) -> dict[str, Budget]:
+        """The teams, and what each may spend."""
         columns = schema.teams.c
+        query = select(columns.name, columns.budget_usd, columns.budget_per).order_by(columns.name)
         with self._database.read() as connection:
-            rows = connection.execute(select(columns.name, columns.budget_usd).order_by(columns.name)).all()
-        return {row.name: row.budget_usd for row in rows}
+            return {name: Budget(usd, _per(per)) for name, usd, per in connection.execute(query)}
 
 
 def _text(time: datetime) -> str:
@@ -193,7 +205,7 @@ def _text(time: datetime) -> str:
 
 def _columns() -> tuple[Any, ...]:
     columns = schema.members.c
-    return columns.name, columns.role, columns.team, columns.budget_usd
+    return columns.name, columns.role, columns.team, columns.budget_usd, columns.budget_per
 
 
 def _present() -> Any:
@@ -201,8 +213,12 @@ def _present() -> Any:
 
 
 def _read(row: Any) -> Member:
-    name, role, team, budget_usd = row
-    return Member(name, Role(role), team, budget_usd)
+    name, role, team, budget_usd, budget_per = row
+    return Member(name, Role(role), team, budget_usd, _per(budget_per))
+
+
+def _per(kept: str | None) -> Per:
+    return Per.TOTAL if kept is None else Per(kept)
 
 
 def _all(connection: Connection) -> list[Member]:
@@ -217,6 +233,13 @@ def find_member(connection: Connection, name: str) -> Member:
     if row is None:
         raise UnknownName("member", name, (member.name for member in _all(connection)))
     return _read(row)
+
+
+def budget_of(connection: Connection, table: Table, name: str) -> Budget:
+    """What the member, also one who left, or the team of that name may spend, inside somebody's transaction."""
+    query = select(table.c.budget_usd, table.c.budget_per).where(table.c.name == name)
+    row = connection.execute(query).one_or_none()
+    return NO_LIMIT if row is None else Budget(row.budget_usd, _per(row.budget_per))
 
 
 def _set(connection: Connection, name: str, **row: Any) -> None:
@@ -256,6 +279,5 @@ def _checked(row: dict[str, Any]) -> dict[str, Any]:
     usd = row.get("budget_usd")
     if usd is not None and not (math.isfinite(usd) and usd >= 0):
         raise UserError(f"budget {usd}: expected dollars, zero or more, such as 100; or no limit")
-    if "role" in row:
-        row["role"] = str(Role(row["role"]))
-    return row
+    words = {key: str(kind(row[key])) for key, kind in (("role", Role), ("budget_per", Per)) if key in row}
+    return row | words

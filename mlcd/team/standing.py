@@ -1,9 +1,10 @@
 """Where each run stands with its owner's budget, without a replay of the whole ledger each time.
 
-What matters of a run's replay fits into a few numbers, which follow its entries as `Account` does: what it has settled,
-what is open, whether it is decided, launched, stopped or ended. They are remembered, and only entries that are newer
-than those are read. That is right because the ledger is append-only and its numbers are in the order of commits: what
-was seen never changes, and nothing comes before it later. A test replays every run after every step, and compares.
+What matters of a run's replay fits into a few numbers, which follow its entries as `Account` does: what it has settled
+in which month, what is open, whether it is decided, launched, stopped or ended. They are remembered, and only entries
+that are newer than those are read. That is right because the ledger is append-only and its numbers are in the order of
+commits: what was seen never changes, and nothing comes before it later. A test replays every run after every step, and
+compares.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from mlcd.database import Database, schema
 from mlcd.errors import LedgerCorrupt
@@ -28,8 +29,8 @@ class Standing:
     """A run as its owner's budget sees it.
 
     `decided`: it has its decision, and nothing was launched yet; `launches`: that was asked for. `final`: nothing can
-    make it spend again. `open`: launches not settled. `budget_usd`: its own limit, None if it has none. Of a run that
-    is over, what was asked may be left out.
+    make it spend again. `months`: what was settled in each. `open`: launches not settled. `budget_usd`: its own limit,
+    None if it has none. Of a run that is over, what was asked may be left out.
     """
 
     run: str
@@ -37,23 +38,31 @@ class Standing:
     decided: bool
     final: bool
     spent_usd: float
+    months: Mapping[str, float]
     open: int
     launches: bool = False
     budget_usd: float | None = None
 
     @property
-    def counts_usd(self) -> float:
-        """What it takes of the budget: what it has spent, or, while it can spend, the most it can come to."""
+    def claims_usd(self) -> float:
+        """What it can still spend: as long as it may, all that is left of its own budget."""
         if not self.can_spend:
-            return self.spent_usd
-        return max(self.spent_usd, math.inf if self.budget_usd is None else self.budget_usd)
+            return 0.0
+        return math.inf if self.budget_usd is None else max(0.0, self.budget_usd - self.spent_usd)
+
+    def spent_since(self, month: str) -> float:
+        """What was settled in this month or later, as clocks that are ahead may have it; '' for all."""
+        return math.fsum(usd for each, usd in self.months.items() if each >= month)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A run's entries, as far as money goes; `feasible`: its decision names a configuration."""
+    """A run's entries, as far as money goes. `months`: what was settled in each; `feasible`: its decision names a
+    configuration.
+    """
 
     spent_usd: float = 0.0
+    months: Mapping[str, float] = field(default_factory=dict)
     open: int = 0
     decided: bool = False
     feasible: bool = False
@@ -61,14 +70,15 @@ class Facts:
     stopped: bool = False
     ended: bool = False
 
-    def after(self, kind: str, usd: float | None, instance_type: str | None) -> Facts:
-        """The facts with one more entry."""
+    def after(self, kind: str, month: str, usd: float | None, instance_type: str | None) -> Facts:
+        """The facts with one more entry, which was written in that month."""
         match kind:
             case "reserved":
                 return replace(self, open=self.open + 1, stopped=False)
             case "settled":
                 spent_usd = self.spent_usd + (usd or 0.0)
-                return replace(self, open=self.open - 1, spent_usd=spent_usd, launched=self.decided)
+                months = {**self.months, month: self.months.get(month, 0.0) + (usd or 0.0)}
+                return replace(self, open=self.open - 1, spent_usd=spent_usd, months=months, launched=self.decided)
             case "voided":
                 return replace(self, open=self.open - 1)
             case "decided":
@@ -150,13 +160,14 @@ def ask_launch(connection: Connection, run: str, launch: bool) -> None:
 def _read(connection: Connection, database: Database) -> tuple[int, Mapping[str, Facts]]:
     """The newest entry and the facts of all runs: those remembered, with what was written since."""
     entries = schema.entries.c
-    query = select(entries.seq, entries.run, entries.kind, entries.usd, entries.instance_type)
+    month = func.substr(entries.written_at, 1, 7)  # the text of a time in UTC begins as 2026-11
+    query = select(entries.seq, entries.run, entries.kind, month, entries.usd, entries.instance_type)
     last, known = _SEEN.get(database, (0, {}))
     facts: dict[str, Facts] | None = None
     while rows := connection.execute(query.where(entries.seq > last).order_by(entries.seq).limit(PAGE)).all():
         facts = dict(known) if facts is None else facts  # others may be looking at what is remembered
-        for _, run, kind, usd, instance_type in rows:
-            facts[run] = facts.get(run, Facts()).after(kind, usd, instance_type)
+        for _, run, *entry in rows:
+            facts[run] = facts.get(run, Facts()).after(*entry)
         last = rows[-1][0]
     return last, known if facts is None else facts
 
@@ -173,7 +184,7 @@ def _standing(run: str, facts: Facts | None, refused: str | None, asked: _Asked 
         can_spend = launches
     final = refused is not None or facts.ended or (facts.rests and (serves or not facts.feasible))
     budget_usd = asked.budget_usd if asked is not None else None
-    return Standing(run, can_spend, facts.rests, final, facts.spent_usd, facts.open, launches, budget_usd)
+    return Standing(run, can_spend, facts.rests, final, facts.spent_usd, facts.months, facts.open, launches, budget_usd)
 
 
 def _asked(connection: Connection, names: Sequence[str]) -> dict[str, _Asked]:

@@ -29,6 +29,11 @@ _ELSEWHERE = re.compile(r"(s3|gs|r2|cos|oci|azure)://|https://[a-z0-9]+\.blob\.c
 NO_FILES = "a service has no files of yours; fetch them in `setup:`, or mount a bucket, such as s3://my-bucket"
 
 
+def is_free(on: str) -> bool:
+    """Whether nothing is rented there, and no command of a job run: all that it costs is simulated, or replayed."""
+    return on.partition(":")[0] in REPLAYED or on == SIMULATED_FUNCTIONS
+
+
 def placed(on: str, settings: Settings) -> str:
     """A place that was asked for, as the rest of MLCD knows it: `recorded:NAME` with the path that it stands for."""
     kind, colon, rest = on.partition(":")
@@ -66,7 +71,7 @@ def confined(job: Job, settings: Settings) -> Job:
     if settings.mode == "ui":
         return replace(job, on=on, folder=str(Path.cwd()))
     _check_classes(job)
-    if kind not in REPLAYED and on != SIMULATED_FUNCTIONS:
+    if not is_free(on):
         _check_settings(job)
         for what in _reaching(job):
             raise UserError(f"{what}: {NO_FILES}")

@@ -36,7 +36,7 @@ class Settings:
 
     `recordings`: clouds to replay, by the name that `recorded:NAME` gives; a request never names a path. `hosts`: names
     besides loopback's that a request may be addressed to. `same_user`: on loopback, only processes of this user are
-    answered where the system can tell.
+    answered where the system can tell. `count_simulated`: runs on simulated and recorded clouds count against budgets.
     """
 
     mode: Mode
@@ -47,3 +47,4 @@ class Settings:
     public_url: str | None = None
     hosts: tuple[str, ...] = ()
     same_user: bool = True
+    count_simulated: bool = False

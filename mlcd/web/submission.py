@@ -16,7 +16,7 @@ from mlcd.errors import UserError
 from mlcd.job import Job
 from mlcd.reports.words import goal_words
 from mlcd.team import Member, left, submit
-from mlcd.web.places import REPLAYED, SIMULATED_FUNCTIONS, confined, placed, spoken
+from mlcd.web.places import confined, is_free, placed, spoken
 from mlcd.web.reading import SPACE, TEXT, in_a_child
 from mlcd.web.reading.works import FACTS, foreseen, job_of_recorded, job_of_text, job_of_upload
 from mlcd.web.state import State
@@ -45,7 +45,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What would be run. `configurations`: None where only trying tells."""
+    """What would be run. `configurations`: None where only trying tells. `left_usd`: of its owner's budget; None where
+    there is none, or where this run does not count against it.
+    """
 
     job: str
     goal_words: str
@@ -59,7 +61,7 @@ class Foreseen:
 def send(here: State, who: Member | None, asked: Submission) -> str:
     """Ask for the run, and tell the workers; its name."""
     job = read(here, asked)
-    run = submit(here.ledger, who, job, to_json(job, asked.launch))
+    run = submit(here.ledger, who, job, to_json(job, asked.launch), _counts_nothing(here, job))
     here.crew.send(run, asked.launch)
     return run
 
@@ -68,7 +70,7 @@ def check(here: State, who: Member | None, asked: Submission) -> Foreseen:
     """What `send` would do; nothing is reserved."""
     job = read(here, asked)
     found: dict[str, Any] = {"configurations": None, "types": []}
-    if job.on.partition(":")[0] in REPLAYED or job.on == SIMULATED_FUNCTIONS:
+    if is_free(job.on):
         found = json.loads(in_a_child("the job", SPACE, foreseen, to_json(job, False)))
     return Foreseen(
         job.name,
@@ -77,8 +79,13 @@ def check(here: State, who: Member | None, asked: Submission) -> Foreseen:
         [str(each) for each in found["types"]],
         spoken(job.on, here.settings),
         job.goal.budget_usd,
-        left(here.ledger, who).usd,
+        None if _counts_nothing(here, job) else left(here.ledger, who).usd,
     )
+
+
+def _counts_nothing(here: State, job: Job) -> bool:
+    """A budget is about money; unless somebody wants to see how it works before there is any."""
+    return is_free(job.on) and not here.settings.count_simulated
 
 
 def read(here: State, asked: Submission) -> Job:

@@ -63,7 +63,7 @@ def a_team(home: Path) -> Iterator[Service]:
             "root": members.add("root", Role.ADMIN),
         }
         recordings = {"device": device, "char-rnn": CHAR_RNN}
-        with _served(ledger, home, "service", members, recordings=recordings) as url:
+        with _served(ledger, home, "service", members, recordings=recordings, count_simulated=True) as url:
             yield Service(url, ledger, tokens, device)
 
 

@@ -19,20 +19,20 @@ from mlcd.team import Audit
 Mlcd = Callable[..., Any]
 
 DEEDS = (
-    ("add", "bob", "--team", "vision", "--budget", "$50"),
+    ("add", "bob", "--team", "vision", "--budget", "$50", "--per", "month"),
     ("add", "cleo", "--role", "admin", "-o", "json"),
     ("change", "bob", "--role", "viewer", "--budget", "0"),
     ("change", "bob", "--team", "none", "--budget", "none", "-o", "json"),
-    ("change", "bob", "--team", "vision", "--role", "runner"),
+    ("change", "bob", "--team", "vision", "--role", "runner", "--per", "total"),
     ("token", "bob"),
     ("token", "bob", "-o", "json"),
-    ("budget", "vision", "1,200"),
+    ("budget", "vision", "1,200", "--per", "month"),
     ("budget", "vision", "20", "-o", "json"),
     ("list",),
     ("list", "-o", "json"),
     ("remove", "cleo"),
     ("remove", "bob", "-o", "json"),
-    ("budget", "vision", "none"),
+    ("budget", "vision", "none", "--per", "total"),
     ("list",),
 )
 MISTAKES = (

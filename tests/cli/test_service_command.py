@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,15 +36,27 @@ def running(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Po
     assert process.stdout is not None
     said: list[str] = []
     try:
-        for line in process.stdout:
-            said.append(line.strip())
-            if re.search(r"MLCD (is at|serves) http", line):
-                break
+        with killed_if_silent(process):
+            for line in process.stdout:
+                said.append(line.strip())
+                if re.search(r"MLCD (is at|serves) http", line):
+                    break
         yield process, said
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@contextmanager
+def killed_if_silent(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Whoever reads from it waits no longer than this."""
+    timer = threading.Timer(2 * PATIENCE_S, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def url_of(said: list[str]) -> str:
@@ -55,7 +68,8 @@ def ended(process: subprocess.Popen[str], number: signal.Signals, times: int = 1
     for _ in range(times):
         process.send_signal(number)
     assert process.stdout is not None
-    rest = process.stdout.read()
+    with killed_if_silent(process):
+        rest = process.stdout.read()
     assert process.wait(PATIENCE_S) == 0, rest
     assert "Traceback" not in rest
     return rest
@@ -125,14 +139,19 @@ def test_ui_opens_the_browser_on_the_newest_run_and_takes_the_next_free_port(hom
             assert ended(process, signal.SIGINT, times=3) == ""  # who is impatient is not punished for it
 
 
-def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgres_url: str, home: Path):
+def test_a_service_makes_its_first_admin_runs_what_is_submitted_within_their_budget_and_ends(
+    postgres_url: str, home: Path
+):
     job = (Path(__file__).parents[2] / "examples" / "resnet50.yaml").read_text()
-    with running("service", "--port", "0", "--workers", "1", MLCD_DATABASE_URL=postgres_url) as (process, said):
+    options = ("--port", "0", "--workers", "1", "--count-simulated")
+    with running("service", *options, MLCD_DATABASE_URL=postgres_url) as (process, said):
         (token,) = re.findall(r"mlcd_[\w-]{43}", " ".join(said))
         header = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=url_of(said), headers=header, timeout=PATIENCE_S) as client:
             assert client.get("/api/v1/runs", headers={"Authorization": "Bearer mlcd_wrong"}).status_code == 401
             assert client.get("/api/v1/me").json()["places"] == ["simulated", "recorded"]  # which run and rent nothing
+            monthly = {"budget_usd": 100.0, "budget_per": "month"}
+            assert client.patch("/api/v1/members/admin", json=monthly).json()["left_usd"] == 100.0
             sent = client.post("/api/v1/runs", json={"kind": "train", "job": job, "launch": True})
             assert sent.status_code == 202, sent.text
             run = sent.json()["run"]
@@ -140,7 +159,13 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_and_ends(postgre
             while status != "finished":
                 assert time.monotonic() < until, status
                 time.sleep(0.05)
-                status = client.get(f"/api/v1/runs/{run}").json()["summary"]["status"]
+                summary = client.get(f"/api/v1/runs/{run}").json()["summary"]
+                status = summary["status"]
+            refused = client.post("/api/v1/runs", json={"kind": "train", "job": job})
+            assert (refused.status_code, refused.json()["left_usd"]) == (
+                409,
+                pytest.approx(100.0 - summary["spent_usd"]),
+            )
         assert "at the next start" in ended(process, signal.SIGTERM)
     ledger = Ledger(postgres_url)
     assert ledger.owners()[run] == ("admin", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from mlcd.cli.team import team as team_group
 from mlcd.database import open_database
 from mlcd.ledger import Ledger
-from mlcd.team import Role, left, submit
+from mlcd.team import Per, Role, left, submit
 
 
 @pytest.fixture(params=["this machine's", "postgresql", "sqlite's URL"])
@@ -43,7 +44,8 @@ def test_a_member_is_added_changed_renewed_and_removed(team: Callable[..., Any])
     assert renewed != token
     assert token_of(team("add", "grace", "--role", "admin", "-o", "json")) != renewed
     changed = team("change", "ada", "--role", "viewer", "--team", "none", "--budget", "none", "-o", "json")
-    assert changed.document == {"member": {"name": "ada", "role": "viewer", "team": None, "budget_usd": None}}
+    nobody = {"name": "ada", "role": "viewer", "team": None, "budget_usd": None, "budget_per": "total"}
+    assert changed.document == {"member": nobody}
     assert team("change", "ada", "--budget", "0").out == "ada is viewer, at most $0.00 now.\n"
     assert team("remove", "ada").out == "ada is no member any more; their runs stay.\n"
     assert [each["name"] for each in team("list", "-o", "json").document["members"]] == ["grace"]
@@ -70,17 +72,32 @@ def test_the_list_tells_what_each_has_left(team: Callable[..., Any]):
     team("add", "ada", "--team", "vision", "--budget", 50)
     team("add", "bob", "--role", "viewer")
     assert team("budget", "vision", "1,200").out == "Team vision may spend at most $1,200.00.\n"
-    assert team("budget", "vision", "20", "-o", "json").document == {"team": "vision", "budget_usd": 20.0}
+    told = team("budget", "vision", "20", "--per", "month", "-o", "json").document
+    assert told == {"team": "vision", "budget_usd": 20.0, "budget_per": "month"}
+    nothing = {"spent_usd": 0.0, "claimed_usd": 0.0}
+    ada = {"name": "ada", "role": "runner", "team": "vision", "budget_usd": 50.0, "budget_per": "total"}
+    bob = {"name": "bob", "role": "viewer", "team": None, "budget_usd": None, "budget_per": "total"}
     assert team("list", "-o", "json").document == {
-        "members": [
-            {"name": "ada", "role": "runner", "team": "vision", "budget_usd": 50.0, "left_usd": 20.0},
-            {"name": "bob", "role": "viewer", "team": None, "budget_usd": None, "left_usd": None},
-        ],
-        "teams": [{"name": "vision", "budget_usd": 20.0}],
+        "members": [ada | nothing | {"left_usd": 20.0}, bob | nothing | {"left_usd": None}],
+        "teams": [{"name": "vision", "budget_usd": 20.0, "budget_per": "month"} | nothing],
     }
-    rows = [line.split() for line in team("list").out.splitlines()]
-    assert rows[1:] == [["ada", "runner", "vision", "$50.00", "$20.00", "$20.00"], ["bob", "viewer", *"----"]]
+    rows = [re.split("  +", line) for line in team("list").out.splitlines()]
+    assert rows[1:] == [
+        ["ada", "runner", "vision", "$0.00", "$50.00", "$20.00 a month", "$20.00"],
+        ["bob", "viewer", "-", "$0.00", "-", "-", "-"],
+    ]
     assert team("budget", "vision", "none").out == "Team vision may spend without limit.\n"
+
+
+def test_a_budget_is_by_the_month_when_that_is_said_and_stays_so(team: Callable[..., Any]):
+    words = team("add", "ada", "--budget", 500, "--per", "month").out.splitlines()[0]
+    assert words == "ada is runner, at most $500.00 a month. The token is shown this once:"
+    assert team("change", "ada", "--budget", 80).out == "ada is runner, at most $80.00 a month now.\n"
+    assert team("change", "ada", "--per", "total").out == "ada is runner, at most $80.00 now.\n"
+    assert team("budget", "vision", 400, "--per", "month").out == "Team vision may spend at most $400.00 a month.\n"
+    assert team("budget", "vision", 500).out == "Team vision may spend at most $500.00 a month.\n"
+    details = [each["detail"] for each in team("audit", "--most", 2, "-o", "json").document["entries"]]
+    assert details == ["at most $500.00 a month", "at most $400.00 a month"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +108,8 @@ def test_the_list_tells_what_each_has_left(team: Callable[..., Any]):
         (("add", "bob", "--budget", "much"), "expected dollars"),
         (("add", "bob", "--budget", "-3"), "more than zero"),
         (("add", "bob", "--role", "boss"), "'boss' is not one of"),
-        (("change", "ada"), "nothing to change; give --role, --team or --budget"),
+        (("change", "ada"), "nothing to change; give --role, --team, --budget or --per"),
+        (("change", "ada", "--per", "week"), "'week' is not one of"),
         (("change", "adda", "--role", "viewer"), "unknown member 'adda': did you mean 'ada'?"),
         (("token", "zoe"), "unknown member 'zoe'"),
         (("remove", "ada"), "'ada' is the only admin; make another member an admin first"),
@@ -107,11 +125,11 @@ def test_what_is_wrong_is_told_in_one_line(mlcd: Any, arguments: tuple[str, ...]
     assert "hidden" not in answer.complaint
 
 
-def test_the_roles_of_the_command_line_are_the_roles_there_are():
-    add = team_group.commands["add"]
-    (role,) = [each for each in add.params if each.name == "role"]
-    assert isinstance(role.type, click.Choice)
-    assert list(role.type.choices) == [str(each) for each in Role]
+@pytest.mark.parametrize(("option", "kind"), [("role", Role), ("per", Per)])
+def test_the_words_of_the_command_line_are_the_words_there_are(option: str, kind: Any):
+    (found,) = [each for each in team_group.commands["add"].params if each.name == option]
+    assert isinstance(found.type, click.Choice)
+    assert list(found.type.choices) == [str(each) for each in kind]
 
 
 def test_a_budget_of_the_command_line_is_kept_by_submissions(mlcd: Any, home: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,6 +37,16 @@ class Day:
         self.time += timedelta(**time)
 
 
+@dataclass
+class Dated(VirtualClock):
+    """A run's clock, whose time of day is the test's."""
+
+    day: Day = field(default_factory=Day)
+
+    def now(self) -> datetime:
+        return self.day.now()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A fresh one of each kind."""
@@ -65,12 +75,13 @@ def members(database: Database, day: Day) -> Members:
 class Driven:
     """Whoever drives runs, step by step: writes what the loop of a real run would write."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, day: Day) -> None:
         self.ledger = ledger
+        self.clock = Dated(day=day)
 
     def begin(self, run: str, job: Job) -> None:
         first = Started(job, SPACE, "simulated", Provenance.SIMULATED, "0")
-        self.ledger.begin(job.name, VirtualClock(), first, run=run)
+        self.ledger.begin(job.name, self.clock, first, run=run)
 
     def reserve(self, run: str, usd: float) -> None:
         account = self.ledger.account(run)
@@ -96,9 +107,9 @@ class Driven:
         self._write(run, Ended(True, "the job ran to its end"))
 
     def _write(self, run: str, entry: Entry) -> None:
-        self.ledger.append(run, VirtualClock(), [entry])
+        self.ledger.append(run, self.clock, [entry])
 
 
 @pytest.fixture
-def driven(ledger: Ledger) -> Driven:
-    return Driven(ledger)
+def driven(ledger: Ledger, day: Day) -> Driven:
+    return Driven(ledger, day)

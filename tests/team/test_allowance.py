@@ -18,7 +18,7 @@ from mlcd.errors import LedgerCorrupt, UnknownName, UserError, WrongState
 from mlcd.job import Goal, Job
 from mlcd.ledger import Ledger, Started
 from mlcd.service import ModelFacts, Service
-from mlcd.team import Left, Member, Members, OverBudget, Role, left, recheck, release, standing, submit
+from mlcd.team import Budget, Left, Member, Members, OverBudget, Role, left, recheck, release, standing, submit
 from mlcd.workers.asked import from_json, to_json
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
@@ -48,7 +48,7 @@ def test_a_submission_over_the_budget_is_refused_with_what_is_left_and_nothing_i
     assert refused.value.left_usd == 12.0
     assert [each.run for each in ledger.waiting()] == ["resnet-1"]
     assert ask(ledger, ada, 12.0) == "resnet-2"
-    assert left(ledger, ada) == Left(0.0, "ada", 50.0)
+    assert left(ledger, ada) == Left(0.0, "ada", Budget(50.0))
     assert ledger.owners() == {"resnet-1": ("ada", "vision"), "resnet-2": ("ada", "vision")}
 
 
@@ -71,9 +71,9 @@ def test_the_smaller_of_the_members_and_the_teams_budget_counts(ledger: Ledger, 
     members.set_team_budget("vision", 60.0)
     members.add("bob", Role.RUNNER, "vision")
     bob = members.get("bob")
-    assert left(ledger, ada) == Left(50.0, "ada", 50.0)
+    assert left(ledger, ada) == Left(50.0, "ada", Budget(50.0))
     ask(ledger, bob, 45.0)
-    assert left(ledger, ada) == left(ledger, bob) == Left(15.0, "team vision", 60.0)
+    assert left(ledger, ada) == left(ledger, bob) == Left(15.0, "team vision", Budget(60.0))
     with pytest.raises(OverBudget, match=r"^team vision has \$15.00 left of \$60.00; this job may spend \$15.01"):
         ask(ledger, ada, 15.01)
     # Who leaves a team leaves what they have spent with it.
@@ -244,7 +244,7 @@ def test_what_others_write_counts_and_what_was_undone_does_not(ledger: Ledger, a
         raise ZeroDivisionError
     with closing(open_database(ledger.database.path or ledger.database.url)) as elsewhere:
         assert left(Ledger(elsewhere), ada).usd == left(ledger, ada).usd == 10.0
-        other = type(driven)(Ledger(elsewhere))
+        other = type(driven)(Ledger(elsewhere), driven.clock.day)
         other.reserve(run, 5.0)
         other.settle(run, 5.0)
         assert left(Ledger(elsewhere), ada).usd == left(ledger, ada).usd == 10.0
@@ -275,7 +275,7 @@ def test_of_two_at_the_same_moment_only_one_gets_the_last_dollars(
     for name in ("ada", "bob"):
         members.add(name, Role.RUNNER, "vision", limit)
     names = ["ada"] * 4 if shared == "member" else ["ada", "bob"] * 2
-    start = Barrier(len(names))
+    start = Barrier(len(names), timeout=60)
 
     def try_it(name: str) -> str | float:
         member = members.get(name)
@@ -297,7 +297,7 @@ def test_of_two_that_go_on_at_the_same_moment_only_one_does(ledger: Ledger, memb
         runs.append(ask(ledger, ada, 30.0))
         driven.begin(runs[-1], job_of(30.0))
         driven.stop(runs[-1])
-    start = Barrier(len(runs))
+    start = Barrier(len(runs), timeout=60)
 
     def go_on(run: str) -> bool:
         start.wait()

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from mlcd.database import Database, schema
 from mlcd.errors import UnknownName, UserError, WrongState
-from mlcd.team import Member, Members, Role
+from mlcd.team import Budget, Member, Members, Per, Role
 from mlcd.team.tokens import hashed, new_secret, without_secrets
 
 LETTERS = string.ascii_letters + string.digits + "-_"
@@ -162,14 +162,24 @@ def test_the_last_admin_stays(members: Members):
 
 def test_a_team_is_there_when_it_is_named_and_keeps_its_budget(members: Members):
     members.add("ada", Role.RUNNER, "vision")
-    assert members.teams() == {"vision": None}
+    assert members.teams() == {"vision": Budget()}
     members.set_team_budget("vision", 100.0)
     members.set_team_budget("speech", 0.0)
     members.add("bob", Role.RUNNER, "vision")
     members.change("bob", team="robots")
-    assert members.teams() == {"robots": None, "speech": 0.0, "vision": 100.0}
+    assert members.teams() == {"robots": Budget(), "speech": Budget(0.0), "vision": Budget(100.0)}
     members.set_team_budget("vision", None)
-    assert members.teams()["vision"] is None
+    assert members.teams()["vision"] == Budget()
+
+
+def test_a_budget_keeps_its_time_until_another_is_told(members: Members):
+    members.add("ada", Role.RUNNER, None, 50.0, Per.MONTH)
+    assert members.change("ada", budget_usd=80.0).budget == Budget(80.0, Per.MONTH)
+    assert members.change("ada", budget_usd=None).budget == Budget(None, Per.MONTH)
+    assert members.change("ada", budget_usd=9.0, budget_per=Per.TOTAL).budget == Budget(9.0)
+    assert members.set_team_budget("vision", 400.0) == Budget(400.0)
+    assert members.set_team_budget("vision", 400.0, Per.MONTH) == Budget(400.0, Per.MONTH)
+    assert members.set_team_budget("vision", 500.0) == Budget(500.0, Per.MONTH) == members.teams()["vision"]
 
 
 @pytest.mark.parametrize("name", ["", "Ada", "a b", "../x", "a\x00", "-ada", "a" * 61, "a\n", "<b>", "'; --", "\ud800"])

@@ -45,20 +45,24 @@ def entry_of(kind: str, account: Account, cents: int) -> Entry | None:
         st.tuples(
             st.sampled_from(["reserved", "settled", "settled", "voided", "decided", "stopped", "resumed", "ended"]),
             st.integers(0, 500),
+            st.sampled_from(["2026-10", "2026-11", "2026-12"]),
         ),
         max_size=30,
     )
 )
-def test_the_facts_of_a_run_follow_its_account(steps: list[tuple[str, int]]):
-    account, facts = Account(), Facts()
-    for kind, cents in steps:
+def test_the_facts_of_a_run_follow_its_account(steps: list[tuple[str, int, str]]):
+    account, facts, settled = Account(), Facts(), dict[str, float]()
+    for kind, cents, month in steps:
         entry = entry_of(kind, account, cents)
         if entry is None or account.ended is not None:
             continue
         account = account.after(entry, 0.0)
         usd = entry.measurement.usd if isinstance(entry, Settled) else 1.0
         placed = not isinstance(entry, Decided) or entry.decision.configuration is not None
-        facts = facts.after(entry.kind, usd, "small" if placed else None)
+        facts = facts.after(entry.kind, month, usd, "small" if placed else None)
+        if isinstance(entry, Settled):
+            settled[month] = settled.get(month, 0.0) + usd
+        assert facts.months == settled
         assert facts.spent_usd == account.history.spent_usd
         assert facts.open == len(account.open)
         can_spend = True if account.open else MOVES.get(account.status, False)

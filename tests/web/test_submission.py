@@ -7,6 +7,7 @@ import os
 import threading
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,31 @@ from stage import API, JOB, staged
 
 from mlcd.assemble import start
 from mlcd.assemble.arrival import at_hand
+from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Choice, Offer, Space
 from mlcd.database import open_database
 from mlcd.errors import UserError
 from mlcd.job import Job
-from mlcd.web.places import confined, placed, spoken
+from mlcd.ledger import Reserved, Settled, Started
+from mlcd.measurement import Measurement, Outcome
+from mlcd.team import Per
+from mlcd.web.places import confined, is_free, placed, spoken
 from mlcd.web.reading import TEXT, Limits, in_a_child
-from mlcd.web.settings import Settings
+from mlcd.web.settings import PLACES, Settings
 from mlcd.workers.asked import from_json
 
 ROOT = Path(__file__).parents[2]
+SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 RECORDING = ROOT / "examples" / "recordings" / "char-rnn-local"
+SIMULATED_AND_LOCAL = {"places": ("simulated", "recorded", "local"), "recordings": {"char-rnn": RECORDING}}
+
+
+class Earlier(VirtualClock):
+    """Of a run some months ago."""
+
+    def now(self):
+        return super().now() - timedelta(days=70)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -38,54 +54,96 @@ def stage(request, tmp_path):
         yield stage
 
 
+def submit(stage, who, budget="5", on="local"):
+    """A job on this machine, whose hours have a price, unless told otherwise."""
+    return stage.submit(who, options={"on": on, "budget": budget})
+
+
 @pytest.fixture
 def service(tmp_path):
-    recordings = {"char-rnn": RECORDING}
-    with staged(tmp_path / "home", places=("simulated", "recorded", "local"), recordings=recordings) as stage:
+    with staged(tmp_path / "home", **SIMULATED_AND_LOCAL) as stage:
         yield stage
 
 
 def test_who_is_over_budget_is_refused_before_anything_is_reserved_and_told_what_is_left(stage):
     stage.state.members.change("ron", budget_usd=12.0)
-    assert stage.submit("ron").status == 202  # may spend $5
+    assert submit(stage, "ron").status == 202
     before = stage.written
-    refused = stage.submit("ron", options={"budget": "40"})
+    refused = submit(stage, "ron", "40")
     assert refused.status == 409
     assert refused.json()["left_usd"] == 7.0
     assert refused.error == "ron has $7.00 left of $12.00; this job may spend $40.00: lower its budget, or ask an admin"
     assert stage.written == before
     assert stage.state.audit.entries(1)[0].outcome == "refused"
-    unlimited = stage.submit("ron", options={"budget": "none"})
+    unlimited = submit(stage, "ron", "none")
     assert unlimited.status == 422
     assert "$7.00" in unlimited.error
     assert stage.written == before
-    assert stage.submit("ron", options={"budget": "7"}).status == 202
-    assert stage.submit("ron", options={"budget": "0.01"}).json()["left_usd"] == 0.0
+    assert submit(stage, "ron", "7").status == 202
+    assert submit(stage, "ron", "0.01").json()["left_usd"] == 0.0
+
+
+def test_a_months_budget_is_renewed_and_the_refusal_says_when(stage):
+    stage.state.members.change("ron", budget_usd=12.0, budget_per=Per.MONTH)
+    run = submit(stage, "ron").json()["run"]
+    refused = submit(stage, "ron", "8")
+    told = stage.ask("GET", f"{API}/me", "ron").json()
+    assert refused.error.startswith(f"ron has $7.00 left of $12.00 a month, renewed on {told['renewed_on']}; ")
+    # What was settled in an earlier month counts no more, and what the run can still spend does.
+    ledger = stage.state.ledger
+    job, _ = from_json(ledger.asked(run).asked)
+    earlier = Earlier()
+    ledger.begin(job.name, earlier, Started(job, SPACE, "local", Provenance.LIVE, "0"), run=run)
+    order = Launch(f"{run}-1", SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0, 0)
+    seen = Measurement(SPACE.configurations[0], Outcome.OK, 60.0, 4.0, 1.0)
+    ledger.append(run, earlier, [Reserved(order, "to see", 4.0, 60.0), Settled(order, seen)])
+    (ron,) = [each for each in stage.ask("GET", f"{API}/members", "ada").json()["members"] if each["name"] == "ron"]
+    assert (ron["spent_usd"], ron["claimed_usd"], ron["left_usd"]) == (0.0, 1.0, 11.0)
+    stage.state.members.change("ron", budget_per=Per.TOTAL)
+    (ron,) = [each for each in stage.ask("GET", f"{API}/members", "ada").json()["members"] if each["name"] == "ron"]
+    assert (ron["spent_usd"], ron["claimed_usd"], ron["left_usd"]) == (4.0, 1.0, 7.0)
+
+
+def test_only_what_is_simulated_or_recorded_is_free():
+    free = [
+        on for on in (*PLACES, "recorded:a", "functions:simulated", "functions:aws_lambda", "local:x") if is_free(on)
+    ]
+    assert free == ["simulated", "recorded", "recorded:a", "functions:simulated"]
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_what_costs_nothing_counts_only_where_the_service_is_told_to(tmp_path, counted):
+    with staged(tmp_path, **SIMULATED_AND_LOCAL, count_simulated=counted) as service:
+        service.state.members.change("ron", budget_usd=1.0)
+        check = {"kind": "train", "job": JOB, "options": {"on": "simulated"}}
+        left_usd = service.ask("POST", f"{API}/checks", "ron", check).json()["left_usd"]
+        assert left_usd == (1.0 if counted else None)
+        for on in ("simulated", "recorded:char-rnn"):
+            told = [submit(service, "ron", budget, on).status for budget in ("5", "none")]
+            assert told == ([409, 422] if counted else [202, 202])
+        assert submit(service, "ron").json()["left_usd"] == 1.0
 
 
 def test_a_teams_budget_holds_for_all_of_it(stage):
     for name in ("ron", "rita"):
         stage.state.members.change(name, team="lab")
     stage.state.members.set_team_budget("lab", 8.0)
-    assert stage.submit("ron").status == 202
-    refused = stage.submit("rita")
+    assert submit(stage, "ron").status == 202
+    refused = submit(stage, "rita")
     assert refused.status == 409
     assert refused.json()["left_usd"] == 3.0
-    assert stage.submit("ada").status == 202  # no member of the lab
+    assert submit(stage, "ada").status == 202  # no member of the lab
 
 
 def test_of_many_who_submit_at_once_only_as_many_pass_as_the_budget_holds(stage):
     stage.state.members.change("ron", budget_usd=12.0)
     answers: list[int] = []
 
-    def submit() -> None:
-        answers.append(stage.submit("ron").status)
-
-    threads = [threading.Thread(target=submit) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: answers.append(submit(stage, "ron").status)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert sorted(answers) == [202, 202, 409, 409, 409, 409]
     assert len(stage.state.ledger.waiting()) == 2
 
@@ -118,10 +176,10 @@ def test_a_check_says_what_would_be_run_and_reserves_nothing(service):
         "types": ["c5.4xlarge", "g4dn.xlarge"],
         "on": "simulated",
         "budget_usd": 5.0,
-        "left_usd": 50.0,
+        "left_usd": None,  # it costs nothing
     }
     real = service.ask("POST", f"{API}/checks", "ron", {"kind": "train", "job": JOB, "options": {"on": "local"}}).json()
-    assert (real["configurations"], real["types"], real["on"]) == (None, [], "local")
+    assert (real["configurations"], real["types"], real["on"], real["left_usd"]) == (None, [], "local", 50.0)
     assert service.written == before
 
 

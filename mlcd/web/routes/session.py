@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -39,13 +40,19 @@ class MostOf(Answer):
 
 
 class Me(Answer):
-    """Who asks, what they may do and still spend, and where jobs may run. In ui mode there is no name."""
+    """Who asks, what they may do and still spend, and where jobs may run. In ui mode there is no name.
+
+    `left_usd`: the smaller of what is left to them and to their team; `renewed_on`: when what was spent of that budget
+    counts no more.
+    """
 
     name: str | None
     role: Literal["viewer", "runner", "admin"]
     team: str | None
     budget_usd: float | None
+    budget_per: Literal["total", "month"]
     left_usd: float | None
+    renewed_on: date | None
     mode: Literal["ui", "service"]
     version: str
     places: list[str]
@@ -56,13 +63,15 @@ class Me(Answer):
 @router.get("/me", responses=problems())
 def who_am_i(here: Here, who: Viewer) -> Me:
     """About whoever asks."""
-    limits = here.settings.limits
+    limits, allowed = here.settings.limits, left(here.ledger, who)
     return Me(
         name=who.name if who is not None else None,
         role=who.role.value if who is not None else "admin",
         team=who.team if who is not None else None,
         budget_usd=who.budget_usd if who is not None else None,
-        left_usd=left(here.ledger, who).usd,
+        budget_per=who.budget_per.value if who is not None else "total",
+        left_usd=allowed.usd,
+        renewed_on=allowed.renewed_on,
         mode=here.settings.mode,
         version=VERSION,
         places=list(here.settings.places),

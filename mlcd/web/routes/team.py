@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.errors import WrongState
-from mlcd.team import AuditEntry, Member, Members, Role, left, limit_words
+from mlcd.team import AuditEntry, Budget, Member, Members, Per, Role, Used, left, used
 from mlcd.web.answers import Answer, problems
 from mlcd.web.failures import named
 from mlcd.web.identity import Admin, noted
@@ -16,6 +17,7 @@ from mlcd.web.state import Here, State
 
 router = APIRouter(tags=["team"])
 RoleName = Literal["viewer", "runner", "admin"]
+Time = Literal["total", "month"]
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 STATUSES = problems(404, 409, 413, 415, 422)
@@ -28,12 +30,13 @@ class Sent(BaseModel):
 
 
 class NewMember(Sent):
-    """Somebody who is to use the service. No budget is no limit."""
+    """Somebody who is to use the service. No budget is no limit; it is over everything, or over each month anew."""
 
     name: Name
     role: RoleName
     team: Name | None = None
     budget_usd: Usd | None = None
+    budget_per: Time = "total"
 
 
 class Change(Sent):
@@ -42,21 +45,31 @@ class Change(Sent):
     role: RoleName | None = None
     team: Name | None = None
     budget_usd: Usd | None = None
+    budget_per: Time | None = None
 
 
-class Budget(Sent):
-    """What a team's runs may spend together; null for no limit."""
+class TeamBudget(Sent):
+    """What a team's runs may spend together, null for no limit; without `budget_per` over the same time as before."""
 
     budget_usd: Usd | None
+    budget_per: Time | None = None
 
 
-class MemberAnswer(Answer):
+class Spent(Answer):
+    """A budget, what was spent in its time, and what runs can still spend: null, if one of them has no limit."""
+
+    budget_usd: float | None
+    budget_per: Time
+    spent_usd: float
+    claimed_usd: float | None
+
+
+class MemberAnswer(Spent):
     """A member. `left_usd`: what they may still ask for; null for no limit."""
 
     name: str
     role: RoleName
     team: str | None
-    budget_usd: float | None
     left_usd: float | None
 
 
@@ -73,11 +86,10 @@ class TokenAnswer(Answer):
     token: str
 
 
-class TeamAnswer(Answer):
+class TeamAnswer(Spent):
     """A team and its budget."""
 
     name: str
-    budget_usd: float | None
 
 
 class TeamsAnswer(Answer):
@@ -102,8 +114,8 @@ def list_members(here: Here, who: Admin) -> MembersAnswer:
 def add_member(asked: NewMember, here: Here, who: Admin) -> TokenAnswer:
     """A new member, and the token to give them."""
     with noted(here, who, "add member", asked.name) as note:
-        member = Member(asked.name, Role(asked.role), asked.team, asked.budget_usd)
-        token = _members(here).add(member.name, member.role, member.team, member.budget_usd)
+        member = Member(asked.name, Role(asked.role), asked.team, asked.budget_usd, Per(asked.budget_per))
+        token = _members(here).add(member.name, member.role, member.team, member.budget_usd, member.budget_per)
         note.detail = str(member)
     return TokenAnswer(member=asked.name, token=token)
 
@@ -112,10 +124,9 @@ def add_member(asked: NewMember, here: Here, who: Admin) -> TokenAnswer:
 def change_member(name: str, asked: Change, here: Here, who: Admin) -> MemberAnswer:
     """Another role, team or budget."""
     told: dict[str, Any] = asked.model_dump(exclude_unset=True)
-    if told.get("role") is not None:
-        told["role"] = Role(told["role"])
-    else:
-        told.pop("role", None)
+    for name_of, kind in (("role", Role), ("budget_per", Per)):
+        if (word := told.pop(name_of, None)) is not None:
+            told[name_of] = kind(word)
     with noted(here, who, "change member", name) as note, named():
         member = _members(here).change(name, **told)
         note.detail = str(member)
@@ -141,17 +152,17 @@ def renew_token(name: str, here: Here, who: Admin) -> TokenAnswer:
 @router.get("/teams", responses=problems(409))
 def list_teams(here: Here, who: Admin) -> TeamsAnswer:
     """Teams and their budgets."""
-    teams = _members(here).teams()
-    return TeamsAnswer(teams=[TeamAnswer(name=name, budget_usd=usd) for name, usd in teams.items()])
+    return TeamsAnswer(teams=[_told_team(here, name, budget) for name, budget in _members(here).teams().items()])
 
 
 @router.put("/teams/{team}", responses=STATUSES)
-def set_team_budget(team: str, asked: Budget, here: Here, who: Admin) -> TeamAnswer:
+def set_team_budget(team: str, asked: TeamBudget, here: Here, who: Admin) -> TeamAnswer:
     """What all runs of a team may spend together."""
     with noted(here, who, "team budget", team) as note:
-        _members(here).set_team_budget(team, asked.budget_usd)
-        note.detail = limit_words(asked.budget_usd)
-    return TeamAnswer(name=team, budget_usd=asked.budget_usd)
+        told = {"per": Per(asked.budget_per)} if asked.budget_per is not None else {}
+        budget = _members(here).set_team_budget(team, asked.budget_usd, **told)
+        note.detail = str(budget)
+    return _told_team(here, team, budget)
 
 
 @router.get("/audit", responses=problems())
@@ -176,6 +187,19 @@ def _told(here: State, member: Member) -> MemberAnswer:
         name=member.name,
         role=member.role.value,
         team=member.team,
-        budget_usd=member.budget_usd,
         left_usd=left(here.ledger, member).usd,
+        **_spent(member.budget, used(here.ledger, member)),
     )
+
+
+def _told_team(here: State, team: str, budget: Budget) -> TeamAnswer:
+    return TeamAnswer(name=team, **_spent(budget, used(here.ledger, team)))
+
+
+def _spent(budget: Budget, use: Used) -> dict[str, Any]:
+    return {
+        "budget_usd": budget.usd,
+        "budget_per": budget.per.value,
+        "spent_usd": use.spent_usd,
+        "claimed_usd": use.claimed_usd if math.isfinite(use.claimed_usd) else None,
+    }

@@ -65,6 +65,7 @@ def _make_runs() -> None:
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("owner", sa.Text),
         sa.Column("team", sa.Text),
+        sa.Column("free", sa.Boolean),
         sa.Column("created_at", sa.Text, nullable=False),
         sa.Column("asked", sa.Text),
         sa.Column("wish", sa.Text),
@@ -86,6 +87,7 @@ def _make_people() -> None:
         sa.Column("role", sa.Text, nullable=False),
         sa.Column("team", sa.Text),
         sa.Column("budget_usd", AMOUNT),
+        sa.Column("budget_per", sa.Text),
         sa.Column("token_hash", sa.Text, nullable=False),
         sa.Column("created_at", sa.Text, nullable=False),
         sa.Column("removed_at", sa.Text),
@@ -96,6 +98,7 @@ def _make_people() -> None:
         "teams",
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("budget_usd", AMOUNT),
+        sa.Column("budget_per", sa.Text),
         sqlite_with_rowid=False,
     )
     op.create_table(
