@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 from mlcd import drive
 from mlcd.assemble import local_backend, resume
+from mlcd.assemble.machine import check_here
 from mlcd.backend import LiveBackend
 from mlcd.clock import Clock
-from mlcd.errors import MlcdError, WrongState
-from mlcd.ledger import Ledger, Status, Stopped
+from mlcd.errors import LedgerCorrupt, MlcdError, WrongState
+from mlcd.ledger import Account, Ledger, Status, Stopped
 
 DIES_WITHIN_S = 30.0
 """A process that was told to end."""
@@ -27,12 +28,8 @@ def stop(run: str, ledger: Ledger) -> int:
     """
     name = ledger.find(run)
     driver = ledger.driver(name)
-    if driver is None:
+    if driver is None or not _tell(driver, "stop", name, ledger):
         raise WrongState(f"run '{name}' is not driven by any process; to free what it left behind: mlcd down {name}")
-    if driver == 0:
-        ledger.wish(name, "stop")
-    else:
-        os.kill(driver, signal.SIGINT)
     return driver
 
 
@@ -41,16 +38,14 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
     name = ledger.find(run)
     driver = ledger.driver(name)
     if driver is not None:
-        if driver == 0:
-            ledger.wish(name, "down")
-        else:
-            os.kill(driver, signal.SIGTERM)
+        _tell(driver, "down", name, ledger)
         until_s = clock.elapsed_s() + DIES_WITHIN_S
         while ledger.is_driven(name):
             if clock.elapsed_s() > until_s:
                 raise WrongState(f"process {driver or 'of a worker'} does not end; kill it, then: mlcd down {name}")
             clock.wait(0.05)
     with ledger.hold(name):
+        check_here(name, ledger, going_on=False)
         gone_on = resume(name, ledger)
         drive.reclaim(gone_on.cloud.profiler, gone_on.book)
         if gone_on.book.account.status in (Status.SEARCHING, Status.RUNNING):
@@ -67,32 +62,54 @@ class Cleaned:
 
 def clean(ledger: Ledger) -> Iterator[Cleaned]:
     """Tear down and settle what dead processes left behind; runs that somebody drives are left alone."""
-    driven = {name for name in ledger.runs() if ledger.is_driven(name)}
+    accounts: dict[str, Account] = {}
     for name in ledger.runs():
-        account = ledger.account(name)
+        try:
+            accounts[name] = ledger.account(name)
+        except LedgerCorrupt as error:
+            yield Cleaned(name, f"not cleaned: {error}")
+    # Before it is asked who is driven: what begins from here on is not among them.
+    left = [(backend, label) for backend in _live_backends(ledger, accounts) for label in sorted(backend.leftovers())]
+    driven, settled = ledger.driven(), set[str]()
+    for name, account in accounts.items():
         if name in driven or not account.open:
             continue
         try:
             with ledger.hold(name):
+                check_here(name, ledger, going_on=False)
                 gone_on = resume(name, ledger)
                 drive.reclaim(gone_on.cloud.profiler, gone_on.book)
         except MlcdError as error:
             yield Cleaned(name, f"not cleaned: {error}")
         else:
+            settled |= {each.launch.label for each in account.open}
             yield Cleaned(name, f"{len(account.open)} launch{'es' if len(account.open) > 1 else ''} settled")
-    for backend in _live_backends(ledger):
-        for label in sorted(backend.leftovers()):
-            if label.rpartition("-")[0] not in driven:
-                backend.reclaim(label)
-                yield Cleaned(label, "what was left of it is torn down")
+    for backend, label in left:
+        if label.rpartition("-")[0] not in driven and label not in settled:
+            backend.reclaim(label)
+            yield Cleaned(label, "what was left of it is torn down")
 
 
-def _live_backends(ledger: Ledger) -> list[LiveBackend]:
+def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> list[LiveBackend]:
     """This machine's nodes, and every live place that a run of the ledger has been on and that can be reached now."""
-    newest = {account.job.on: name for name in ledger.runs() if (account := ledger.account(name)).provenance == "live"}
+    newest = {account.job.on: name for name, account in accounts.items() if account.provenance == "live"}
     found: list[LiveBackend] = [local_backend()]
     for on, name in newest.items():
         if on.partition(":")[0] != "local":
             with suppress(MlcdError):
                 found.append(cast(LiveBackend, resume(name, ledger).cloud.backend))
     return found
+
+
+def _tell(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) -> bool:
+    """Ask the process that drives a run to stop, or to end now; False if it has just ended by itself."""
+    if driver == 0:
+        ledger.wish(run, wish)
+        return True
+    try:
+        os.kill(driver, signal.SIGINT if wish == "stop" else signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        raise WrongState(f"process {driver}, which drives run '{run}', is another user's: ask them") from None
+    return True

@@ -20,6 +20,7 @@ from mlcd.assemble.functions import (
     stored_calibration,
 )
 from mlcd.assemble.lessons import known_by_model, learned_models, lesson, remember
+from mlcd.assemble.machine import check_here, claim
 from mlcd.assemble.methods import exploring, guarding, steering
 from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
@@ -66,7 +67,7 @@ class Run:
         """Probe and decide; a decision that is there already stands."""
         if self.decision is not None:
             return self.decision
-        job = at_hand(self.job, self.ledger.database)
+        job = self._at_hand()
         decision = drive.search(
             exploring(job), job, self.cloud.space, self.cloud.profiler, self.book, guard=guarding(job), stop=stop
         )
@@ -87,7 +88,7 @@ class Run:
             )
         if self.book.account.ended is not None:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
-        job = at_hand(self.job, self.ledger.database)
+        job = self._at_hand()
         strategy = steering(job, decision, self.book.account.searched)
         try:
             last = drive.launch(strategy, job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
@@ -96,6 +97,13 @@ class Run:
         if self.job.elastic is not None:
             remember(self.name, self.book.account, learned_models(self.ledger.database))
         return last
+
+    def _at_hand(self) -> Job:
+        """The job on this machine, which keeps the launches of the run from now on."""
+        if self.cloud.provenance is Provenance.LIVE:
+            check_here(self.name, self.ledger)
+            claim(self.name, self.ledger)
+        return at_hand(self.job, self.ledger.database)
 
 
 def start(
@@ -148,6 +156,7 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None, progress: Pr
     status = resumed.book.account.status
     if status in (Status.FINISHED, Status.FAILED, Status.INFEASIBLE):
         raise WrongState(f"run '{resumed.name}' is {status}; there is nothing to resume. See: mlcd show {resumed.name}")
+    check_here(resumed.name, ledger)
     if resumed.book.account.stopped:
         resumed.book.write(Resumed("the user went on"))
     return resumed

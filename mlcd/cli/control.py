@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
+from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name, written
 from mlcd.cli.server import asked_server
+from mlcd.units import parse_duration
 
 if TYPE_CHECKING:
     from mlcd.clock import Clock
+    from mlcd.control import Cleaned
+    from mlcd.ledger import Ledger
     from mlcd.remote import Deed, Server
 
 
@@ -21,7 +24,11 @@ if TYPE_CHECKING:
 @click.option("--launch", "number", type=click.IntRange(1), help="Which launch of the run, from 1; the newest.")
 @click.option("--process", default=0, show_default=True, type=click.IntRange(0), help="Which process of the job.")
 def logs(run: str, follow: bool, number: int | None, process: int) -> None:
-    """What the job itself has written, in a run on real machines."""
+    """What the job itself has written, in a run on real machines.
+
+    \b
+    mlcd logs -f last
+    """
     if (server := asked_server()) is not None:
         from mlcd.remote import RemoteLedger
         from mlcd.remote import logs as logs_there
@@ -48,7 +55,11 @@ def logs(run: str, follow: bool, number: int | None, process: int) -> None:
 @click.command()
 @run_name
 def stop(run: str) -> None:
-    """Ask a run to stop, as Ctrl-C does: nothing is lost."""
+    """Ask a run to stop, as Ctrl-C does: nothing is lost.
+
+    \b
+    mlcd stop last
+    """
     if (server := asked_server()) is not None:
         click.echo(_tell(server, "stop", run))
         return
@@ -61,39 +72,110 @@ def stop(run: str) -> None:
 
 @click.command()
 @run_name
-def down(run: str) -> None:
-    """End a run now, and tear its machines down."""
+@click.option(
+    "--machine-gone",
+    is_flag=True,
+    help="For admins: the machine that keeps its launches never comes back. What was open there counts at the most "
+    "it can have cost.",
+)
+def down(run: str, machine_gone: bool) -> None:
+    """End a run now, and tear its machines down.
+
+    \b
+    mlcd down last
+    """
     if (server := asked_server()) is not None:
-        click.echo(_tell(server, "down", run))
+        click.echo(_tell(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
         return
     from mlcd import control
 
-    control.down(run, open_ledger(), _clock())
+    ledger = open_ledger()
+    if machine_gone:
+        click.echo(_without_machine(ledger, run))
+        return
+    control.down(run, ledger, _clock())
+    _leave_queue(ledger, run)
     click.echo(f"down; nothing of it is running, and what it cost is settled: mlcd ledger {run}")
 
 
 @click.command()
+@click.option(
+    "--older",
+    metavar="TIME",
+    callback=written(parse_duration),
+    help="Also delete logs and uploaded models that no run has needed for so long: 90d. The ledger keeps all.",
+)
 @output
-def clean(output: str) -> None:
-    """Find and tear down what killed processes have left behind."""
+def clean(older: float | None, output: str) -> None:
+    """Find and tear down what killed processes have left behind.
+
+    \b
+    mlcd clean
+    """
     from mlcd import control
 
-    found = list(control.clean(open_ledger()))
+    ledger = open_ledger()
+    found = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
     if output == "json":
         print_json({"cleaned": [{"what": each.what, "outcome": each.outcome} for each in found]})
         return
     results, _ = consoles()
     for each in found:
-        results.print(f"{each.what}: {each.outcome}", highlight=False)
+        results.print(f"{each.what}: {each.outcome}", highlight=False, markup=False)
     if not found:
         results.print("Nothing was left behind.", highlight=False)
 
 
-def _tell(server: Server, deed: Deed, run: str) -> str:
+def _tell(server: Server, deed: Deed, run: str, **more: bool) -> str:
     """Tell a server to end a run; its words. The run need not have begun there."""
     from mlcd.remote import RemoteLedger, tell
 
-    return tell(server, deed, RemoteLedger(server).find(run) if run == "last" else run)
+    return tell(server, deed, RemoteLedger(server).find(run) if run == "last" else run, **more)
+
+
+def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
+    """Delete what nobody has needed for so long; what that was."""
+    from datetime import UTC, datetime, timedelta
+
+    from mlcd.assemble import home
+    from mlcd.workers.retention import drop_old
+
+    dropped = list(drop_old(ledger, home(), datetime.now(UTC) - timedelta(seconds=older_s)))
+    if dropped and ledger.database.dialect != "sqlite":
+        _audit(ledger, "clean", "", "; ".join(f"{each.what}: {each.outcome}" for each in dropped))
+    return dropped
+
+
+def _without_machine(ledger: Ledger, run: str) -> str:
+    """Of a run on a team's database: close its books without the machine that keeps it."""
+    from mlcd.workers.lost_machine import give_up_machine
+
+    words = give_up_machine(run, ledger)
+    _leave_queue(ledger, run)
+    _audit(ledger, "machine gone", ledger.find(run), words)
+    return words
+
+
+def _leave_queue(ledger: Ledger, run: str) -> None:
+    """On a team's database: no worker goes on with it that was to."""
+    if ledger.database.dialect == "sqlite":
+        return
+    from contextlib import closing
+
+    from mlcd.workers import Queue
+
+    with closing(Queue(ledger)) as queue:
+        queue.withdraw(ledger.find(run))
+
+
+def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
+    """What a service would have written down of a deed of its own."""
+    from datetime import UTC, datetime
+
+    from mlcd.cli.team import whoever
+    from mlcd.team import Audit
+
+    Audit(ledger.database, lambda: datetime.now(UTC)).write(whoever(), action, about, detail=detail)
 
 
 def _clock() -> Clock:

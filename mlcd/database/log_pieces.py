@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, and_, func, insert, select
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select
 
 from mlcd.database.engine import Database
 from mlcd.database.schema import logs
@@ -54,6 +54,19 @@ class LogPieces:
             bodies = select(logs.c.body).where(of, logs.c.start.between(wanted[0], wanted[-1])).order_by(logs.c.start)
             whole = b"".join(connection.execute(bodies).scalars())
         return whole[max(0, after - wanted[0]) :][:most]
+
+    def labels(self) -> list[str]:
+        """The launches of which anything is here."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(logs.c.label).distinct().order_by(logs.c.label)).scalars())
+
+    def delete(self, label: str) -> int:
+        """All that a launch has written is gone; how many bytes that was."""
+        size = select(func.coalesce(func.sum(func.length(logs.c.body)), 0)).where(logs.c.label == label)
+        with self._database.write() as connection:
+            size_bytes = int(connection.execute(size).scalar_one())
+            connection.execute(delete(logs).where(logs.c.label == label))
+        return size_bytes
 
 
 def _of(label: str, process: int) -> ColumnElement[bool]:

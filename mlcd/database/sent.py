@@ -63,6 +63,28 @@ class SentModels:
         with self._database.read() as connection:
             return connection.execute(query).scalar() == size
 
+    def sent_before(self, before: datetime) -> list[str]:
+        """The models that were sent so long ago, by their hashes."""
+        query = select(uploads.c.digest).where(uploads.c.created_at < before.astimezone(UTC).isoformat())
+        with self._database.read() as connection:
+            return list(connection.execute(query.order_by(uploads.c.created_at)).scalars())
+
+    def delete(self, digest: str) -> int:
+        """A model is gone from the database; how many bytes that was. Copies stay until `forget_copies`."""
+        with self._database.write() as connection:
+            size = connection.execute(select(uploads.c.size).where(uploads.c.digest == digest)).scalar()
+            connection.execute(delete(uploads).where(uploads.c.digest == digest))
+            connection.execute(delete(upload_parts).where(upload_parts.c.digest == digest))
+        return int(size or 0)
+
+    def forget_copies(self, before: datetime) -> None:
+        """Delete old copies here of models that are in the database no more, and what was left half written."""
+        with self._database.read() as connection:
+            known = set(connection.execute(select(uploads.c.digest)).scalars())
+        for path in self._folder.glob("*"):
+            if path.is_file() and path.stem not in known and path.stat().st_mtime < before.timestamp():
+                path.unlink(missing_ok=True)
+
     @contextmanager
     def beside(self) -> Iterator[tuple[Path, IO[bytes]]]:
         """A file to be written next to the copies; gone at the end unless it was put in its place."""

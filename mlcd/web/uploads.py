@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, update
 
 from mlcd.database import Database
 from mlcd.database.schema import uploads
@@ -111,10 +111,10 @@ class Uploads:
         with self._database.write() as connection:
             if not self._sent.is_whole(upload.digest, upload.size):  # it took so long that it was given up
                 raise WrongState(f"{upload.name}: it took more than a day to be kept; send it again")
-            if connection.execute(select(uploads.c.digest).where(uploads.c.digest == upload.digest)).first() is None:
+            now, ours = datetime.now(UTC).isoformat(), uploads.c.digest == upload.digest
+            if not connection.execute(update(uploads).where(ours).values(created_at=now)).rowcount:
                 row = {"digest": upload.digest, "name": upload.name, "size": upload.size, "owner": owner}
-                row |= {"created_at": datetime.now(UTC).isoformat(), "facts": told}
-                connection.execute(insert(uploads).values(row))
+                connection.execute(insert(uploads).values({**row, "created_at": now, "facts": told}))
 
 
 class Incoming:

@@ -24,6 +24,10 @@ class Crew(Protocol):
         """End a run now, whoever drives it, and tear its machines down."""
         ...
 
+    def withdraw(self, run: str) -> bool:
+        """Let nobody go on with a run who has not begun to; True if nobody is at it because of that."""
+        ...
+
     def alive(self) -> int:
         """How many processes of the crew are at work."""
         ...

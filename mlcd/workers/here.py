@@ -48,7 +48,7 @@ class Here:
         from mlcd import control
 
         with self._turn:
-            withdrawn = self._withdraw(run)
+            withdrawn = self.withdraw(run)
             if not self._ledger.driver(run) and run in self._children:  # it has hardly started, and will look
                 self._ledger.wish(run, "stop")
             elif not withdrawn:
@@ -57,7 +57,7 @@ class Here:
     def down(self, run: str) -> None:
         """End a run now, and send a process that tears down what is left."""
         with self._turn:
-            if self._withdraw(run) and refused(run, self._ledger):
+            if self.withdraw(run) and refused(run, self._ledger):
                 return
             driver = self._ledger.driver(run)
             if driver:
@@ -122,7 +122,7 @@ class Here:
                     self._waiting.appendleft((child.run, child.errand))
             self._fill()
 
-    def _withdraw(self, run: str) -> bool:
+    def withdraw(self, run: str) -> bool:
         """Take a run out of the row, whether or not it stood there; True if nobody is at it now because of that."""
         stood = [each for each in self._waiting if each[0] == run]
         for each in stood:

@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import Connection
@@ -58,7 +59,21 @@ def warm_up() -> None:
     from multiprocessing.forkserver import ensure_running
 
     forkserver()
-    ensure_running()
+    with _ctrl_c_unheard():
+        ensure_running()
+
+
+@contextmanager
+def _ctrl_c_unheard() -> Iterator[None]:
+    """What is started inside leaves Ctrl-C to us: it would be torn out of its imports, and complain of that."""
+    if threading.current_thread() is not threading.main_thread():  # signals are for that one alone
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)
@@ -138,6 +153,7 @@ def _go(sent: _Sent, home: str | None, speaks: Connection) -> None:
 
     run = sent.run
     os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server hears none
     if sent.only_computes:
         _step_back()
     if home is not None:  # that of the fork server may be another one

@@ -46,7 +46,7 @@ class Queue:
 
     def stop(self, run: str) -> None:
         """Ask a run to stop: its worker looks once a second. One that waits leaves the queue."""
-        withdrawn = self._withdraw(run)
+        withdrawn = self.withdraw(run)
         if self._ledger.is_driven(run) or self._queued(run, "doing"):
             self._ledger.wish(run, "stop")
         elif not withdrawn:
@@ -54,7 +54,7 @@ class Queue:
 
     def down(self, run: str) -> None:
         """End a run now; when nobody drives it any more, a worker tears down what is left."""
-        if self._withdraw(run) and refused(run, self._ledger):
+        if self.withdraw(run) and refused(run, self._ledger):
             return
         self._ledger.wish(run, "down")
         self._defer(run, Errand.TAKE_DOWN)
@@ -85,10 +85,11 @@ class Queue:
                 return False
         return True
 
-    def _withdraw(self, run: str) -> bool:
+    def withdraw(self, run: str) -> bool:
         """Take a run out of the queue; True if that, or its refusal, leaves nobody to tell."""
         with _reached():
-            gone = [self._app.job_manager.cancel_job_by_id(job.id or 0) for job in self._queued(run, "todo")]
+            cancel = self._app.job_manager.cancel_job_by_id
+            gone = [cancel(job.id or 0, delete_job=True) for job in self._queued(run, "todo")]
         if waits(run, self._ledger) and not self._ledger.is_driven(run) and not self._queued(run, "doing"):
             self._ledger.refuse(run, NEVER_BEGAN)
             return True

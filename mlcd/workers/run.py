@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager
 
 from mlcd import drive
 from mlcd.assemble import Run, resume, start
-from mlcd.backend import Provenance, Purpose
+from mlcd.assemble.machine import elsewhere
+from mlcd.backend import Purpose
 from mlcd.clock import VirtualClock
 from mlcd.control import DIES_WITHIN_S
 from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
@@ -17,7 +18,6 @@ from mlcd.workers.asked import from_json
 from mlcd.workers.crew import NEVER_BEGAN, waits
 from mlcd.workers.log import LOG
 from mlcd.workers.log_copies import logs_copied
-from mlcd.workers.machine import claim, elsewhere
 from mlcd.workers.noted import Noted
 from mlcd.workers.told import BY_THE_USER, Told
 
@@ -81,8 +81,6 @@ def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted) -> 
             return
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
-    if driven.cloud.provenance is Provenance.LIVE:
-        claim(run, ledger)
     try:
         _to_the_end(driven, launch or launch_asked, told)
     finally:

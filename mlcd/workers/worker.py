@@ -59,6 +59,11 @@ def work(url: str, at_once: int, pace: Pace = PACE) -> None:
         ledger.close()
 
 
+def sweeps(every_s: int) -> str:
+    """So often, as Procrastinate is told: the sixth word is of the seconds."""
+    return f"* * * * * */{every_s}"
+
+
 class Again(Exception):
     """Not over: some worker is to try later."""
 
@@ -124,7 +129,7 @@ class _Working:
         async def drive(context: JobContext, run: str, errand: str) -> None:
             await self._drive(context.job, run, Errand(errand))
 
-        @app.periodic(cron=f"*/{self._pace.sweep_s} * * * * *")
+        @app.periodic(cron=sweeps(self._pace.sweep_s))
         @app.task(name=SWEEP, queue=QUEUE, queueing_lock=SWEEP)
         async def sweep(timestamp: int) -> None:
             await self._sweep(app)
@@ -142,8 +147,10 @@ class _Working:
             self._under_way.discard(number)
         if outcome is Outcome.DIED and job.attempts + 1 >= MOST_DEATHS:
             LOG.error("run '%s': its process died, and not for the first time; go on with: mlcd resume %s", run, run)
-        elif outcome in (Outcome.DIED, Outcome.AGAIN):
-            LOG.warning("run '%s': its process %s; it is tried again", run, outcome)
+        elif outcome is Outcome.DIED:
+            LOG.warning("run '%s': its process died; it is tried again", run)
+            raise Again
+        elif outcome is Outcome.AGAIN:  # it has said why
             raise Again
 
     async def _outcome(self, child: Child) -> Outcome:

@@ -40,7 +40,7 @@ def test_a_file_can_be_given_by_path_or_by_url(tmp_path: Path) -> None:
     with closing(open_database(path)) as first, first.write() as db:
         db.execute(teams.insert().values(name="vision", budget_usd=5.0))
     with closing(open_database(f"sqlite:///{path}")) as second, second.read() as db:
-        assert db.execute(select(teams)).all() == [("vision", 5.0)]
+        assert db.execute(select(teams.c.name, teams.c.budget_usd)).all() == [("vision", 5.0)]
     assert (second.dialect, second.path, second.name) == ("sqlite", path, str(path))
 
 

@@ -48,6 +48,10 @@ class Idle:
     def down(self, run: str) -> None:
         self.asked.append(("down", run))
 
+    def withdraw(self, run: str) -> bool:
+        self.asked.append(("withdraw", run))
+        return True
+
     def alive(self) -> int:
         return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from stage import API, Stage, staged
 
 from mlcd.assemble import start
+from mlcd.assemble.machine import claim
 from mlcd.backend import Launch, Purpose
 from mlcd.ledger import Reserved, Stopped
 from mlcd.workers.asked import from_json
@@ -48,3 +50,35 @@ def test_a_run_whose_job_has_begun_cannot_stop_at_its_decision(stage: Stage) -> 
     assert stage.written == before
     assert stage.ask("POST", f"{API}/runs/{run}/resume", who).status == 202
     assert stage.crew.asked[-1] == ("send", run, "True")
+
+
+def test_only_an_admin_can_say_that_a_machine_is_gone(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with staged(tmp_path / "home", postgres_url) as stage:
+        ledger = stage.state.ledger
+        run = stage.submit("ron").json()["run"]
+        job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+        driven = start(job, ledger, run=run)
+        order = Launch(f"{run}-1", driven.cloud.space.configurations[0], Purpose.PROBE, 1.0, 60.0, 0)
+        driven.book.write(Reserved(order, "a probe", 0.01, 60.0))
+        monkeypatch.setenv("MLCD_HOME", str(tmp_path / "there"))
+        claim(run, ledger)
+        monkeypatch.setenv("MLCD_HOME", str(tmp_path / "home"))
+        words = stage.ask("POST", f"{API}/runs/{run}/resume", "ada").json()["words"]
+        assert words == f"{run} goes on, once a worker on {platform.node()} takes it"
+        before, down = stage.written, f"{API}/runs/{run}/down"
+        refused = stage.ask("POST", down, "ron", {"machine_gone": True})
+        assert (refused.status, "only an admin" in refused.error) == (403, True)
+        assert stage.written == before
+        told = stage.ask("POST", down, "ada", {"machine_gone": True})
+        assert told.status == 202
+        assert f"go on with: mlcd resume {run}" in told.json()["words"]
+        assert stage.crew.asked[-1] == ("withdraw", run)
+        assert ledger.account(run).open == ()
+        assert stage.ask("POST", down, "ada", {"machine_gone": True}).status == 409
+        outcomes = [(each.who, each.action, each.outcome) for each in stage.state.audit.entries(3)]
+        assert outcomes == [
+            (who, "machine gone", how) for who, how in (("ada", "refused"), ("ada", "ok"), ("ron", "refused"))
+        ]
+        assert stage.ask("POST", down, "ron", {"machine_gone": "yes"}).status == 400

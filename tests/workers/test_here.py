@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +198,21 @@ def test_a_run_on_real_machines_is_driven_and_measured_like_anything_else(ledger
     assert not only_computes(asked(ledger, replace(simulated, on=on)), ledger)
 
 
+WARMS_UP = """
+import multiprocessing.forkserver
+from mlcd.workers.process import warm_up
+warm_up()
+print(open(f"/proc/{multiprocessing.forkserver._forkserver._forkserver_pid}/status").read())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which signals a process ignores")
+def test_ctrl_c_in_the_first_second_does_not_tear_the_fork_server_out_of_its_imports(home):
+    told = subprocess.run([sys.executable, "-c", WARMS_UP], capture_output=True, text=True, check=True, timeout=60)
+    (ignored,) = re.findall(r"SigIgn:\s+(\w+)", told.stdout)
+    assert int(ignored, 16) & 1 << signal.SIGINT - 1
+
+
 def test_a_child_dies_with_its_parent_however_that_dies(ledger, home, simulated, gate, until):
     run = begun(ledger, simulated)
     gate.shut()
@@ -203,6 +221,6 @@ def test_a_child_dies_with_its_parent_however_that_dies(ledger, home, simulated,
     until(gate.is_reached)
     gate.vanish()
     parent.kill()
-    parent.join()
+    parent.join(60)
     until(lambda: not ledger.is_driven(run))
     assert ledger.account(run).status is Status.STOPPED

@@ -1,4 +1,4 @@
-"""Logs on their way from a worker's disk into the database, and which machine a run has to wait for."""
+"""Logs on their way from a worker's disk into the database."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backend import Launch, Purpose
 from mlcd.backends.launches import Launches
-from mlcd.clock import VirtualClock
 from mlcd.database import open_database
 from mlcd.database.log_pieces import LogPieces
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Reserved, Started, Status
+from mlcd.ledger import Ledger
 from mlcd.testing.ledgers import SPACE
 from mlcd.workers.log_copies import LogCopies, logs_copied
-from mlcd.workers.machine import claim, elsewhere
-from mlcd.workers.run import Driven, see_through, take_down
 
 MOST = 40
 
@@ -93,42 +89,3 @@ def test_a_log_that_cannot_be_copied_does_not_disturb_the_run(home, postgres_ser
     (Launches(home / "launches").open(order("run-2-1")) / "0.log").write_text("words")
     with logs_copied("run-2", ledger):
         postgres_server.kill()
-
-
-def with_an_open_launch(ledger: Ledger, on: str) -> str:
-    """A run whose process died while a launch was under way."""
-    started = Started(Job("lost", 1.0, on=on), SPACE, on, Provenance.LIVE, "0")
-    book = ledger.begin("lost", VirtualClock(), started)
-    book.write(Reserved(order(f"{book.run}-1"), "a try", 1.0, 1.0))
-    return book.run
-
-
-def test_what_a_run_left_open_is_torn_down_only_on_the_machine_that_launched_it(ledger, tmp_path, monkeypatch):
-    run = with_an_open_launch(ledger, "local")
-    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
-    claim(run, ledger)
-    before = ledger.last_seq()
-    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "there"))
-    for drive in (see_through, take_down):
-        with pytest.raises(Driven, match="it waits for a worker there"):
-            drive(run, ledger)
-    assert ledger.last_seq() == before
-    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
-    take_down(run, ledger)
-    assert ledger.account(run).open == ()
-    assert ledger.account(run).status is Status.STOPPED
-
-
-@pytest.mark.parametrize(
-    ("on", "waits"), [("local", True), ("functions", True), ("skypilot", False), ("simulated", False)]
-)
-def test_where_nothing_is_open_only_a_machines_own_nodes_are_waited_for(ledger, tmp_path, monkeypatch, on, waits):
-    started = Started(Job("rests", 1.0, on=on), SPACE, on, Provenance.LIVE, "0")
-    run = ledger.begin("rests", VirtualClock(), started).run
-    assert elsewhere(run, ledger) is None, "nobody has claimed it"
-    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
-    claim(run, ledger)
-    assert elsewhere(run, ledger) is None
-    monkeypatch.setenv("MLCD_HOME", str(tmp_path / "there"))
-    assert (elsewhere(run, ledger) is not None) == waits
-    assert elsewhere(run, ledger, going_on=False) is None

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -98,11 +99,15 @@ def started(home: Path, *arguments: object) -> subprocess.Popen[str]:
 
 def said_until(process: subprocess.Popen[str], wanted: str) -> str:
     assert process.stdout is not None
-    said = ""
-    for line in process.stdout:
-        said += line
-        if re.search(wanted, line):
-            return said
+    said, timer = "", threading.Timer(120.0, process.kill)  # whoever reads waits no longer than this
+    timer.start()
+    try:
+        for line in process.stdout:
+            said += line
+            if re.search(wanted, line):
+                return said
+    finally:
+        timer.cancel()
     raise AssertionError(said)
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ from mlcd.ledger import Ledger, Settled, Status, Stopped
 from mlcd.measurement import Outcome
 from mlcd.testing.postgres import PostgresServer
 from mlcd.workers import Queue, to_json
-from mlcd.workers.pace import Pace
+from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.supervise import Supervisor
+from mlcd.workers.worker import HURRY, sweeps
 
 Until = Callable[[Callable[[], bool]], None]
 QUICK = Pace(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, doubt_s=0.5, poll_s=0.2, again_s=0.2)
@@ -88,6 +90,15 @@ def test_runs_wait_for_a_worker_and_end(service, simulated, until):
     assert service.ledger.account(runs[0]).decision == service.ledger.account(runs[1]).decision
 
 
+@pytest.mark.parametrize("every_s", [QUICK.sweep_s, PACE.sweep_s])
+def test_dead_workers_are_looked_for_as_often_as_is_said_at_any_minute(every_s: int):
+    croniter = pytest.importorskip("croniter", reason="comes with procrastinate: pip install 'mlcd[service]'")
+    for minute in range(60):
+        asked = datetime(2026, 1, 1, 13, minute, 51, tzinfo=UTC)
+        comes = croniter.croniter(sweeps(every_s), asked).get_next(datetime)
+        assert comes - asked <= timedelta(seconds=every_s)
+
+
 def in_the_middle_of(service: Service, job: Job, until: Until, launch: bool = False) -> tuple[int, Gate, str]:
     """A worker, the gate at which its run waits, and that run."""
     until(lambda: len(service.workers.processes()) == 1)
@@ -140,7 +151,7 @@ def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, h
         try:
             until(lambda: signal.SIGTERM in waiting_for(worker))
             os.kill(os.getpid(), signal.SIGINT)
-            until(lambda: len(waiting_for(worker)) == 2)
+            until(lambda: {signal.SIGTERM, HURRY} <= waiting_for(worker))
             heard = signal.SIGCONT
         finally:
             os.kill(worker, heard)
@@ -148,7 +159,7 @@ def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, h
     pressing = threading.Thread(target=press_again)
     pressing.start()
     workers.close()
-    pressing.join()
+    pressing.join(60)
     assert not ledger.is_driven(run)
     assert patient.entries(run) == between, "nothing was open, and it was left as it stood"
     patient.queue.close()

@@ -16,6 +16,7 @@ from typing import IO
 import mlcd.backends.local.teardown as teardown
 import mlcd_tracker
 from mlcd.backend import Events, Launch, Provenance
+from mlcd.backends.environment import inherited
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
@@ -130,7 +131,7 @@ class _Nodes:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=inside,
-                env={**os.environ, **self.nodes.environment, **environment},
+                env={**inherited(), **self.nodes.environment, **environment},
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
         process = _Process(popen, log.open(encoding="utf-8", errors="replace"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -48,12 +49,9 @@ def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object]
             time.sleep(0.02)
     for namespace in NAMESPACES.glob(f"mlcd.{mark}.*"):
         subprocess.run(["ip", "netns", "del", namespace.name], check=False, capture_output=True)
-    ended = folder / "ended"
-    if not ended.exists():
-        partial = folder / f"ended.{os.getpid()}"
-        partial.write_text(repr(time.time()), encoding="utf-8")
-        partial.replace(ended)
-    return max(0.0, float(ended.read_text(encoding="utf-8")) - started_at(folder))
+    if not (folder / "ended").exists():
+        note_end(folder, time.time())
+    return up_s(folder)
 
 
 def _groups(mark: str) -> list[Path]:
@@ -65,9 +63,30 @@ def mark_of(folder: Path) -> str:
     return f"{folder.name}~{zlib.crc32(str(folder.parent.resolve()).encode()):08x}"
 
 
+def note_end(folder: Path, at: float) -> None:
+    """Everything of the launch is gone since then."""
+    partial = folder / f"ended.{os.getpid()}"  # whole or not at all, on a full disk too
+    partial.write_text(repr(at), encoding="utf-8")
+    partial.replace(folder / "ended")
+
+
+def up_s(folder: Path) -> float:
+    """The seconds that a launch was up which has ended."""
+    return max(0.0, _told_at(folder / "ended", float) - started_at(folder))
+
+
 def started_at(folder: Path) -> float:
     """When the launch was ordered."""
-    return float(json.loads((folder / "order.json").read_text(encoding="utf-8"))["started_at"])
+    return _told_at(folder / "order.json", lambda order: float(json.loads(order)["started_at"]))
+
+
+def _told_at(file: Path, read: Callable[[str], float]) -> float:
+    """The time that a file tells; if it is damaged, as a loss of power does, the time when it was written."""
+    try:
+        at = read(file.read_text(encoding="utf-8"))
+    except (ValueError, TypeError, KeyError):
+        at = math.nan
+    return at if math.isfinite(at) else file.stat().st_mtime
 
 
 def processes_of(mark: str) -> set[int]:
@@ -132,9 +151,10 @@ def wait_for_the_end(left_s: float | None) -> None:
 
 def _watch(folder: Path, lifetime_s: float | None) -> None:
     wait_for_the_end(None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time()))
-    tear_down(folder, grace_s=0.0)
-    time.sleep(SETTLE_S)
-    tear_down(folder, grace_s=0.0)
+    for settle_s in (SETTLE_S, 0.0):
+        with contextlib.suppress(OSError):  # the disk is full, or the folder is gone: all that runs was ended before
+            tear_down(folder, grace_s=0.0)
+        time.sleep(settle_s)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ class Watchman:
 
     def __init__(self, folder: Path, lifetime_s: float | None) -> None:
         lifetime = "none" if lifetime_s is None else repr(lifetime_s)
+        self._folder = folder
         command = [sys.executable, "-I", "-S", teardown.__file__, str(folder), lifetime]
         self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
@@ -21,6 +22,8 @@ class Watchman:
         return None
 
     def __exit__(self, *_: object) -> None:
-        # The launch is over in good order: there is nothing left to watch for.
-        self._popen.kill()
+        # Over in good order, there is nothing left to watch for. If not, as when Ctrl-C has cut the teardown short, the
+        # watchman tears down: its standard input is closed.
+        if (self._folder / "ended").exists():
+            self._popen.kill()
         self._popen.communicate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import inf
@@ -72,7 +71,7 @@ class Ray:
             return None
         if cluster.tear_down(label, grace_s=0.0):
             (folder / "ended").unlink(missing_ok=True)
-        lifetime_s = json.loads((folder / "order.json").read_text(encoding="utf-8")).get("lifetime_s")
+        lifetime_s = self.launches.order(folder).get("lifetime_s")
         return min(teardown.tear_down(folder, 0.0), inf if lifetime_s is None else float(lifetime_s))
 
     def leftovers(self) -> set[str]:

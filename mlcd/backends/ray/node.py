@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import IO
 
 PORTS = 5
@@ -63,8 +63,11 @@ class Node:
         self._watchman = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._watchman.wait()  # for the one who has left it there
 
-    def start(self, command: str, environment: Mapping[str, str]) -> None:
-        """Start a process in the job's folder, of which Ray has brought a copy."""
+    def start(self, command: str, environment: Mapping[str, str], withheld: Collection[str] = ()) -> None:
+        """Start a process in the job's folder, of which Ray has brought a copy.
+
+        `withheld`: what it does not get of the cluster's environment.
+        """
         while self._held:
             self._held.pop().close()
         if kept := environment.get("MLCD_CHECKPOINT_DIR"):
@@ -76,12 +79,13 @@ class Node:
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "PYTHONUNBUFFERED": "1",
         }
+        inherited = {name: value for name, value in os.environ.items() if name not in withheld}
         popen = subprocess.Popen(
             ["bash", "-c", command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **environment, **own},
+            env={**inherited, **environment, **own},
             start_new_session=True,
         )
         self._started.append(_Started(popen, output))

@@ -6,7 +6,6 @@ and a watchman ends them should MLCD be killed or the launch's time be over.
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import mlcd.backends.local.teardown as teardown
 from mlcd.backend import Events, Launch
+from mlcd.backends.environment import inherited
 from mlcd.backends.launches import Launches
 from mlcd.backends.local.watchman import Watchman
 from mlcd.clock import Clock
@@ -92,7 +92,7 @@ class Trial:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=inside,
-                env={**os.environ, "MLCD_LAUNCH": teardown.mark_of(self.folder), **environment},
+                env={**inherited(), "MLCD_LAUNCH": teardown.mark_of(self.folder), **environment},
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
         self.servers.append(Server(popen, log))

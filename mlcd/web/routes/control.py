@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
+from mlcd.assemble.machine import elsewhere
 from mlcd.errors import WrongState
 from mlcd.ledger import Status
 from mlcd.team import Member, Role, recheck, release
@@ -14,6 +15,7 @@ from mlcd.web.identity import Runner, noted
 from mlcd.web.state import Here, State
 from mlcd.workers.asked import from_json
 from mlcd.workers.crew import waits
+from mlcd.workers.lost_machine import give_up_machine
 
 router = APIRouter(prefix="/runs/{run}", tags=["control"])
 STATUSES = problems(404, 409, 413, 415, 422)
@@ -33,6 +35,14 @@ class GoOn(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     launch: bool | None = None
+
+
+class HowDown(BaseModel):
+    """`machine_gone`: the machine that keeps the run's launches never comes back. Only an admin can say so."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    machine_gone: bool = False
 
 
 @router.post("/launch", status_code=202, responses=STATUSES)
@@ -61,7 +71,8 @@ def resume_run(run: str, here: Here, who: Runner, how: GoOn | None = None) -> Do
             _not_launched(here, name)
         recheck(here.ledger, who, name, launch)
         here.crew.send(name, _launches(here, name) if launch is None else launch)
-    return Done(run=name, words=f"{name} goes on")
+    host = elsewhere(name, here.ledger)
+    return Done(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
 
 
 @router.post("/stop", status_code=202, responses=STATUSES)
@@ -80,12 +91,27 @@ def stop_run(run: str, here: Here, who: Runner) -> Done:
 
 
 @router.post("/down", status_code=202, responses=STATUSES)
-def take_down(run: str, here: Here, who: Runner) -> Done:
-    """End a run now, whatever it is doing; its machines are torn down and what they cost is settled."""
+def take_down(run: str, here: Here, who: Runner, how: HowDown | None = None) -> Done:
+    """End a run now, whatever it is doing; its machines are torn down and what they cost is settled.
+
+    If the machine that keeps them is gone, so that nobody can: what was open counts at the most it can have cost.
+    """
+    if how is not None and how.machine_gone:
+        return _without_machine(here, who, run)
     with noted(here, who, "down", run) as note:
         note.about = name = _begun(here, who, run)
         here.crew.down(name)
     return Done(run=name, words=f"{name} is being taken down")
+
+
+def _without_machine(here: State, who: Member | None, run: str) -> Done:
+    with noted(here, who, "machine gone", run) as note:
+        note.about = name = _begun(here, who, run)
+        if who is not None and not who.role.may(Role.ADMIN):  # rented machines that are not gone would cost on, unseen
+            raise Refusal(403, f"{who.name} is a {who.role}; only an admin can say that a machine is gone")
+        note.detail = words = give_up_machine(name, here.ledger)
+        here.crew.withdraw(name)
+    return Done(run=name, words=words)
 
 
 def _begun(here: State, who: Member | None, run: str) -> str:

@@ -1,0 +1,106 @@
+"""Ending what runs, when something happens in between: a driver that has just ended, a run that has just begun."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert
+
+from mlcd import control
+from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backends.launches import Launches
+from mlcd.backends.local import teardown
+from mlcd.clock import VirtualClock
+from mlcd.database.schema import entries
+from mlcd.errors import WrongState
+from mlcd.job import Job
+from mlcd.ledger import Ledger, Reserved, Started, Status
+from mlcd.testing.ledgers import SPACE
+
+
+@pytest.fixture
+def ledger(home: Path) -> Iterator[Ledger]:
+    with closing(Ledger(home / "ledger.db")) as found:
+        yield found
+
+
+def left_open(ledger: Ledger, name: str) -> str:
+    """A run on nodes of this machine whose process died in the middle of a launch."""
+    book = ledger.begin(name, VirtualClock(), Started(Job(name, 1.0, on="local"), SPACE, "local", Provenance.LIVE, "0"))
+    book.write(Reserved(order(f"{book.run}-1"), "a try", 1.0, 1.0))
+    return book.run
+
+
+def order(label: str) -> Launch:
+    return Launch(label, SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0)
+
+
+class DrivenByTheDead(Ledger):
+    """Says who drives a run a moment after that process has ended."""
+
+    def driver(self, run: str) -> int | None:
+        ended = subprocess.Popen(["true"])
+        ended.wait(10)
+        return ended.pid
+
+    def is_driven(self, run: str) -> bool:
+        return False
+
+
+def test_a_driver_that_has_just_ended_is_none_to_stop_and_none_to_wait_for(ledger: Ledger, home: Path):
+    run = left_open(ledger, "job")
+    with closing(DrivenByTheDead(home / "ledger.db")) as seen:
+        with pytest.raises(WrongState, match="is not driven by any process"):
+            control.stop(run, seen)
+        control.down(run, seen, VirtualClock())
+    assert ledger.account(run).status is Status.STOPPED
+
+
+def test_one_damaged_run_does_not_keep_the_others_from_being_cleaned(ledger: Ledger):
+    bad, good = left_open(ledger, "bad"), left_open(ledger, "good")
+    with ledger.database.write() as connection:
+        row = {"run": bad, "written_at": "2026-01-01T00:00:00+00:00", "elapsed_s": 1.0, "kind": "settled", "body": "{"}
+        connection.execute(insert(entries).values(row))
+    found = {each.what: each.outcome for each in control.clean(ledger)}
+    assert found[bad].startswith("not cleaned: ")
+    assert found[good] == "1 launch settled"
+
+
+@dataclass
+class _Begins:
+    """A launch that begins while somebody cleans up."""
+
+    home: Path
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def begin(self) -> None:
+        folder = Launches(self.home / "launches").open(order("later-1-1"))
+        environment = {**os.environ, "MLCD_LAUNCH": teardown.mark_of(folder)}
+        self.started.append(subprocess.Popen(["sleep", "60"], env=environment))
+
+
+class LookedAtTooSoon(Ledger):
+    """A run begins in the moment after it was asked which are driven."""
+
+    begins: _Begins
+
+    def driven(self) -> set[str]:
+        found = super().driven()
+        self.begins.begin()
+        return found
+
+
+def test_what_begins_while_somebody_cleans_up_is_not_torn_down(home: Path):
+    with closing(LookedAtTooSoon(home / "ledger.db")) as ledger:
+        ledger.begins = _Begins(home)
+        assert list(control.clean(ledger)) == []
+        (begun,) = ledger.begins.started
+        assert begun.poll() is None
+        begun.kill()
+        begun.wait(10)
