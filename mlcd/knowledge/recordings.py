@@ -7,15 +7,17 @@ load_tests.csv    language models: tokens a second and latencies by GPU type, co
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 
 from mlcd.configuration import ProbeTime, Space, serving_space
+from mlcd.csv_table import Line
 from mlcd.errors import RecordingError
 from mlcd.knobs import Knobs, KnobTable
+from mlcd.knowledge.lines import read_lines
 from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.service import Counted, Figure, ModelFacts, Operator, Profile
 
@@ -25,7 +27,22 @@ CORES, MEMORY_GB = (1, 2, 3, 4, 5), (0.5, 1, 2, 4, 8, 16)
 USD_PER_CORE, USD_PER_GPU, USD_PER_GB = 0.05, 4.00, 0.02
 IMAGES = {"inception": "image299", "efficientnet": "image380", "yolo": "image416"}
 
-Row = dict[str, str]
+POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
+OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
+HOSTS = ("input", "cpu_cores", "requests_per_s")
+LATENCIES = ("model", "instance_type", "batch_size", "mean_ms", "p50_ms", "p95_ms", "p99_ms")
+PRICES = ("instance_type", "usd_per_hour")
+LANGUAGE_FIGURES = {
+    Figure.TTFT_P50: "ttft_p50_ms",
+    Figure.TTFT_P95: "ttft_p95_ms",
+    Figure.ITL_P50: "itl_p50_ms",
+    Figure.ITL_P95: "itl_p95_ms",
+    Figure.P50: "e2e_p50_ms",
+    Figure.P95: "e2e_p95_ms",
+}
+LOAD_TESTS = ("model", "n_gpus", "gpu_type", "num_users", "throughput_tok_per_s", "price_usd_per_hour")
+PARAMETERS = ("model", "model_n_parameters")
+GPUS = ("gpu", "gpu_n_gpus", "gpu_memory_capacity_gb_total", "gpu_memory_bandwidth")
 
 
 @dataclass(frozen=True)
@@ -60,51 +77,65 @@ def read_folder(folder: Path) -> ServingFolder:
     }
     for name, read in kinds.items():
         if (folder / name).is_file():
-            try:
-                return read(folder)
-            except (KeyError, ValueError) as error:
-                raise RecordingError(f"{folder / name}: not as expected: {error}") from error
+            return read(folder)
     raise RecordingError(f"{folder}: no recorded load tests: expected {', '.join(kinds)}")
 
 
-def _rows(path: Path) -> list[Row]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def _lines(path: Path, columns: tuple[str, ...], *, may_be_empty: bool = False) -> list[Line]:
+    if not path.is_file():
+        raise RecordingError(f"{path}: no such file; it belongs to the load tests beside it")
+    lines = read_lines(path, columns)
+    if not lines and not may_be_empty:
+        raise RecordingError(f"{path}: it has no rows")
+    return lines
 
 
-def _by_model(rows: list[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row["model"]].append(row)
+def _whole(line: Line, column: str) -> int:
+    if (count := line.count(column)) == 0:
+        raise line.error(f"{column} '{line.cells[column]}': must be more than zero")
+    return count
+
+
+def _signed(line: Line, column: str) -> float:
+    try:
+        value = float(line.cells[column])
+    except ValueError:
+        value = nan
+    if not isfinite(value):
+        raise line.error(f"{column} '{line.cells[column]}': expected a number")
+    return value
+
+
+def _seconds(line: Line, column: str) -> float:
+    return line.number(column, above_zero=True) / 1_000
+
+
+def _by_model(lines: list[Line]) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[line.text("model")].append(line)
     return found
 
 
 def _read_device(folder: Path) -> ServingFolder:
-    points, operators = _rows(folder / "points.csv"), folder / "operators.csv"
-    profiles = _profiles(_rows(operators)) if operators.is_file() else {}
+    points, operators = _lines(folder / "points.csv", POINTS), folder / "operators.csv"
+    profiles = _profiles(_lines(operators, OPERATORS)) if operators.is_file() else {}
     models = []
-    for name, rows in _by_model(points).items():
-        family = rows[0]["family"]
-        cells: dict[Knobs, Cell] = {
-            (
-                ("precision", row["precision"]),
-                ("sm_share", int(row["sm_share"])),
-                ("batch", int(row["batch"])),
-            ): _even(float(row["rps"]), int(row["batch"]) / float(row["rps"]), float(row["peak_mb"]) / 1_024)
-            for row in rows
-        }
-        weights = float(rows[0]["weights_mb"])
+    for name, lines in _by_model(points).items():
+        family = lines[0].cells["family"]
+        cells = {_device_knobs(line): _device_cell(line) for line in lines}
+        weights = lines[0].number("weights_mb")
         facts = ModelFacts(name, family, inputs_of(name, family), weights, profiles=profiles.get(name, ()))
         models.append(SeenModel(facts, cells))
     hosts: dict[str, dict[float, float]] = defaultdict(dict)
-    for row in _rows(folder / "host.csv"):
-        hosts[row["input"]][float(row["cpu_cores"])] = float(row["requests_per_s"])
+    for line in _lines(folder / "host.csv", HOSTS):
+        hosts[line.text("input")][line.number("cpu_cores")] = line.number("requests_per_s", above_zero=True)
     anatomy = Anatomy(("precision", "sm_share", "batch"), host="cpu_cores", memory="memory_gb")
     table = KnobTable(
         {
-            "precision": tuple(sorted({row["precision"] for row in points}, reverse=True)),
-            "sm_share": tuple(sorted({int(row["sm_share"]) for row in points})),
-            "batch": tuple(sorted({int(row["batch"]) for row in points})),
+            "precision": tuple(sorted({line.text("precision") for line in points}, reverse=True)),
+            "sm_share": tuple(sorted({_whole(line, "sm_share") for line in points})),
+            "batch": tuple(sorted({_whole(line, "batch") for line in points})),
             "cpu_cores": CORES,
             "memory_gb": MEMORY_GB,
         },
@@ -123,18 +154,27 @@ def inputs_of(name: str, family: str) -> str:
     return "tokens128" if family == "transformer" else "tokens50"
 
 
+def _device_knobs(line: Line) -> Knobs:
+    share, batch = _whole(line, "sm_share"), _whole(line, "batch")
+    return ("precision", line.text("precision")), ("sm_share", share), ("batch", batch)
+
+
+def _device_cell(line: Line) -> Cell:
+    rate = line.number("rps", above_zero=True)
+    return _even(rate, _whole(line, "batch") / rate, line.number("peak_mb") / 1_024)
+
+
 def _even(rate: float, latency_s: float, peak_gb: float | None = None) -> Cell:
     """A cell whose every request takes the same time."""
     return Cell(rate, dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), latency_s), peak_gb)
 
 
-def _profiles(rows: list[Row]) -> dict[str, tuple[Profile, ...]]:
+def _profiles(lines: list[Line]) -> dict[str, tuple[Profile, ...]]:
     passes: dict[tuple[str, str, int], list[Operator]] = defaultdict(list)
-    for row in rows:
-        operator = Operator(
-            row["operator"], int(row["calls"]), float(row["self_device_us"]) / 1e6, float(row["device_mem_mb"])
-        )
-        passes[row["model"], row["precision"], int(row["batch"])].append(operator)
+    for line in lines:
+        sizes = line.number("self_device_us") / 1e6, _signed(line, "device_mem_mb")  # an operator may free memory
+        operator = Operator(line.text("operator"), line.count("calls"), *sizes)
+        passes[line.text("model"), line.text("precision"), _whole(line, "batch")].append(operator)
     found: dict[str, list[Profile]] = defaultdict(list)
     for (model, precision, batch), operators in passes.items():
         found[model].append(Profile(batch, tuple(operators), precision))
@@ -142,17 +182,22 @@ def _profiles(rows: list[Row]) -> dict[str, tuple[Profile, ...]]:
 
 
 def _read_instances(folder: Path) -> ServingFolder:
-    prices = {row["instance_type"]: float(row["usd_per_hour"]) for row in _rows(folder / "price.csv")}
+    prices = {
+        line.text("instance_type"): line.number("usd_per_hour", above_zero=True)
+        for line in _lines(folder / "price.csv", PRICES)
+    }
     models, tables = [], {}
-    for name, rows in _by_model(_rows(folder / "latency.csv")).items():
+    for name, lines in _by_model(_lines(folder / "latency.csv", LATENCIES)).items():
         cells: dict[Knobs, Cell] = {}
-        for row in rows:
-            batch, mean_s = int(row["batch_size"]), float(row["mean_ms"]) / 1_000
-            figures = {figure: float(row[f"{figure}_ms"]) / 1_000 for figure in (Figure.P50, Figure.P95, Figure.P99)}
-            cells[("instance_type", row["instance_type"]), ("batch", batch)] = Cell(batch / mean_s, figures)
+        for line in lines:
+            if (kind := line.text("instance_type")) not in prices:
+                raise line.error(f"{kind} has no price; add it to price.csv")
+            batch = _whole(line, "batch_size")
+            figures = {figure: _seconds(line, f"{figure}_ms") for figure in (Figure.P50, Figure.P95, Figure.P99)}
+            cells[("instance_type", kind), ("batch", batch)] = Cell(batch / _seconds(line, "mean_ms"), figures)
         models.append(SeenModel(ModelFacts(name), cells))
-        types = tuple(sorted({row["instance_type"] for row in rows}))
-        batches = tuple(sorted({int(row["batch_size"]) for row in rows}))
+        types = tuple(sorted({line.text("instance_type") for line in lines}))
+        batches = tuple(sorted({_whole(line, "batch_size") for line in lines}))
         tables[name] = KnobTable(
             {"instance_type": types, "batch": batches}, {"instance_type": {each: prices[each] for each in types}}
         )
@@ -166,30 +211,25 @@ def _read_instances(folder: Path) -> ServingFolder:
 
 
 def _read_language(folder: Path) -> ServingFolder:
-    tests = _rows(folder / "load_tests.csv")
-    parameters = {row["model"]: float(row["model_n_parameters"]) for row in _rows(folder / "llm_features.csv")}
-    models, prices = [], {}
-    for name, rows in _by_model(tests).items():
-        cells: dict[Knobs, Cell] = {}
-        for row in rows:
-            gpus = f"{row['n_gpus']} x {row['gpu_type']}"
-            prices[gpus] = float(row["price_usd_per_hour"])
-            figures = {figure: float(row[f"{figure}_ms"]) / 1_000 for figure in _LANGUAGE_FIGURES}
-            figures |= {each: float(row[f"e2e_{each}_ms"]) / 1_000 for each in (Figure.P50, Figure.P95)}
-            knobs = (("gpus", gpus), ("users", int(row["num_users"])))
-            cells[knobs] = Cell(float(row["throughput_tok_per_s"]), figures)
-        models.append(SeenModel(ModelFacts(name, parameters=parameters.get(name)), cells))
-    users = tuple(sorted({int(row["num_users"]) for row in tests}))
-    table = KnobTable({"gpus": tuple(sorted(prices)), "users": users}, {"gpus": prices})
-    numbers = {
-        row["gpu"]: {
-            "count": float(row["gpu_n_gpus"]),
-            "memory_gb": float(row["gpu_memory_capacity_gb_total"]),
-            "bandwidth_gb_s": float(row["gpu_memory_bandwidth"]),
-            "tflops": max(float(row[key]) for key in row if key.startswith("gpu_tflops")),
-        }
-        for row in _rows(folder / "gpu_features.csv")
+    tests = _lines(folder / "load_tests.csv", (*LOAD_TESTS, *LANGUAGE_FIGURES.values()))
+    parameters = {
+        line.text("model"): line.number("model_n_parameters", above_zero=True)
+        for line in _lines(folder / "llm_features.csv", PARAMETERS, may_be_empty=True)
     }
+    models, prices = [], {}
+    for name, lines in _by_model(tests).items():
+        cells: dict[Knobs, Cell] = {}
+        for line in lines:
+            gpus = f"{line.text('n_gpus')} x {line.text('gpu_type')}"
+            prices[gpus] = line.number("price_usd_per_hour", above_zero=True)
+            figures = {figure: _seconds(line, column) for figure, column in LANGUAGE_FIGURES.items()}
+            knobs = (("gpus", gpus), ("users", _whole(line, "num_users")))
+            cells[knobs] = Cell(line.number("throughput_tok_per_s", above_zero=True), figures)
+        models.append(SeenModel(ModelFacts(name, parameters=parameters.get(name)), cells))
+    users = tuple(sorted({_whole(line, "num_users") for line in tests}))
+    table = KnobTable({"gpus": tuple(sorted(prices)), "users": users}, {"gpus": prices})
+    features = _lines(folder / "gpu_features.csv", GPUS, may_be_empty=True)
+    numbers = {line.text("gpu"): _gpu_numbers(line) for line in features}
     knowledge = Knowledge(
         Kind.LANGUAGE,
         Anatomy(("gpus", "users")),
@@ -200,4 +240,14 @@ def _read_language(folder: Path) -> ServingFolder:
     return ServingFolder(folder.name, knowledge, {model.facts.name: table for model in models}, Counted.TOKENS)
 
 
-_LANGUAGE_FIGURES = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95)
+def _gpu_numbers(line: Line) -> dict[str, float]:
+    """A rate that a GPU does not have is written as -1."""
+    rates = [_signed(line, column) for column in line.cells if column.startswith("gpu_tflops")]
+    if not rates:
+        raise line.error("no column gpu_tflops...: expected at least one published rate")
+    return {
+        "count": line.number("gpu_n_gpus", above_zero=True),
+        "memory_gb": line.number("gpu_memory_capacity_gb_total", above_zero=True),
+        "bandwidth_gb_s": line.number("gpu_memory_bandwidth", above_zero=True),
+        "tflops": max(rates),
+    }

@@ -29,6 +29,8 @@ STRAGGLER = 0.03
 """Relative scatter of a node's step; all wait for the slowest of n."""
 INCAST = 0.02
 """Slow-down of a sharded parameter server for each further node that pushes at the same time."""
+SLOWEST_GBPS = 0.01
+"""What a network is taken for that nobody states."""
 BYTES_PER_PARAMETER = 4
 STATE_BYTES_PER_PARAMETER = 16
 """Weights, gradients and the two moments of Adam, in fp32."""
@@ -60,7 +62,7 @@ def step_s(model: Model, communication: Communication, offer: Offer, nodes: Floa
     compute = model.global_batch * model.flops_per_sample / (n * offer.tflops * 1e12 * efficiency)
     compute = compute * (1 + STRAGGLER * np.sqrt(2 * np.log(np.maximum(n, 1))))
     size = BYTES_PER_PARAMETER * model.parameters
-    network = offer.network_gbps / 8 * 1e9
+    network = max(offer.network_gbps, SLOWEST_GBPS) / 8 * 1e9
     between = 2 * size * (n - 1) / n / network
     if communication is Communication.PARAMETER_SERVER:
         between = between * (1 + INCAST * (n - 1)) + HOP_LATENCY_S * np.log2(n + 1)

@@ -49,8 +49,8 @@ OWN_CURVE_SPREAD = 0.15
 ALONE_SPREAD = 0.08
 CURVE_LENGTH = 1.0
 """Of the curves over the natural log of nodes."""
-RIGHT_ABOUT_MEMORY = 0.95
-"""How sure an outcome is to follow the memory wall of the right draw."""
+RIGHT_ABOUT_MEMORY = (0.99, 0.95, 0.8)
+"""How sure an outcome is to follow the memory wall of the right draw: learnt, too. Jobs fail for other reasons."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Laws:
     """log M1."""
     depth: Floats
     """Of the slow-down below M1, in logs."""
+    right: Floats
+    """How sure an outcome is to follow the wall: (K,)."""
     scale: NDArray[np.intp]
     facts: tuple[Floats, Floats, Floats, Floats, Floats]
 
@@ -121,6 +123,7 @@ def draw_laws(space: Space, seed: int, draws: int = DRAWS) -> Laws:
         slow=np.where(np.isfinite(out), out + above, alone),
         depth=np.where(rng.random((draws, 1)) < 0.35, rng.uniform(0.3, 2.0, (draws, 1)), 0.0),
         scale=rng.integers(0, len(SCALES), draws),
+        right=rng.choice(RIGHT_ABOUT_MEMORY, draws),
         facts=facts,
     )
 
@@ -169,7 +172,17 @@ def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, 
         if rows.size:
             law = laws.log_speed(picked[rows], every) + level[picked[rows], None]
             log_speed[rows] = residuals.surfaces(rng, seen, law, scale)
-    return Belief(log_speed, ~laws.too_small(picked, every))
+    return Belief(log_speed, _fits(laws, picked, seen, seed))
+
+
+def _fits(laws: Laws, picked: Rows, seen: Evidence, seed: int) -> Mask:
+    """Whether the job runs: as the wall says, but for some of what nobody has tried."""
+    every = np.arange(len(laws.facts[0]))
+    rng = np.random.default_rng([seed, len(seen.ran), len(seen.failed), 1])
+    exception = rng.random((len(picked), len(every)), dtype=np.float32) >= laws.right[picked, None]
+    fits: Mask = ~laws.too_small(picked, every) ^ exception
+    fits[:, seen.ran], fits[:, seen.failed] = True, False
+    return fits
 
 
 def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
@@ -181,7 +194,7 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
         here = laws.scale == i
         weights[here] = residuals.log_likelihood(seen, residual[here], scale)
     wrong = laws.too_small(every, seen.ran).sum(axis=1) + (~laws.too_small(every, seen.failed)).sum(axis=1)
-    weights += wrong * np.log(1 - RIGHT_ABOUT_MEMORY) + (len(seen) - wrong) * np.log(RIGHT_ABOUT_MEMORY)
+    weights += wrong * np.log(1 - laws.right) + (len(seen) - wrong) * np.log(laws.right)
     likely: Floats = np.exp(weights - weights.max())
     return likely
 

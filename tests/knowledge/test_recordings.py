@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,5 +100,54 @@ def test_a_folder_without_load_tests_and_a_damaged_one_are_one_line_each(tmp_pat
     with pytest.raises(RecordingError, match="no recorded load tests"):
         read_folder(tmp_path)
     (tmp_path / "points.csv").write_text("model,family\nnet,cnn\n")
-    with pytest.raises(RecordingError, match=r"points\.csv: not as expected"):
+    with pytest.raises(RecordingError, match=r"points\.csv:1: missing column precision"):
         read_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("write", "file", "column", "written"),
+    [
+        (write_device, "points.csv", "rps", "0"),
+        (write_device, "points.csv", "rps", "nan"),
+        (write_device, "points.csv", "rps", "-5"),
+        (write_device, "points.csv", "batch", "0"),
+        (write_device, "points.csv", "sm_share", "half"),
+        (write_device, "operators.csv", "device_mem_mb", "inf"),
+        (write_device, "host.csv", "requests_per_s", "0"),
+        (write_instances, "latency.csv", "mean_ms", "0"),
+        (write_instances, "latency.csv", "p95_ms", "nan"),
+        (write_instances, "price.csv", "usd_per_hour", "0"),
+        (write_language, "load_tests.csv", "throughput_tok_per_s", "0"),
+        (write_language, "load_tests.csv", "ttft_p95_ms", "nan"),
+        (write_language, "gpu_features.csv", "gpu_memory_bandwidth", "0"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_told_with_its_file_and_line(
+    tmp_path: Path, write: Callable[[Path], Path], file: str, column: str, written: str
+) -> None:
+    path = write(tmp_path) / file
+    with path.open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    rows[1][column] = written
+    with path.open("w", newline="") as table:
+        writer = csv.DictWriter(table, list(rows[1]))
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(RecordingError, match=rf"{file}:3: {column} '{written}'"):
+        read_folder(tmp_path)
+
+
+def test_a_file_that_is_missing_and_a_type_without_a_price_are_named(tmp_path: Path) -> None:
+    prices = write_instances(tmp_path) / "price.csv"
+    prices.write_text("instance_type,usd_per_hour\nc5.large,0.1\n")
+    with pytest.raises(RecordingError, match=r"latency\.csv:4: g4dn\.xlarge has no price; add it to price\.csv"):
+        read_folder(tmp_path)
+    prices.unlink()
+    with pytest.raises(RecordingError, match=r"price\.csv: no such file"):
+        read_folder(tmp_path)
+
+
+def test_operators_may_free_memory(tmp_path: Path) -> None:
+    operators = write_device(tmp_path) / "operators.csv"
+    operators.write_text(operators.read_text().replace("64.0", "-64.0", 1))
+    assert read_folder(tmp_path).model("net_a").facts.profiles[0].operators[0].memory_mb == -64.0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -82,3 +84,13 @@ def test_memory_falls_with_the_share_of_the_batch_down_to_the_models_own():
     needed = needed_gb(MODEL, GPU, np.array([1.0, 2.0, 256.0, 512.0]))
     assert needed[0] > needed[1] > needed[2] == needed[3]
     assert needed[3] > 16 * 25e6 / 1e9
+
+
+def test_a_network_that_nobody_states_is_slow_and_not_a_division_by_zero():
+    nodes = np.array([1.0, 2.0, 16.0])
+    unstated, slow = (
+        samples_per_s(MODEL, Communication.ALL_REDUCE, replace(GPU, network_gbps=gbps), nodes, 0.35)
+        for gbps in (0.0, 0.01)
+    )
+    assert (unstated > 0).all()
+    assert unstated == pytest.approx(slow)

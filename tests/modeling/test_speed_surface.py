@@ -59,6 +59,22 @@ def test_running_out_of_memory_makes_smaller_sizes_unlikely_and_success_likely()
     assert after[11] > 0.9
 
 
+def test_what_was_seen_is_certain_and_what_nobody_tried_never_is():
+    ran, failed = [4], [0, 1, 2, 3, 11, 23, 35]
+    fits = belief(ran, np.log([20.0]), failed=failed).fits
+    assert fits[:, ran].all()
+    assert not fits[:, failed].any()
+    untried = [i for i in range(len(SPACE)) if i not in ran + failed]
+    assert fits[:, untried].mean(axis=0).min() > 0
+
+
+def test_failures_that_no_wall_explains_make_it_trust_walls_less():
+    """Small sizes run and larger ones do not: below a failure nothing is sure to fail any more."""
+    by_size = belief([11, 23], np.log([20.0, 20.0]), failed=[2, 14]).fits[:, 0].mean()
+    the_other_way = belief([2, 14], np.log([20.0, 20.0]), failed=[11, 23, 5]).fits[:, 0].mean()
+    assert by_size < 0.2 < the_other_way
+
+
 def test_the_same_seed_gives_the_same_surfaces_and_another_does_not():
     one = log_speed(draw_laws(SPACE, 1))
     draw_laws.cache_clear()
@@ -72,7 +88,14 @@ def test_the_posterior_of_the_residual_is_the_textbook_one():
 
     nothing = np.zeros((1, 1))
     flat = Laws(
-        *[nothing] * 6, nothing + 1, nothing - np.inf, nothing, nothing, np.array([1]), draw_laws(SPACE, 0).facts
+        *[nothing] * 6,
+        nothing + 1,
+        nothing - np.inf,
+        nothing,
+        nothing,
+        np.full(1, 0.9),
+        np.array([1]),
+        draw_laws(SPACE, 0).facts,
     )
     flat = replace(flat, kappa=nothing + 1, beta=nothing, alpha=nothing)
     at, y, error = np.array([0, 20]), np.array([0.4, -0.3]), np.array([0.05, 0.05])

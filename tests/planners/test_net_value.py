@@ -6,13 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.configuration import Configuration
+from mlcd.backends import Recording
+from mlcd.configuration import Configuration, Offer
 from mlcd.history import History
-from mlcd.job import Goal, Objective
+from mlcd.job import Goal, Job, Objective
 from mlcd.ledger import Reserved, Settled
 from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.train import NetValue
 from mlcd.planners.train.net_value import MOST_REPEATS
+from mlcd.planners.train.space import grid
+from mlcd.planners.train.speed_belief import LARGE, promising
 from mlcd.strategy import Finish, Probe, Round, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
@@ -123,6 +126,13 @@ def test_what_ran_but_cannot_be_certified_yet_may_be_measured_again():
     assert step.configuration == only
 
 
+def test_what_cannot_fit_even_at_the_fast_end_of_its_rate_is_not_measured_again():
+    recording = small_recording([[100.0]], [1.0], work_samples=3_600_000)
+    job = job_on(recording, Goal(Objective.CHEAPEST, deadline_s=36_000 / 4, budget_usd=1_000.0))
+    glance = replace(measured(recording.space.configurations[0], 100.0, 0.08), seconds=180)
+    assert isinstance(NetValue(look=0.3).next_step(job, recording.space, history_of(glance)), Finish)
+
+
 def test_while_nothing_is_certified_money_is_spent_on_one_probe_after_the_other():
     step = NetValue(parallel=4).next_step(job_on(AMDAHL, Goal(budget_usd=100)), AMDAHL.space, History())
     assert isinstance(step, Probe)
@@ -143,3 +153,38 @@ def test_another_seed_is_another_belief_but_the_same_seed_never_is():
     steps = [NetValue(seed).next_step(job, AMDAHL.space, History()) for seed in (0, 0, 1, 2, 3)]
     assert steps[0] == steps[1]
     assert len({str(step) for step in steps}) > 1
+
+
+def only_one_runs(place: int) -> Recording:
+    """Sixteen configurations; ten hours on the one that runs."""
+    rates = [[100.0 if 4 * row + column == place else None for column in range(4)] for row in range(4)]
+    return small_recording(rates, [0.3, 1.0, 3.0, 9.0], work_samples=100.0 * 36_000)
+
+
+@pytest.mark.parametrize("objective", [Objective.FASTEST, Objective.CHEAPEST])
+@pytest.mark.parametrize("place", [0, 5, 10])
+def test_without_a_limit_it_goes_on_until_something_runs(objective, place):
+    recording, strategy = only_one_runs(place), NetValue(look=0.3, parallel=4)
+    job = job_on(recording, Goal(objective))
+    ledger, run, decision = search_and_run(strategy, job, bounded_cloud(recording, 0.03, 0))
+    assert decision.configuration == recording.space.configurations[place]
+    check_promises(strategy, job, ledger.lines(run))
+
+
+@pytest.mark.parametrize("place", [4, 8, 13])
+def test_that_larger_sizes_failed_does_not_make_the_one_that_runs_unthinkable(place):
+    recording = only_one_runs(place)
+    job = job_on(recording, Goal(Objective.CHEAPEST, deadline_s=1.5 * 36_000))
+    _, _, decision = search_and_run(NetValue(), job, bounded_cloud(recording, 0.03, 0))
+    assert decision.certified
+
+
+def test_of_a_large_space_under_a_budget_what_costs_least_is_looked_at_too():
+    """Sixty types alike but for the price: by any law, one node of the cheapest needs least of a budget."""
+    offers = tuple(Offer(f"type-{i}", 1.0 + i, vcpus=16, memory_gb=64, network_gbps=10) for i in range(60))
+    space = grid(offers, (1, 100))
+    fast = promising(Job("large", 1e8, Goal(Objective.FASTEST)), space, History(), 0)
+    thrifty = promising(Job("large", 1e8, Goal(Objective.FASTEST, budget_usd=100)), space, History(), 0)
+    assert max(len(fast), len(thrifty)) <= LARGE < len(space)
+    assert Configuration(offers[0], 1) not in fast.configurations
+    assert Configuration(offers[0], 1) in thrifty.configurations

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from mlcd.configuration import Floats, Space
-from mlcd.guarantee import allowed, forecast, safe
+from mlcd.guarantee import allowed, fits, forecast, safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement, Z
@@ -110,15 +110,22 @@ class _Outlook:
         return _Outlook(job, space, history, tuple(safe(job, space, history)), finish_s, _error(space, history), share)
 
     def worth_asking(self) -> Mask:
-        """What was not tried; and what ran but cannot be certified until it is known better."""
+        """What was not tried; and what ran, and may be certified once it is known better."""
         worth = np.ones(len(self.space), dtype=bool)
         worth[[self.space.index[configuration] for configuration in self.history.tried]] = False
         certified = {m.configuration for m in self.safe}
         times = Counter(m.configuration for m in self.history.measurements)
         for m in self.history.good:
-            if m.configuration not in certified and times[m.configuration] < MOST_REPEATS:
+            again = m.configuration not in certified and times[m.configuration] < MOST_REPEATS
+            if again and self._may_turn_out_to_fit(m):
                 worth[self.space.index[m.configuration]] = True
         return worth
+
+    def _may_turn_out_to_fit(self, m: Measurement) -> bool:
+        """Whether the fast end of what was measured keeps the limits: if not even that, measuring again is no use."""
+        seconds = m.startup_s + self.job.work_samples / m.fast_samples_per_s
+        history = self.history
+        return fits(self.job.goal, history.spent_usd + m.configuration.usd(seconds), history.elapsed_s + seconds)
 
     def best_round(self, open_: Mask, most: int) -> tuple[list[int], list[float]]:
         """Greedily the probes that together are worth most, each with what it adds to the round."""
@@ -140,7 +147,7 @@ class _Outlook:
             net = v0 - after - self.share * (seconds if self._fast else usd)
             net = np.where(open_ & np.isfinite(after), net, -np.inf)
             pick = int(np.argmax(net))
-            if not net[pick] > (nets[-1] + WORTH_ANOTHER * v0 if nets else WORTH_IT * v0):
+            if not net[pick] > (nets[-1] + WORTH_ANOTHER * v0 if nets else self._least_worth(v0)):
                 break
             picks.append(pick)
             nets.append(float(net[pick]))
@@ -149,6 +156,10 @@ class _Outlook:
             done = np.maximum(done, credit[:, pick : pick + 1])
             open_ = open_ & (np.arange(len(open_)) != pick)
         return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
+
+    def _least_worth(self, v0: float) -> float:
+        """What a probe must bring. Without a limit nothing is saved by giving up before anything has run."""
+        return WORTH_IT * v0 if self.safe or self.job.goal.limited else -np.inf
 
     def least_needy(self, open_: Mask) -> tuple[list[int], list[float]]:
         """While nothing is certified and little is gone: what is expected to need least of the limits."""
@@ -193,6 +204,8 @@ class _Outlook:
         unit = format_duration if self._fast else format_usd
         middle = float(np.median(self._value(self.finish_s)[:, pick]))
         ends = f"about {unit(middle)} to finish" if np.isfinite(middle) else "it may not even fit"
+        if net <= 0 and not self.job.goal.limited:
+            return f"nothing has run yet, and without a limit the search goes on until something does ({ends})"
         if net <= 0:
             return f"nothing is certified yet, and this may need least of the limit ({ends})"
         return f"expected to save {unit(net)} beyond its own price ({ends})"

@@ -90,11 +90,26 @@ def promising(job: Job, space: Space, history: History, seed: int) -> Space:
     every = np.arange(len(space))
     shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
-    fast = job.goal.objective is Objective.FASTEST
-    value = finish_s + space.probe_s if fast else finish_s * space.usd_per_s + space.probe_usd
-    kept = set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
+    kept = _worth_a_thought(job, space, history, finish_s)
     kept |= {space.index[configuration] for configuration in history.tried}
     nodes: dict[int, list[int]] = {}
     for i in sorted(kept):
         nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
     return replace(space, choices=tuple(Choice(space.choices[i].offer, tuple(n)) for i, n in nodes.items()))
+
+
+def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats) -> set[int]:
+    """The best by the objective.
+
+    Under a budget the fastest may all be too dear: half is what needs least of the limits then, and half the best of
+    what keeps them, as far as anything does.
+    """
+    goal, usd = job.goal, finish_s * space.usd_per_s + space.probe_usd
+    value = finish_s + space.probe_s if goal.objective is Objective.FASTEST else usd
+    if goal.budget_usd is None:
+        return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
+    need = (history.spent_usd + usd) / goal.budget_usd
+    if goal.deadline_s is not None:
+        need = np.maximum(need, (history.elapsed_s + space.probe_s + finish_s) / goal.deadline_s)
+    best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))
+    return {*best[: LARGE // 4].tolist(), *least_needy[: LARGE // 4].tolist()}
