@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlcd.configuration import Configuration
-from mlcd.measurement import Measurement
+from mlcd.measurement import Measurement, Outcome
 
 MOST_BAD_LUCK = 1
 """Launches of one configuration that may fail by chance before it is given up."""
@@ -53,6 +53,19 @@ class History:
     def saved_samples(self) -> float:
         """The work that is safe in a checkpoint. Launches of one round start from the same one: the best is kept."""
         return max((m.saved_samples for m in (*self.measurements, *self.runs)), default=0.0)
+
+    @property
+    def setbacks(self) -> int:
+        """Launches of the job that speak against another one: all that it was moved away from, and those lost in a row
+        since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.
+        """
+        best = max((m.saved_samples for m in self.measurements), default=0.0)
+        left = lost = 0
+        for run in self.runs:
+            left += not run.outcome.is_bad_luck
+            lost = 0 if run.saved_samples > best else lost + (run.outcome in (Outcome.PREEMPTED, Outcome.LAUNCH_FAILED))
+            best = max(best, run.saved_samples)
+        return left + lost
 
     def with_run(self, launch: Measurement) -> History:
         """As it will stand once this launch of the job itself is settled."""

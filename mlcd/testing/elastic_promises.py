@@ -17,7 +17,7 @@ from mlcd.ledger import Account, Ledger, Line, Reserved, Settled, Started
 from mlcd.measurement import Outcome
 from mlcd.planners.elastic import local_batch, machine_of, reached
 from mlcd.planners.elastic.search import MORE_FOR_A_TYPE, MOST_PROBES
-from mlcd.planners.elastic.steer import MOST_LAUNCHES
+from mlcd.planners.elastic.steer import MOST_SETBACKS
 from mlcd.testing.promises import check_books, check_decision, check_repeatable
 
 
@@ -47,7 +47,7 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
     check_repeatable(exploring(job), job, lines)
     check_probes(job, lines)
     check_saved_work(lines)
-    assert len(account.history.runs) <= MOST_LAUNCHES, "launched too often"
+    assert account.history.setbacks <= MOST_SETBACKS, "launched too often"
     if decision is None:
         return
     check_curve(decision.curve)

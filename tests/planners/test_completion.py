@@ -17,6 +17,7 @@ from mlcd.configuration import Configuration
 from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.train import NetValue
+from mlcd.planners.train.completion import MOST_SETBACKS
 from mlcd.profilers import TrainingProfiler
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run
@@ -30,13 +31,14 @@ TEN_HOURS = 36_000.0
 class Changing:
     """A recorded cloud whose first configuration changes its rate by `factor` so long after a run's start.
 
-    `lost_s`: a run on it is lost then, the first time.
+    `lost_s`: a run is lost then, as long as fewer than `until_samples` are saved.
     """
 
     clock: VirtualClock
     at_s: float
     factor: float
     lost_s: float | None = None
+    until_samples: float = 1_000_000.0
 
     provenance = Provenance.RECORDED
 
@@ -59,7 +61,7 @@ class Changing:
             now_s += took_s
             done += pace * took_s
             if self.lost_s is not None and launch.purpose is Purpose.RUN and now_s >= self.lost_s:
-                if launch.saved_samples < 1_000_000:
+                if launch.saved_samples < self.until_samples:
                     yield Ended(now_s, Outcome.PREEMPTED, "node 0 was lost")
                     return
             yield Sample(now_s, done)
@@ -124,6 +126,20 @@ def test_a_lost_run_is_launched_again_from_its_checkpoint():
     assert lost.outcome is Outcome.PREEMPTED
     assert rest.outcome is Outcome.OK
     assert rest.samples_done == pytest.approx(RECORDING.work_samples - lost.saved_samples)
+
+
+def test_a_run_that_is_lost_again_and_again_goes_on_as_long_as_it_makes_headway():
+    spot = Changing(VirtualClock(), 1e9, 1.0, lost_s=TEN_HOURS / 10, until_samples=0.85 * RECORDING.work_samples)
+    account, _ = run(Goal(), spot)
+    *lost, last = account.history.runs
+    assert {each.outcome for each in lost} == {Outcome.PREEMPTED}
+    assert len(lost) > MOST_SETBACKS
+    assert last.outcome is Outcome.OK
+    assert account.history.setbacks == 1, "only the last one"
+    nothing_saved, _ = run(Goal(), spot, checkpoints=False)
+    assert len(nothing_saved.history.runs) == nothing_saved.history.setbacks == MOST_SETBACKS
+    assert nothing_saved.ended is not None
+    assert nothing_saved.ended.because == "5 launches did not end the job, the last one: preempted, node 0 was lost"
 
 
 @settings(max_examples=20, deadline=None)

@@ -15,7 +15,7 @@ from mlcd.job import Goal, Job, Mode, Objective
 from mlcd.ledger import Account
 from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.elastic import RunElastic
-from mlcd.planners.elastic.steer import MOST_LAUNCHES
+from mlcd.planners.elastic.steer import MOST_SETBACKS
 from mlcd.strategy import Apply, Finish
 from mlcd.testing.elastic_clouds import World
 from mlcd.testing.elastic_promises import account_of, check_elastic_promises, scale
@@ -72,7 +72,7 @@ def test_however_rates_fall_it_is_launched_a_few_times_and_stays_within_its_limi
     world = replace(LONG, run_reports=120, drift=lambda c, p: factors[places.index(c)] if p > 0.2 else 1.0)
     whole = min(c.usd(world.dataset * world.most_epochs / world.rate(c)) for c in places)
     account = steered(world, world.job(Goal(objective, budget_usd=room * whole)))
-    assert len(account.history.runs) <= MOST_LAUNCHES
+    assert len(account.history.runs) <= MOST_SETBACKS
 
 
 def test_a_target_that_is_never_reached_is_told_with_the_epochs_that_were_tried() -> None:
@@ -117,12 +117,15 @@ def test_one_batch_needs_no_noise() -> None:
 def test_a_run_is_launched_again_after_bad_luck_but_not_for_ever() -> None:
     place, job = LONG.space.configurations[0], LONG.job()
 
-    def after(times: int, outcome: Outcome) -> object:
-        runs = tuple(Measurement(place, outcome, 60.0, 0.1, saved_samples=100.0 * i) for i in range(times))
+    def after(times: int, outcome: Outcome, saved_samples: float = 0.0) -> object:
+        runs = tuple(Measurement(place, outcome, 60.0, 0.1, saved_samples=saved_samples * i) for i in range(times))
         return RunElastic(place).next_step(job, LONG.space, History(runs=runs))
 
     assert isinstance(after(1, Outcome.PREEMPTED), Apply)
-    assert isinstance(after(MOST_LAUNCHES, Outcome.PREEMPTED), Finish)
+    assert isinstance(after(MOST_SETBACKS, Outcome.PREEMPTED), Finish)
+    assert isinstance(after(9 * MOST_SETBACKS, Outcome.PREEMPTED, saved_samples=100.0), Apply), "it makes headway"
+    assert isinstance(after(9 * MOST_SETBACKS, Outcome.INTERRUPTED), Apply), "its user did that"
+    assert isinstance(after(MOST_SETBACKS, Outcome.SWITCHED, saved_samples=100.0), Finish), "it does not settle"
     assert isinstance(after(1, Outcome.FAILED), Finish)
 
 

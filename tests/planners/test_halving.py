@@ -85,6 +85,14 @@ def test_a_stage_that_brings_nothing_is_given_up_in_the_end():
     assert "no storage" in last.because
 
 
+def test_a_stage_that_its_user_interrupts_is_never_given_up():
+    history = History()
+    for _ in range(3 * MOST_LAUNCHES):
+        asked = step(history)
+        assert isinstance(asked, Apply)
+        history = history.with_run(Measurement(asked.configuration, Outcome.INTERRUPTED, 1.0, 0.0001))
+
+
 def test_a_stage_that_does_not_fit_into_what_is_left_is_not_begun():
     spent = replace(History(), spent_usd=4.999999)
     last = step(spent)

@@ -20,7 +20,7 @@ from mlcd.planners.elastic.belief import believe, curve, reached
 from mlcd.strategy import Apply, Finish, Step, Watch
 from mlcd.units import format_count
 
-MOST_LAUNCHES = 5
+MOST_SETBACKS = 5
 CLEARLY = 0.85
 """Going on elsewhere must be expected to take less than this share of going on here."""
 MOVED = 1.5
@@ -44,7 +44,7 @@ class RunElastic:
             return _ended(job, history, last)
         again = last.outcome in (Outcome.SLOWED, Outcome.SWITCHED) or last.outcome.is_bad_luck
         again |= last.outcome is Outcome.OUT_OF_MEMORY and _best(job, space, history) is not None
-        if not again or len(history.runs) >= MOST_LAUNCHES:
+        if not again or history.setbacks >= MOST_SETBACKS:
             return Finish(f"the job ended: {last.ending}; {format_count(history.saved_samples)} samples are saved")
         best = _best(job, space, history) or last.configuration
         where = "again" if best == last.configuration else f"on instead of {last.configuration}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mlcd.configuration import Space
 from mlcd.history import History
 from mlcd.job import Job
+from mlcd.measurement import Outcome
 from mlcd.modeling.serverless.epoch import EpochModel
 from mlcd.planners.serverless.foresight import left_of, patience_s, planned
 from mlcd.planners.serverless.problem import StageProblem
@@ -99,8 +100,10 @@ def _broken(history: History, after: int) -> int:
         if any(epoch.number >= after for epoch in run.epochs):
             break
         count += 1
-    # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken.
-    return sum(1 for run in history.runs[len(history.runs) - count :] if not run.epochs)
+    # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken, and of
+    # those only what nobody interrupted.
+    last = history.runs[len(history.runs) - count :]
+    return sum(1 for run in last if not run.epochs and run.outcome is not Outcome.INTERRUPTED)
 
 
 def _because(plan: Plan, place: int, stages: int) -> str:

@@ -19,7 +19,7 @@ from mlcd.measurement import Measurement, Outcome
 from mlcd.strategy import Apply, Finish, Step, Watch
 from mlcd.units import format_count
 
-MOST_LAUNCHES = 5
+MOST_SETBACKS = 5
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,10 @@ class RunToCompletion:
             return Finish("the job ran to its end", last.configuration)
         if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
             return Finish(_ending(job, history, last))
-        if len(history.runs) >= MOST_LAUNCHES:
-            return Finish(f"{MOST_LAUNCHES} launches did not end the job, the last one: {last.ending}")
+        if history.setbacks >= MOST_SETBACKS:
+            return Finish(
+                f"{len(history.runs)} launches did not end the job, the last one: {last.ending}{_saved(history)}"
+            )
         return _again(job, space, history, last)
 
 
