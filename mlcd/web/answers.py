@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from mlcd.reports.view import Summary
-from mlcd.web.tradeoff import Point
+from mlcd.web.tradeoff import Point, Ranked
 
 MEANING = {
     304: "It has not changed since the `ETag` that was sent.",
@@ -143,10 +143,14 @@ class Ranges(Answer):
 
 
 class Tradeoff(Answer):
-    """Time against cost of everything that is known."""
+    """Time against cost of everything that is known.
+
+    `ranking`: of an elastic run that claims no time; `points` are then of all the work, the most that can be needed.
+    """
 
     run: str
     points: list[Point]
+    ranking: list[Ranked]
     spent_usd: float
     elapsed_s: float
     budget_usd: float | None

@@ -25,6 +25,10 @@ class Expecting:
         """End a run now."""
         self._crew.down(run)
 
+    def withdraw(self, run: str) -> bool:
+        """Let nobody go on with a run who has not begun to."""
+        return self._crew.withdraw(run)
+
     def alive(self) -> int:
         """How many are at work."""
         return self._crew.alive()

@@ -1,6 +1,7 @@
 """Time against cost of all that a run knows: what each configuration would take in all, the boundary, the knee.
 
-From stored probes alone. Where an elastic run has a curve, that; on functions, the plans of all methods.
+From stored probes alone. Where an elastic run has a curve, that; on functions, the plans of all methods. A curve that
+claims no time is a ranking, and the totals beside it are those of all the work, on which certificates count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mlcd.guarantee import fits
 from mlcd.ledger import Line
 from mlcd.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.serverless.foresight import spread
+from mlcd.reports.curve import Curve
 from mlcd.reports.serverless.words import chosen_plan, plan_name
 from mlcd.reports.story import Story, series
 
@@ -43,14 +45,30 @@ class Point:
     knee: bool = False
 
 
+@dataclass(frozen=True)
+class Ranked:
+    """How a configuration compares where no time is claimed: factors of the least time, and of the least cost."""
+
+    label: str
+    series: str
+    time_factor: float
+    cost_factor: float
+    chosen: bool
+    measured: bool
+    frontier: bool
+    knee: bool
+
+
 def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
     """The points, and between which ends a budget or a deadline changes the decision."""
     story = Story.of(lines)
-    points = _marked(_places(story))
+    ranking = _ranking(story)
+    points = _sorted(_probes(story)) if ranking else _sorted(_marked(_places(story)))
     gone, goal = story.search, story.goal
     return {
         "run": story.run,
         "points": [asdict(point) for point in points],
+        "ranking": [asdict(place) for place in ranking],
         "spent_usd": gone.spent_usd,
         "elapsed_s": gone.elapsed_s,
         "budget_usd": goal.budget_usd,
@@ -85,8 +103,6 @@ def _probes(story: Story) -> list[Point]:
 
 def _curve(story: Story, decision: Decision) -> list[Point]:
     """Of an elastic run: what is expected of everything; only what was measured can be certified."""
-    if any(p.relative for p in decision.curve):  # no time is claimed
-        return []
     measured = {place.label: place for place in _probes(story)}
     gone, found = story.search, []
     for p in decision.curve:
@@ -116,14 +132,29 @@ def _plans(story: Story, decision: Decision) -> list[Point]:
     return found
 
 
+def _ranking(story: Story) -> list[Ranked]:
+    curve = Curve.of(story)
+    if curve is None or not curve.relative:
+        return []
+    return [
+        Ranked(p.name, p.series, p.time, p.cost, p.chosen, known.measured, known.on_boundary, known.knee)
+        for p in curve.points
+        for known in [p.prediction]
+    ]
+
+
 def _marked(points: list[Point]) -> list[Point]:
-    """With the boundary and its knee, the fastest first."""
+    """With the boundary and its knee."""
     if not points:
         return []
     seconds, usd = np.array([p.seconds for p in points]), np.array([p.usd for p in points])
     best, bend = pareto_mask(seconds, usd), knee(seconds, usd)
-    marked = [replace(p, frontier=bool(best[i]), knee=i == bend) for i, p in enumerate(points)]
-    return sorted(marked, key=lambda p: (p.seconds, p.usd))
+    return [replace(p, frontier=bool(best[i]), knee=i == bend) for i, p in enumerate(points)]
+
+
+def _sorted(points: list[Point]) -> list[Point]:
+    """The fastest first."""
+    return sorted(points, key=lambda p: (p.seconds, p.usd))
 
 
 def _range(needed: Sequence[float], limit: float | None) -> tuple[float, float] | None:

@@ -13,6 +13,11 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+
+  /** Whether the same question may be answered a little later. */
+  get passes(): boolean {
+    return this.status === 0 || this.status === 429 || this.status === 503;
+  }
 }
 
 type Query = Record<string, string | number | boolean | null | undefined>;

@@ -103,6 +103,7 @@ export function plural(n: number, word: string): string {
 }
 
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 const YEAR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const MONTH = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric", timeZone: "UTC" });
@@ -118,4 +119,9 @@ export function moment(iso: string, now: Date = new Date()): string {
 /** '2026-11' -> 'Nov 2026'. */
 export function month(written: string): string {
   return MONTH.format(new Date(`${written}-01T00:00:00Z`));
+}
+
+/** '2026-12-01' -> '1 Dec'. */
+export function day(date: string): string {
+  return DATE.format(new Date(date));
 }

@@ -2,9 +2,11 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ROOT, withQuery } from "./api";
+import { oneAtATime } from "./parts/oneAtATime";
 import type { Headway, News } from "./types";
 
-const RETRY_MS = 3_000;
+/** Between two tries to reach a server that is gone. */
+export const RETRY_MS = 3_000;
 
 export interface Got<T> {
   data: T | null;
@@ -14,56 +16,66 @@ export interface Got<T> {
   refresh: () => void;
 }
 
-/** GET a document; `null` fetches nothing. What was shown stays while a new path is on its way. */
+/**
+ * GET a document; `null` fetches nothing. What was shown stays while a new path is on its way. A refresh lets the answer
+ * that is on its way come first: on a busy server each would cut the one before it short, and nothing would ever change.
+ */
 export function useGet<T>(path: string | null): Got<T> {
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; loading: boolean }>({
     data: null,
     error: null,
     loading: path !== null,
   });
-  const [turn, setTurn] = useState(0);
-  const refresh = useCallback(() => setTurn((n) => n + 1), []);
+  const asker = useRef<() => void>(() => undefined);
+  const refresh = useCallback(() => asker.current(), []);
   useEffect(() => {
+    asker.current = () => undefined;
     if (path === null) return undefined;
     const left = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;
-    setState((before) => ({ ...before, loading: true }));
-    get<T>(path, left.signal).then(
-      (data) => setState({ data, error: null, loading: false }),
-      (error: unknown) => {
+    const turn = oneAtATime(async () => {
+      clearTimeout(again);
+      setState((before) => ({ ...before, loading: true }));
+      try {
+        const data = await get<T>(path, left.signal);
+        if (!left.signal.aborted) setState({ data, error: null, loading: false });
+      } catch (error) {
         if (left.signal.aborted || !(error instanceof ApiError)) return;
         setState((before) => ({ ...before, error, loading: false }));
-        if (error.status === 0 || error.status === 503) again = setTimeout(refresh, RETRY_MS);
-      },
-    );
+        if (error.passes) again = setTimeout(turn, RETRY_MS);
+      }
+    });
+    asker.current = turn;
+    turn();
     return () => {
       left.abort();
       clearTimeout(again);
     };
-  }, [path, turn, refresh]);
+  }, [path]);
   return { ...state, refresh };
 }
 
 export type Line = "connecting" | "live" | "lost" | "ended";
 
+interface Heard {
+  entry: (news: News) => void;
+  /** How far the jobs are. */
+  progress?: (progress: Headway[]) => void;
+  /** Somebody drives the run now, or nobody does any more. */
+  state?: () => void;
+}
+
 /**
  * Listen to a stream of events, `null` to none. The browser resumes a broken one by its Last-Event-ID; one that was
- * refused (the server restarts, say) is opened again after the last event seen. `hear`: how far the jobs are.
+ * refused (the server restarts, say) is opened again after the last event seen.
  */
-export function useNews(
-  path: string | null,
-  tell: (news: News) => void,
-  after?: number,
-  hear?: (progress: Headway[]) => void,
-): Line {
+export function useNews(path: string | null, heard: Heard): Line {
   const [state, setState] = useState<Line>("connecting");
-  const listener = useRef(tell);
-  listener.current = tell;
-  const hearer = useRef(hear);
-  hearer.current = hear;
+  const listener = useRef(heard);
+  listener.current = heard;
   useEffect(() => {
     if (path === null) return undefined;
-    let seen = after;
+    let seen: number | undefined;
     let source: EventSource;
     let again: ReturnType<typeof setTimeout> | undefined;
     const open = (): void => {
@@ -73,12 +85,13 @@ export function useNews(
         const news = JSON.parse((event as MessageEvent<string>).data) as News;
         if (seen !== undefined && news.seq <= seen) return;
         seen = news.seq;
-        listener.current(news);
+        listener.current.entry(news);
       });
       source.addEventListener("progress", (event) => {
         const told = JSON.parse((event as MessageEvent<string>).data) as { progress: Headway[] };
-        hearer.current?.(told.progress);
+        listener.current.progress?.(told.progress);
       });
+      source.addEventListener("state", () => listener.current.state?.());
       source.addEventListener("end", () => {
         source.close();
         setState("ended");

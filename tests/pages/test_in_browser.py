@@ -9,14 +9,17 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger
+from mlcd.asked import of_text
+from mlcd.assemble import open_ledger, start
 
 DEMO = "resnet50-1"
+SCALE = Path(__file__).parents[2] / "mlcd" / "web" / "examples" / "scale.yaml"
 JOB = """
 name: watched
 run: python train.py
@@ -27,6 +30,11 @@ mlcd:
   goal: fastest
   budget: $40
   search: {nodes: 1..8, instances: [c5.xlarge, g4dn.xlarge, p3.2xlarge, g6.xlarge], seed: 1}
+"""
+STANDINGS = """
+const look = () => window.stood.add(document.querySelector('.run-about .status')?.textContent);
+window.stood = new Set();
+new MutationObserver(look).observe(document.body, {subtree: true, childList: true, characterData: true});
 """
 KILLED = """
 import os, signal, sys
@@ -61,6 +69,7 @@ def test_a_job_is_submitted_watched_to_its_decision_and_run(page, ui, expect, tm
     submitted(page, ui.url, job_file(tmp_path))
     page.wait_for_url("**/runs/watched-1")
     page.evaluate("window.stayed = true")  # gone if the page were loaded again
+    page.evaluate(STANDINGS)
     expect(page.get_by_role("button", name="Run it …")).to_be_visible()
     answer = page.get_by_label("The answer")
     expect(answer).to_contain_text(" x ")
@@ -70,6 +79,9 @@ def test_a_job_is_submitted_watched_to_its_decision_and_run(page, ui, expect, tm
     page.get_by_role("dialog").get_by_role("button", name="Run it").click()
     expect(answer).to_contain_text("finished")
     assert page.evaluate("window.stayed") is True
+    stood = page.evaluate("[...window.stood]")
+    assert "finished" in stood
+    assert "interrupted" not in stood  # though for a moment after each start nobody drives it
     ledger = open_ledger(ui.home)
     account = ledger.account("watched-1")
     ledger.close()
@@ -123,6 +135,26 @@ def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
     page.get_by_role("button", name=re.compile(r"^Set \$")).first.click()
     expect(decided).not_to_contain_text("Infeasible")
     assert entries_of(ui.home) == before
+
+
+def test_an_elastic_run_that_claims_no_time_has_its_limits_and_its_knee_to_look_at(page, ui, expect, monkeypatch):
+    monkeypatch.setenv("MLCD_HOME", str(ui.home))  # nobody has trained it before
+    ledger = open_ledger(ui.home)
+    run = start(replace(of_text("scale", SCALE.read_text(), {}), name="elastic"), ledger)
+    with run.hold():
+        decision = run.search()
+    ledger.close()
+    page.goto(f"{ui.url}/runs/{run.name}/explore")
+    decided = page.get_by_label("What would be decided")
+    expect(decided).to_contain_text("The same choice as the run's.")
+    expect(decided).to_contain_text("Time of all the work")
+    ranked = page.get_by_role("figure", name="How they compare until the target")
+    knee = next(str(each.configuration) for each in decision.curve if each.knee)
+    expect(ranked.get_by_role("img")).to_have_attribute("aria-label", re.compile(f"the knee is {knee}; "))
+    handle = page.get_by_role("slider", name="Budget, on the chart")
+    handle.focus()
+    page.keyboard.press("Home")
+    expect(decided).to_contain_text("Infeasible")
 
 
 def test_a_limit_moves_on_the_chart_by_keys(page, ui, expect):
@@ -254,6 +286,7 @@ def test_a_killed_run_is_resumed_and_pays_for_no_probe_twice(page, serve, expect
     before = ledger.account("watched-1").history.measurements
     assert len(before) >= 3
     page.goto(f"{serve(home, 'ui', '--no-browser', '--port', '0').url}/runs/watched-1")
+    expect(page.locator(".run-about .status")).to_have_text("interrupted")
     page.get_by_role("button", name="Resume …").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
     expect(page.get_by_role("button", name="Run it …")).to_be_visible()

@@ -17,6 +17,7 @@ from mlcd.asked import of_text
 from mlcd.assemble import start, what_if
 from mlcd.job import Goal
 from mlcd.ledger import Ledger
+from mlcd.reports.story import Story
 from mlcd.testing.api import TRAIN
 from mlcd.testing.elastic_runs import curve, elastic_run
 from mlcd.testing.serving_runs import serving_lines
@@ -106,11 +107,25 @@ def test_an_elastic_run_shows_its_curve_measured_or_not() -> None:
     assert not any(point["certified"] for point in told["points"] if not point["measured"])
 
 
-def test_an_elastic_run_that_claims_no_time_shows_none() -> None:
+def test_an_elastic_run_that_claims_no_time_ranks_and_its_totals_are_those_of_all_the_work() -> None:
     ledger = Ledger(None)
-    ranked = [replace(each, relative=True) for each in curve()]
-    told = tradeoff_of(ledger.lines(elastic_run(ledger, ranked)))
-    assert (told["points"], told["ranges"]) == ([], {"budget": None, "deadline": None})
+    run = elastic_run(ledger, [replace(each, relative=True) for each in curve()])
+    told, story = tradeoff_of(ledger.lines(run)), Story.of(ledger.lines(run))
+    ranking = {each["label"]: each for each in told["ranking"]}
+    assert len(ranking) == len(curve())
+    for each in curve():
+        place = ranking[str(each.configuration)]
+        assert (place["frontier"], place["knee"], place["measured"]) == (each.on_boundary, each.knee, each.measured)
+    assert min(place["time_factor"] for place in ranking.values()) == 1
+    assert min(place["cost_factor"] for place in ranking.values()) == 1
+    assert [(point["seconds"], point["usd"]) for point in told["points"]] == sorted(map(story.total, story.good))
+    assert not any(point["frontier"] or point["knee"] for point in told["points"])
+    assert told["ranges"]["budget"] is not None
+
+
+def test_an_elastic_run_that_claims_a_time_needs_no_ranking() -> None:
+    ledger = Ledger(None)
+    assert tradeoff_of(ledger.lines(elastic_run(ledger)))["ranking"] == []
 
 
 def test_on_functions_the_points_are_the_plans_and_what_if_names_one_of_them(stage: Stage) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, JOB, PLENTY, staged
 
-from mlcd.team import Role
+from mlcd.team import Per, Role
 from mlcd.web.failures import Refusal
 from mlcd.web.safety import peer
 from mlcd.web.safety.rates import Rates, network
@@ -41,8 +42,13 @@ def test_everybody_is_told_who_they_are_and_what_is_left_to_them(stage):
     stage.state.members.change("ron", budget_usd=50.0)
     told = stage.ask("GET", f"{API}/me", "ron").json()
     assert (told["name"], told["role"], told["left_usd"], told["mode"]) == ("ron", "runner", 50.0, "service")
-    assert stage.submit("ron").status == 202
+    assert (told["budget_per"], told["renewed_on"]) == ("total", None)
+    assert stage.submit("ron", options={"on": "local"}).status == 202
     assert stage.ask("GET", f"{API}/me", "ron").json()["left_usd"] == 45.0
+    stage.state.members.change("ron", budget_per=Per.MONTH)
+    told = stage.ask("GET", f"{API}/me", "ron").json()
+    assert (told["budget_per"], told["left_usd"]) == ("month", 45.0)
+    assert date.fromisoformat(told["renewed_on"]) > datetime.now(UTC).date()
 
 
 def test_one_person_needs_no_account_and_may_do_everything(alone):
@@ -116,11 +122,11 @@ def test_admins_add_change_and_remove_members_and_all_of_it_is_in_the_audit_log(
     assert (changed["role"], changed["team"], changed["budget_usd"]) == ("runner", "lab", 10.0)
     assert stage.submit("eve").status == 202
     assert stage.ask("PATCH", f"{API}/members/eve", "ada", {"budget_usd": None}).json()["budget_usd"] is None
-    assert stage.ask("PUT", f"{API}/teams/lab", "ada", {"budget_usd": 20.0}).json() == {
-        "name": "lab",
-        "budget_usd": 20.0,
-    }
-    assert {"name": "lab", "budget_usd": 20.0} in stage.ask("GET", f"{API}/teams", "ada").json()["teams"]
+    monthly = {"budget_usd": 20.0, "budget_per": "month"}
+    lab = {"name": "lab", **monthly, "spent_usd": 0.0, "claimed_usd": 0.0}
+    assert stage.ask("PUT", f"{API}/teams/lab", "ada", monthly).json() == lab
+    assert stage.ask("PUT", f"{API}/teams/lab", "ada", {"budget_usd": 20.0}).json() == lab
+    assert lab in stage.ask("GET", f"{API}/teams", "ada").json()["teams"]
     assert stage.ask("DELETE", f"{API}/members/eve", "ada").status == 204
     assert stage.submit("eve").status == 401
     log = stage.ask("GET", f"{API}/audit", "ada").json()["entries"]
@@ -129,6 +135,7 @@ def test_admins_add_change_and_remove_members_and_all_of_it_is_in_the_audit_log(
         ("ada", "add member", "ok"),
         ("ada", "change member", "ok"),
         ("ada", "change member", "ok"),
+        ("ada", "team budget", "ok"),
         ("ada", "team budget", "ok"),
         ("ada", "remove member", "ok"),
     ]

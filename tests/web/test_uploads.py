@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 
 import pytest
 from hostile_inputs import onnx_model
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, PLENTY, staged
 
+from mlcd.database.sent import SentModels
 from mlcd.errors import UserError
 from mlcd.web.reading import PASSES, Limits, in_a_child
 from mlcd.web.reading.works import passes
@@ -51,9 +53,12 @@ def test_an_upload_is_kept_under_the_hash_of_its_bytes_and_told_what_it_is_made_
 
 
 def test_the_same_bytes_are_kept_once_whoever_sends_them(stage):
-    first, second = send(stage, onnx_model()).json(), send(stage, onnx_model(), "other.onnx", "rita").json()
-    assert first == second
+    first, began = send(stage, onnx_model()).json(), datetime.now(UTC)
+    sent = SentModels(stage.state.database, stage.state.settings.home)
+    assert sent.sent_before(began) == [first["upload"]]
+    assert send(stage, onnx_model(), "other.onnx", "rita").json() == first
     assert len(kept(stage)) == 1
+    assert sent.sent_before(began) == [], "sent again, it is not old: nobody deletes it before it is used"
 
 
 def test_a_model_is_served_from_its_upload_and_its_name_is_shown(stage):

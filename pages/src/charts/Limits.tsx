@@ -62,6 +62,7 @@ export function Limits({ plot, width, height, budget, deadline, ...rest }: Props
             text-anchor={atLeft ? "start" : "end"}
           >
             budget {usd(budget)}
+            {beyond(budget, y, "↑", "↓")}
           </text>
         </Line>
       )}
@@ -85,6 +86,7 @@ export function Limits({ plot, width, height, budget, deadline, ...rest }: Props
             text-anchor="end"
           >
             deadline {duration(deadline)}
+            {beyond(deadline, x, "↓", "↑")}
           </text>
         </Line>
       )}
@@ -114,6 +116,11 @@ function axis(plot: Drawn, name: "x" | "y"): Along | null {
     place: (value) => scale.apply(value) as number,
     value: (pixel) => scale.invert!(pixel) as number,
   };
+}
+
+/** A limit that is far away stands at the edge, and points there; the deadline's words are turned. */
+function beyond(value: number, { ends }: Along, more: string, less: string): string {
+  return value > ends[1] ? ` ${more}` : value < ends[0] ? ` ${less}` : "";
 }
 
 function clamp(value: number, low: number, high: number): number {

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { duration, plural, rate as rateWords, usd } from "../format";
 import type { Refusal, Step, UnderWay } from "../types";
-import { below, ROW, rowsBelow, type Sized, sized } from "./below";
+import { below, ROW, type Row, rowsBelow, sized } from "./below";
 import { Figure } from "./Figure";
 import { CHOSEN, colour, FAILED, outline, REFUSED, seriesKeys, seriesOrder } from "./marks";
 import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
@@ -18,6 +18,7 @@ interface Props {
   path: Step[];
   refusals?: Refusal[];
   underWay?: UnderWay[];
+  driven: boolean;
   unit: string;
 }
 
@@ -28,7 +29,7 @@ interface Placed {
   side: -1 | 0 | 1;
 }
 
-export function SearchPath({ path, refusals = [], underWay = [], unit }: Props): JSX.Element {
+export function SearchPath({ path, refusals = [], underWay = [], driven, unit }: Props): JSX.Element {
   const [reading, setReading] = useState<Reading>("rate");
   const order = seriesOrder(path.map((step) => step.series));
   const failed = path.filter((step) => step.rate === null);
@@ -52,8 +53,8 @@ export function SearchPath({ path, refusals = [], underWay = [], unit }: Props):
       note="Numbers are the order of the probes, bars the interval of what was measured."
       keys={keys}
       table={table(path, unit)}
-      draw={(width) => drawn(width, path, order, reading, unit, refused, going)}
-      of={[path, reading, refusals, underWay]}
+      draw={(width) => drawn(width, path, order, reading, unit, rowsBelow(path, refused, going, driven))}
+      of={[path, reading, refusals, underWay, driven]}
       switches={
         priced ? (
           <Segments
@@ -81,12 +82,10 @@ function drawn(
   order: Map<string, number>,
   reading: Reading,
   unit: string,
-  refused: Sized[],
-  going: Sized[],
+  rows: Row[],
 ): Drawn {
   const wide = width >= 560;
   const measured = path.filter((step) => read(step, reading) !== null);
-  const rows = rowsBelow(path, refused, going);
   const counts = [
     ...new Set([...path.map((step) => step.nodes ?? 1), ...rows.flatMap((row) => row.at.map((each) => each.nodes))]),
   ].sort((a, b) => a - b);

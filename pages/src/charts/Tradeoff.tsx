@@ -5,10 +5,11 @@ import { useMemo } from "preact/hooks";
 import { duration, plural, usd } from "../format";
 import type { Tradeoff as Doc, TradeoffPoint } from "../types";
 import { Figure } from "./Figure";
+import { bend, front } from "./front";
 import { Limits } from "./Limits";
-import { CHOSEN, colour, HOLLOW, KNEE, outline, seriesKeys, seriesOrder } from "./marks";
-import { add, type Axis, type Draw, type Drawn, lineOf, type Placed, plotted } from "./plotted";
-import { Room } from "./room";
+import { BOUNDARY, CHOSEN, HOLLOW, KNEE, seriesKeys, seriesOrder } from "./marks";
+import { type Axis, type Drawn, type Placed, plotted } from "./plotted";
+import type { Room } from "./room";
 import { isWide, spread, ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 interface Props {
@@ -34,24 +35,32 @@ export function Tradeoff({ tradeoff, budget, deadline, chosen, series, onBudget,
   const safe = (point: TradeoffPoint) =>
     (budget === null || (point.worst_usd ?? Infinity) <= budget) &&
     (deadline === null || (point.worst_seconds ?? Infinity) <= deadline);
+  const best = points.filter((point) => point.frontier).length;
+  const knee = bend(points);
+  const certified = points.filter(safe).length;
+  const ranked = tradeoff.ranking.length > 0;
   const dragged = onBudget !== undefined || onDeadline !== undefined;
   const keys = [
     ...seriesKeys(shown),
-    { mark: <path d="M-8,-6H-2V2H8" class="boundary" />, words: "what nothing beats" },
+    ...(best > 0 ? [BOUNDARY] : []),
     ...(points.some((point) => point.label === chosen) ? [CHOSEN] : []),
-    ...(points.some((point) => point.knee) ? [KNEE] : []),
+    ...(knee !== null ? [KNEE] : []),
     ...(points.every(safe) ? [] : [HOLLOW]),
   ];
   return (
     <Figure
-      title="Time against cost"
-      summary={`${plural(points.length, "configuration")} by total time and total cost; ${points.filter((point) => point.frontier).length} are beaten by none; ${points.filter(safe).length} can be certified within the limits${chosen ? `; ${chosen} is chosen` : ""}.`}
-      note={`Totals, probes included. Bars reach to the worst case.${dragged ? " Drag a limit, or move it by arrow keys, to ask what it would change." : ""}`}
+      title={ranked ? "Time against cost, all of the work" : "Time against cost"}
+      summary={`${plural(points.length, "configuration")} by total time and total cost; ${best > 0 ? `${best} are beaten by none; ` : ""}${certified} can be certified within the limits${chosen ? `; ${chosen} is chosen` : ""}.`}
+      note={[
+        ranked
+          ? "How soon the target comes is not known yet: these are totals of all the work, probes included. It may end sooner."
+          : "Totals, probes included.",
+        "Bars reach to the worst case.",
+        ...(dragged ? ["Drag a limit, or move it by arrow keys, to ask what it would change."] : []),
+      ].join(" ")}
       keys={keys}
       table={{
-        head: ["Configuration", "Time", "At most", "Cost", "At most", "Certified", "Boundary"].map((name, i) =>
-          i === 4 ? "Cost at most" : name,
-        ),
+        head: ["Configuration", "Time", "Time at most", "Cost", "Cost at most", "Certified", "Boundary"],
         rows: points.map((point) => [
           point.label,
           duration(point.seconds),
@@ -59,9 +68,9 @@ export function Tradeoff({ tradeoff, budget, deadline, chosen, series, onBudget,
           usd(point.usd),
           point.worst_usd === null ? null : usd(point.worst_usd),
           safe(point) ? "yes" : "no",
-          [point.frontier && "yes", point.knee && "knee", point.label === chosen && "chosen"]
+          [point.frontier && "yes", point.label === knee && "knee", point.label === chosen && "chosen"]
             .filter(Boolean)
-            .join(", ") || "no",
+            .join(", ") || (ranked ? null : "no"),
         ]),
       }}
       draw={(width) => drawn(width, points, order, axes, safe, chosen, budget, deadline)}
@@ -87,17 +96,15 @@ interface Scales {
   y: (wide: boolean) => Axis;
 }
 
-/** They hold every point and every limit that can be dragged to, so that nothing moves below a finger. */
-function scales({ points, ranges, budget_usd, deadline_s }: Doc): Scales {
+/** They hold every point and every limit that can be dragged to, so that nothing moves below a finger; not one far away. */
+function scales({ points, ranges }: Doc): Scales {
   const times = [
     ...points.flatMap((point) => [point.seconds, point.worst_seconds ?? 0]),
     ...(ranges.deadline ?? []),
-    ...(deadline_s === null ? [] : [deadline_s]),
   ].filter((value) => value > 0);
   const costs = [
     ...points.flatMap((point) => [point.usd, point.worst_usd ?? 0]),
     ...(ranges.budget ?? []),
-    ...(budget_usd === null ? [] : [budget_usd]),
   ].filter((value) => value > 0);
   const [logX, logY] = [isWide(Math.min(...times), Math.max(...times)), isWide(Math.min(...costs), Math.max(...costs))];
   const [across, up] = [spread(times, logX, 0.04), spread(costs, logY, 0.04)];
@@ -134,114 +141,36 @@ function drawn(
   deadline: number | null,
 ): Drawn {
   const wide = width >= 560;
-  const best = points.filter((point) => point.frontier).sort((a, b) => a.seconds - b.seconds);
+  const stands = points.map((point) => ({
+    ...point,
+    x: point.seconds,
+    y: point.usd,
+    worst: worst(point),
+    full: safe(point),
+  }));
   return plotted(
     width,
     tall(width),
     { ...axes.x(wide), grid: true },
     axes.y(wide),
-    [
-      boundary(best),
-      bars(points, order),
-      marks(points, order, safe, chosen),
-      names(points, best, chosen, budget, deadline),
-    ],
+    front(stands, order, chosen, limited(budget, deadline)),
     points.map((point) => ({ x: point.seconds, y: point.usd, words: hover(point, safe(point)) })),
     58,
   );
 }
 
-/** Down in steps: between two corners nothing was measured. */
-function boundary(best: TradeoffPoint[]): Draw {
-  return (group, at) => {
-    if (best.length > 0) add(group, "path", { d: lineOf(staircase(best, at)), class: "boundary" });
-  };
+function worst({ worst_seconds, worst_usd }: TradeoffPoint): [number, number] | null {
+  return worst_seconds === null || worst_usd === null ? null : [worst_seconds, worst_usd];
 }
 
-function staircase(best: TradeoffPoint[], at: Placed): [number, number][] {
-  const corners: [number, number][] = [[at.x(best[0]!.seconds), at.top]];
-  for (const point of best)
-    corners.push([at.x(point.seconds), corners.at(-1)![1]], [at.x(point.seconds), at.y(point.usd)]);
-  return [...corners, [at.right, corners.at(-1)![1]]];
-}
-
-/** What takes longer costs more: the worst case lies up and to the right. */
-function bars(points: TradeoffPoint[], order: Map<string, number>): Draw {
-  return (group, at) => {
-    for (const point of points) {
-      if (point.worst_seconds === null || point.worst_usd === null) continue;
-      const [x, y] = [at.x(point.worst_seconds), at.y(point.worst_usd)];
-      add(group, "path", {
-        d: `${lineOf([
-          [at.x(point.seconds), at.y(point.usd)],
-          [x, y],
-        ])}m-3,0h6m-3,-3v6`,
-        class: "whisker",
-        stroke: colour(order.get(point.series)!),
-      });
-    }
-  };
-}
-
-function marks(
-  points: TradeoffPoint[],
-  order: Map<string, number>,
-  safe: (point: TradeoffPoint) => boolean,
-  chosen: string | null,
-): Draw {
-  return (group, at) => {
-    for (const point of points) {
-      const index = order.get(point.series)!;
-      const place = `translate(${at.x(point.seconds)} ${at.y(point.usd)})`;
-      const full = safe(point);
-      add(group, "path", {
-        d: outline(index, point.measured ? 5 : 3.4),
-        transform: place,
-        class: full ? "mark" : "hollow",
-        [full ? "fill" : "stroke"]: colour(index),
-      });
-      if (point.knee) add(group, "rect", { x: -9, y: -9, width: 18, height: 18, transform: place, class: "knee" });
-      if (point.label === chosen) add(group, "circle", { r: 11, transform: place, class: "ring" });
-    }
-  };
-}
-
-/** Names on the boundary and of the chosen one, wherever there is room. */
-function names(
-  points: TradeoffPoint[],
-  best: TradeoffPoint[],
-  chosen: string | null,
-  budget: number | null,
-  deadline: number | null,
-): Draw {
-  return (group, at) => {
-    const room = new Room([at.left, at.top, at.right, at.bottom]);
-    for (const point of points) {
-      const [x, y] = [at.x(point.seconds), at.y(point.usd)];
-      room.take([x - 6, y - 6, x + 6, y + 6]);
-      room.takeLine([
-        [x, y],
-        [at.x(point.worst_seconds ?? point.seconds), at.y(point.worst_usd ?? point.usd)],
-      ]);
-    }
+/** The limits' own words and lines. */
+function limited(budget: number | null, deadline: number | null) {
+  return (room: Room, at: Placed): void => {
     const y = budget === null ? -100 : at.y(budget);
-    for (const left of [at.left, at.right - 140]) room.take([left, y - 20, left + 140, y + 2]); // the limit's own words
+    for (const left of [at.left, at.right - 140]) room.take([left, y - 20, left + 140, y + 2]);
     room.take([at.left, y - 2, at.right, y + 2]);
     const x = deadline === null ? -100 : at.x(deadline);
     room.take([x - 2, at.top, x + 2, at.bottom]);
-    if (best.length > 0) room.takeLine(staircase(best, at));
-    const first = points.filter((point) => point.label === chosen);
-    for (const point of [...first, ...best.filter((each) => each.label !== chosen)]) {
-      const strong = point.label === chosen;
-      const spot = room.label(at.x(point.seconds), at.y(point.usd), point.label, strong ? 14 : 10);
-      if (spot)
-        add(
-          group,
-          "text",
-          { x: spot.x, y: spot.y, "text-anchor": spot.anchor, class: strong ? "label strong" : "label soft" },
-          point.label,
-        );
-    }
   };
 }
 

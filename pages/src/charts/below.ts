@@ -8,7 +8,7 @@ import { CHARACTER, Room } from "./room";
 /** Pixels of a row. */
 export const ROW = 34;
 
-export interface Sized {
+interface Sized {
   series: string;
   nodes: number;
   label: string;
@@ -29,8 +29,8 @@ export function sized(refusals: Refusal[]): Sized[] {
   });
 }
 
-/** A row for each way to fail, one for what was refused, one for what is measured now. */
-export function rowsBelow(path: Step[], refused: Sized[], going: Sized[]): Row[] {
+/** A row for each way to fail, one for what was refused, one for what is measured now, or was when nobody went on. */
+export function rowsBelow(path: Step[], refused: Sized[], going: Sized[], driven: boolean): Row[] {
   const kinds = new Map<string, Row>();
   for (const step of path.filter((each) => each.rate === null)) {
     const row: Row = kinds.get(step.outcome) ?? {
@@ -56,8 +56,8 @@ export function rowsBelow(path: Step[], refused: Sized[], going: Sized[]): Row[]
   if (refused.length > 0) rows.push({ name: "refused", look: "off", at: refused.map(told) });
   if (going.length > 0)
     rows.push({
-      name: "being measured now",
-      look: "going",
+      name: driven ? "being measured now" : "interrupted",
+      look: driven ? "going" : "off",
       at: going.map((each) => ({ ...told(each), words: each.series })),
     });
   return rows;

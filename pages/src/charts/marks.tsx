@@ -12,7 +12,7 @@ const SHAPES: [corners: number, turn: number, size: number][] = [
   [6, 0, 1.15],
 ];
 
-export const COLOURS = 8;
+const COLOURS = 8;
 
 /** The names in the order they first come: their place gives the look. */
 export function seriesOrder(names: string[]): Map<string, number> {
@@ -53,6 +53,7 @@ export function seriesKeys(order: Map<string, number>): Key[] {
     .map(([name, index]) => ({ mark: <Swatch index={index} />, words: name }));
 }
 
+export const BOUNDARY: Key = { mark: <path d="M-8,-6H-2V2H8" class="boundary" />, words: "what nothing beats" };
 export const CHOSEN: Key = { mark: <circle r={6} class="ring" />, words: "chosen" };
 export const FAILED: Key = { mark: <path d={crossed()} class="cross" />, words: "failed" };
 export const REFUSED: Key = { mark: <circle r={4} class="off" />, words: "refused: it could not be paid for" };

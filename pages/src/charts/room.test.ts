@@ -21,3 +21,28 @@ test("labels cover neither marks nor each other, and a full room says no", () =>
   }
   throw new Error("a room of 200 by 60 pixels cannot hold 40 labels");
 });
+
+test("a box is free if it covers nothing taken, wherever the cells end", () => {
+  const random = numbers(1);
+  const box = (): Box => {
+    const [left, top] = [random() * 900, random() * 900];
+    return [left, top, left + random() * 90, top + random() * 90];
+  };
+  const room = new Room([0, 0, 1000, 1000]);
+  const taken: Box[] = [];
+  for (let i = 0; i < 400; i++) {
+    const asked = box();
+    const covers = ([l, t, r, b]: Box): boolean => asked[2] > l && asked[0] < r && asked[3] > t && asked[1] < b;
+    expect(room.free(asked)).toBe(!taken.some(covers));
+    if (i % 4 === 0) {
+      room.take(asked);
+      taken.push(asked);
+    }
+  }
+});
+
+/** The same numbers every time. */
+function numbers(seed: number): () => number {
+  let state = seed;
+  return () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
+}

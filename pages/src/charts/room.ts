@@ -11,13 +11,20 @@ export interface Spot {
   anchor: "start" | "middle" | "end";
 }
 
+/** Pixels of a cell: what is looked for is looked for nearby alone, so that a thousand marks are drawn at once. */
+const CELL = 40;
+
 export class Room {
-  private readonly taken: Box[] = [];
+  private readonly taken = new Map<number, Box[]>();
 
   constructor(private readonly within: Box) {}
 
   take(box: Box): void {
-    this.taken.push(box);
+    for (const cell of cells(box)) {
+      const there = this.taken.get(cell);
+      if (there) there.push(box);
+      else this.taken.set(cell, [box]);
+    }
   }
 
   /** Take a line from corner to corner, in small boxes along it. */
@@ -33,10 +40,12 @@ export class Room {
     });
   }
 
-  free([left, top, right, bottom]: Box): boolean {
+  free(box: Box): boolean {
+    const [left, top, right, bottom] = box;
     const [l, t, r, b] = this.within;
     if (left < l || top < t || right > r || bottom > b) return false;
-    return this.taken.every(([tl, tt, tr, tb]) => right <= tl || left >= tr || bottom <= tt || top >= tb);
+    const apart = ([tl, tt, tr, tb]: Box): boolean => right <= tl || left >= tr || bottom <= tt || top >= tb;
+    return cells(box).every((cell) => this.taken.get(cell)?.every(apart) ?? true);
   }
 
   /** A place for words beside a point: right, left, above, below, and the corners; null if all are taken. */
@@ -67,4 +76,12 @@ export class Room {
     this.take(found[1]);
     return found[0];
   }
+}
+
+/** The numbers of the cells that a box lies on. Two cells may share one: it only takes a look more. */
+function cells([left, top, right, bottom]: Box): number[] {
+  const found: number[] = [];
+  for (let x = Math.floor(left / CELL); x * CELL <= right; x++)
+    for (let y = Math.floor(top / CELL); y * CELL <= bottom; y++) found.push(1_000 * x + y);
+  return found;
 }

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { runPath } from "../api";
 import { capsOf, Latency, latencies, latency } from "../charts/Latency";
+import { Ranking } from "../charts/Ranking";
 import { Tradeoff } from "../charts/Tradeoff";
 import { duration, milliseconds, rate, usd } from "../format";
 import { useGet } from "../live";
@@ -74,6 +75,8 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
     budget: tradeoff.ranges.budget ?? around([summary.budget_usd ?? summary.spent_usd], undefined),
     deadline: tradeoff.ranges.deadline ?? around([summary.deadline_s ?? summary.elapsed_s], undefined),
   };
+  const label = asking.answer?.label ?? null;
+  const series = view.functions === null ? view.path.map((step) => step.series) : [];
   const real = tradeoff.points.find((point) => point.chosen)?.label ?? summary.chosen;
   return (
     <div class="explore">
@@ -113,25 +116,31 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
         />
         <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>
-      {tradeoff.points.length === 0 ? (
-        <section class="card drawn">
-          <p class="soft">
-            There is no chart: nothing measured here says yet how long the whole takes. The limits decide all the same.
-          </p>
-        </section>
-      ) : (
-        <section class="card drawn">
-          <Tradeoff
-            tradeoff={tradeoff}
-            budget={budget}
-            deadline={deadline}
-            chosen={asking.answer?.label ?? null}
-            series={view.functions === null ? view.path.map((step) => step.series) : []}
-            onBudget={(value, digits) => setBudget(rounded(value, digits))}
-            onDeadline={(value, digits) => setDeadline(rounded(value, digits))}
-          />
-        </section>
-      )}
+      <div class="drawn">
+        {tradeoff.points.length > 0 && (
+          <section class="card">
+            <Tradeoff
+              tradeoff={tradeoff}
+              budget={budget}
+              deadline={deadline}
+              chosen={label}
+              series={series}
+              onBudget={(value, digits) => setBudget(rounded(value, digits))}
+              onDeadline={(value, digits) => setDeadline(rounded(value, digits))}
+            />
+          </section>
+        )}
+        {tradeoff.ranking.length > 0 && (
+          <section class="card">
+            <Ranking ranking={tradeoff.ranking} chosen={label} series={series} />
+          </section>
+        )}
+        {tradeoff.points.length + tradeoff.ranking.length === 0 && (
+          <section class="card">
+            <p class="soft">There is no chart: nothing was measured yet. The limits decide all the same.</p>
+          </section>
+        )}
+      </div>
     </div>
   );
 }

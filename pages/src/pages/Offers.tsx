@@ -6,20 +6,24 @@ import { useGet, useSettled } from "../live";
 import { Chips } from "../parts/Field";
 import { Empty, Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
+import { refine, usePlace } from "../parts/router";
 import { Table, type Column } from "../parts/Table";
 import type { Offer, Offers as Found } from "../types";
 
 const CLOUDS = ["aws", "gcp", "azure"] as const;
+const FILTERS = ["text", "gpu", "max_price", "cloud"] as const;
 const MOST = 500;
 
-/** What can be rented, and for how much. */
+/** What can be rented, and for how much: filtered by the address of the page, so that a view can be shared. */
 export default function Offers(): JSX.Element {
-  const [filter, setFilter] = useState({ text: "", gpu: "", max_price: "", cloud: "" });
+  const { query } = usePlace();
+  const [text, gpu, max_price, cloud] = FILTERS.map((name) => query.get(name) ?? "");
+  const filter = { text, gpu, max_price, cloud };
   const [sorted, setSorted] = useState({ by: "price", down: false });
   const settled = useSettled(withQuery("/offers", { ...filter, limit: MOST }));
   const { data, error } = useGet<Found>(settled);
   const write = (name: keyof typeof filter) => (event: JSX.TargetedEvent<HTMLInputElement>) =>
-    setFilter({ ...filter, [name]: event.currentTarget.value });
+    refine({ [name]: event.currentTarget.value });
   const sort = (by: string): void =>
     setSorted({ by, down: sorted.by === by ? !sorted.down : by !== "price" && by !== "spot" && by !== "type" });
   return (
@@ -61,7 +65,7 @@ export default function Offers(): JSX.Element {
           label="Cloud"
           of={CLOUDS}
           chosen={filter.cloud as (typeof CLOUDS)[number] | ""}
-          onChoose={(cloud) => setFilter({ ...filter, cloud })}
+          onChoose={(cloud) => refine({ cloud })}
         />
       </form>
       {error !== null && <Notice tone="bad">{error.message}</Notice>}

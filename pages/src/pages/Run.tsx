@@ -1,15 +1,16 @@
 /** A run, live: what was decided or is being done, the charts of its search, and every dollar. */
 
 import type { JSX } from "preact";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ROOT, runPath } from "../api";
-import { useGet, useNews, useThrottled } from "../live";
+import { useGet, useThrottled } from "../live";
 import { announce } from "../parts/announce";
 import { Figures } from "../parts/Card";
 import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link, toRun } from "../parts/router";
 import { tabOf } from "../parts/tab";
+import { useTallest } from "../parts/tallest";
 import type { Headway, News, View } from "../types";
 import { Actions } from "./run/Actions";
 import { Certificate } from "./run/Certificate";
@@ -21,6 +22,7 @@ import { OnFunctions } from "./run/OnFunctions";
 import { Probes } from "./run/Probes";
 import { Serving, Trials } from "./run/Serving";
 import { Training } from "./run/Training";
+import { goesOn, useWatched } from "./run/watched";
 import "./run/run.css";
 
 const RECENT_MS = 5_000;
@@ -29,26 +31,24 @@ const LOOK_AGAIN_MS = 10_000;
 const SOON_MS = [200, 600, 1_200, 2_500, 5_000, 9_000];
 
 export default function Run({ run }: { run: string }): JSX.Element {
-  const { data: view, error, refresh } = useGet<View>(runPath(run));
+  const { data, error, refresh } = useGet<View>(runPath(run));
   const soon = useThrottled(refresh, 500);
-  const live = view !== null && (view.summary.driven || view.summary.status === "queued");
   const [seen, setSeen] = useState(0);
-  const hear = useCallback(
-    (news: News): void => {
-      soon();
-      setSeen(news.seq);
-      if (Date.now() - Date.parse(news.written_at) < RECENT_MS) announce(news.words);
-    },
-    [soon],
-  );
   const [progress, setProgress] = useState<Headway[]>([]);
-  const line = useNews(live ? runPath(run, "/events") : null, hear, undefined, setProgress);
-  useEffect(() => setProgress(view?.progress ?? []), [view]);
-  useEffect(() => {
-    if (line === "ended") refresh();
-  }, [line, refresh]);
-  useLooking(live || view === null, refresh);
-  const acted = useCallback(() => SOON_MS.forEach((ms) => setTimeout(refresh, ms)), [refresh]);
+  const hear = (news: News): void => {
+    soon();
+    setSeen(news.seq);
+    if (Date.now() - Date.parse(news.written_at) < RECENT_MS) announce(news.words);
+  };
+  const watched = useWatched(run, data, { entry: hear, progress: setProgress, changed: refresh });
+  useEffect(() => setProgress(data?.progress ?? []), [data]);
+  useLooking(watched.listening || data === null, refresh);
+  const view = data !== null && watched.changesHands ? goesOn(data) : data;
+  const answer = useTallest(view?.summary.driven ?? false);
+  const acted = (): void => {
+    watched.expect();
+    SOON_MS.forEach((ms) => setTimeout(refresh, ms));
+  };
   if (view === null) {
     return (
       <Page title={run} above={<Breadcrumb />}>
@@ -61,14 +61,15 @@ export default function Run({ run }: { run: string }): JSX.Element {
     <Page
       title={summary.job}
       tab={tabOf(summary)}
-      above={<About view={view} line={line} />}
+      above={<About view={view} line={watched.line} />}
       lead={summary.goal_words}
       actions={<Actions view={view} onActed={acted} />}
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
-      <section class="answer-part" aria-label="The answer">
+      <section ref={answer} class="answer-part" aria-label="The answer">
         <p class="answer">{view.answer.sentence}</p>
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
+        {summary.status === "refused" && <Again />}
         <Now of={view.under_way} driven={summary.driven} progress={progress} />
       </section>
       {view.cards.length > 0 && <Figures of={view.cards} />}
@@ -76,6 +77,14 @@ export default function Run({ run }: { run: string }): JSX.Element {
       <Charts view={view} />
       <Everything view={view} seen={seen} />
     </Page>
+  );
+}
+
+function Again(): JSX.Element {
+  return (
+    <p class="answer-more">
+      Nothing was reserved or spent. <Link to="/submit">Submit it again</Link>.
+    </p>
   );
 }
 

@@ -9,7 +9,7 @@ import { Chips } from "../parts/Field";
 import { may, useMe } from "../parts/me";
 import { Empty, Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
-import { go, Link, usePlace } from "../parts/router";
+import { go, Link, refine, usePlace } from "../parts/router";
 import { RunsTable } from "../parts/RunsTable";
 import { Spent } from "../parts/Spent";
 import type { Kind, Me, News, Runs as Found, Spend, Status } from "../types";
@@ -43,11 +43,14 @@ export default function Runs(): JSX.Element {
     found.refresh();
     spend.refresh();
   });
-  const line = useNews("/events", (news: News) => {
+  const hear = (news: News): void => {
     setFresh(news.run);
     if (TOLD.has(news.kind)) announce(`${news.run}: ${news.words}`);
     refresh();
-  });
+  };
+  const line = useNews("/events", { entry: hear, state: refresh });
+  const known = spend.data !== null || spend.error !== null; // at once with the runs: what comes later would push them down
+  const listed = known ? found.data : null;
   const narrowed = filters.some(([name, value]) => name !== "order" && value !== "");
   const submit = may(me, "runner") && (
     <Link to="/submit" class="button primary">
@@ -57,25 +60,27 @@ export default function Runs(): JSX.Element {
   return (
     <Page title="Runs" lead={<Live line={line} />} actions={submit || undefined}>
       <div class="runs-page">
-        {spend.data !== null && spend.data.by_month.length > 0 && <Spent spend={spend.data} me={me} />}
-        {(narrowed || found.data?.total !== 0) && <Filters me={me} spend={spend.data} />}
+        {listed !== null && spend.data !== null && spend.data.by_month.length > 0 && (
+          <Spent spend={spend.data} me={me} />
+        )}
+        {(narrowed || (listed !== null && listed.total > 0)) && <Filters me={me} spend={spend.data} />}
         {found.error !== null && <Notice tone="bad">{found.error.message}</Notice>}
-        {found.data === null && found.error === null && <Loading what="the runs" />}
-        {found.data !== null && found.data.total === 0 && (narrowed ? <NothingFits /> : <FirstSteps me={me} />)}
-        {found.data !== null && found.data.total > 0 && (
+        {listed === null && found.error === null && <Loading what="the runs" />}
+        {listed !== null && listed.total === 0 && (narrowed ? <NothingFits /> : <FirstSteps me={me} />)}
+        {listed !== null && listed.total > 0 && (
           <>
             <RunsTable
-              runs={found.data.runs}
+              runs={listed.runs}
               fresh={fresh}
               order={query.get("order") ?? "started"}
               onOrder={(order) => refine({ order })}
               owners={me.mode === "service"}
             />
             <p class="note total">
-              {plural(found.data.total, "run")}
-              {narrowed && " that fit"}, {usd(found.data.spent_usd)} spent
+              {plural(listed.total, "run")}
+              {narrowed && " that fit"}, {usd(listed.spent_usd)} spent
               <CsvButton filters={Object.fromEntries(filters)} />
-              {found.data.total > found.data.runs.length && (
+              {listed.total > listed.runs.length && (
                 <button type="button" class="button small" onClick={() => setLimit(limit + 2 * ROWS)}>
                   Show more
                 </button>
@@ -106,11 +111,6 @@ function CsvButton({ filters }: { filters: Record<string, string> }): JSX.Elemen
   );
 }
 
-function refine(change: Record<string, string>): void {
-  const now = Object.fromEntries(new URLSearchParams(location.search));
-  go(withQuery("/", { ...now, ...change }), true);
-}
-
 function Live({ line }: { line: string }): JSX.Element {
   if (line === "lost") return <span class="line lost">The connection is lost; trying again …</span>;
   return (
@@ -126,8 +126,8 @@ function Filters({ me, spend }: { me: Me; spend: Spend | null }): JSX.Element {
       <input
         type="search"
         data-filter
-        aria-label="Filter by name or words"
-        placeholder="Filter: a name, a type, a goal …"
+        aria-label="Filter by name"
+        placeholder="Filter by name …"
         value={query.get("text") ?? ""}
         onInput={(event) => refine({ text: event.currentTarget.value })}
       />

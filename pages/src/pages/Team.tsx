@@ -9,6 +9,7 @@ import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Table, type Column } from "../parts/Table";
 import { AuditLog } from "../parts/team/AuditLog";
+import { claimWords, useWords } from "../parts/team/Budget";
 import { EditMember, NewMember } from "../parts/team/MemberForm";
 import { Teams } from "../parts/team/Teams";
 import { Token } from "../parts/team/Token";
@@ -55,7 +56,7 @@ export default function Team(): JSX.Element {
   return (
     <Page
       title="Team"
-      lead="A budget is over everything a member runs, until it is changed here. A run that can still spend counts with all of its own."
+      lead="A budget is over everything a member runs, or over each month anew. A run that can still spend counts with all that is left of its own."
     >
       {given !== null && <Token name={given.name} token={given.token} onDone={() => setGiven(null)} />}
       {(error ?? members.error?.message) && <Notice tone="bad">{error ?? members.error?.message}</Notice>}
@@ -106,14 +107,13 @@ function columns(myself: string | null, editing: string | null, acts: Acts): Col
     { name: "team", head: "Team", wide: true, cell: (member) => member.team ?? "–" },
     {
       name: "budget",
-      head: "Budget",
+      head: "Spent of budget",
       num: true,
       cell: (member) => (
         <>
-          {member.budget_usd === null ? "no limit" : usd(member.budget_usd)}
-          {member.left_usd !== null && member.left_usd !== undefined && (
-            <span class="under">{usd(member.left_usd)} left</span>
-          )}
+          {useWords(member)}
+          <span class="under">{claimWords(member)}</span>
+          {member.left_usd !== null && <span class="under">{usd(member.left_usd)} left</span>}
         </>
       ),
     },

@@ -1,12 +1,14 @@
 import type { ComponentChildren, JSX } from "preact";
-import type { Status } from "../types";
+import type { Summary } from "../types";
+import { type Standing, standingOf } from "./standing";
 
 export type Tone = "plain" | "accent" | "good" | "bad" | "caution" | "quiet";
 
-const TONES: Record<Status, Tone> = {
+const TONES: Record<Standing, Tone> = {
   queued: "quiet",
   refused: "bad",
   searching: "accent",
+  interrupted: "caution",
   decided: "plain",
   infeasible: "caution",
   running: "accent",
@@ -38,11 +40,12 @@ export function Badge({
 }
 
 /** A status with a mark that does not rest on colour alone: it moves while somebody drives the run. */
-export function StatusBadge({ status, driven = false }: { status: Status; driven?: boolean }): JSX.Element {
+export function StatusBadge({ of }: { of: Pick<Summary, "status" | "driven"> }): JSX.Element {
+  const standing = standingOf(of);
   return (
-    <span class={`status tone-${TONES[status]}${driven ? " driven" : ""}`}>
+    <span class={`status tone-${TONES[standing]}${of.driven ? " driven" : ""}`}>
       <i aria-hidden="true" />
-      {status}
+      {standing}
     </span>
   );
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { send } from "../api";
-import { usd } from "../format";
+import { day, usd } from "../format";
 import type { Me } from "../types";
 import { NEWS_ID } from "./announce";
 import { useKeys } from "./keys";
@@ -103,6 +103,7 @@ function Who({ me }: { me: Me }): JSX.Element | null {
         <p>
           {me.left_usd === null ? "No limit on what you may spend." : `${usd(me.left_usd)} left`}
           {me.left_usd !== null && me.budget_usd !== null && ` of ${usd(me.budget_usd)}`}
+          {me.left_usd !== null && me.renewed_on && `, renewed ${day(me.renewed_on)}`}
         </p>
         <button type="button" class="button" onClick={leave}>
           Sign out

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { duration, moment, usd } from "../format";
+import { duration, moment, usd, whole } from "../format";
 import type { Summary } from "../types";
 import { Provenance, StatusBadge } from "./Badge";
 import { Link, toRun } from "./router";
@@ -48,8 +48,8 @@ const STATUS: Column<Summary> = {
   head: "Status",
   cell: (run) => (
     <>
-      <StatusBadge status={run.status} driven={run.driven} />
-      {run.tried > 0 && <span class="under">{run.tried} tried</span>}
+      <StatusBadge of={run} />
+      {run.tried > 0 && <span class="under">{whole(run.tried)} tried</span>}
     </>
   ),
 };

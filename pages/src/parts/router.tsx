@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { withQuery } from "../api";
 
 const MOVED = "mlcd:moved";
 
@@ -55,6 +56,12 @@ export function match(pattern: string, path: string): Record<string, string> | n
     } else if (word !== part) return null;
   }
   return found;
+}
+
+/** Change words of the address and stay on the page; what is '' is left out. */
+export function refine(change: Record<string, string>): void {
+  const now = Object.fromEntries(new URLSearchParams(location.search));
+  go(withQuery(location.pathname, { ...now, ...change }), true);
 }
 
 interface LinkProps extends Omit<JSX.HTMLAttributes<HTMLAnchorElement>, "href"> {

@@ -8,7 +8,8 @@ function tab(status: Status, driven = false): Tab {
 
 test("a tab says how its run stands, and whether somebody drives it", () => {
   expect(tab("searching", true)).toEqual({ title: "● searching: a-1", icon: "-busy" });
-  expect(tab("searching")).toEqual({ title: "searching: a-1", icon: "" });
+  expect(tab("searching")).toEqual({ title: "interrupted: a-1", icon: "" });
+  expect(tab("stopped")).toEqual({ title: "stopped: a-1", icon: "" });
   expect(tab("finished")).toEqual({ title: "✓ finished: a-1", icon: "-good" });
   expect(tab("infeasible").icon).toBe("-bad");
 });

@@ -226,8 +226,8 @@ export interface TradeoffPoint {
   series: string;
   seconds: number;
   usd: number;
-  worst_seconds: number;
-  worst_usd: number;
+  worst_seconds: number | null;
+  worst_usd: number | null;
   certified: boolean;
   frontier: boolean;
   chosen: boolean;
@@ -235,8 +235,22 @@ export interface TradeoffPoint {
   measured: boolean;
 }
 
+/** Factors of the least time and of the least cost until the target. */
+export interface Ranked {
+  label: string;
+  series: string;
+  time_factor: number;
+  cost_factor: number;
+  chosen: boolean;
+  measured: boolean;
+  frontier: boolean;
+  knee: boolean;
+}
+
 export interface Tradeoff {
   points: TradeoffPoint[];
+  /** Of an elastic run that claims no time; `points` are then of all the work. */
+  ranking: Ranked[];
   spent_usd: number;
   elapsed_s: number;
   budget_usd: number | null;

@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
+import { useNewest } from "../../parts/newest";
 
 export interface Cell<T> {
   head: string;
@@ -25,67 +26,71 @@ interface Props<T> {
 
 export function Expandable<T>({ caption, word, rows, number, name, looks, columns, facts }: Props<T>): JSX.Element {
   const [open, setOpen] = useState<Set<number>>(new Set());
+  const [shown, before] = useNewest(rows);
   const toggle = (row: T): void => {
     const next = new Set(open);
     if (!next.delete(number(row))) next.add(number(row));
     setOpen(next);
   };
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-      <table class="expandable">
-        <caption>{caption}. The button of a row tells more of it.</caption>
-        <thead>
-          <tr>
-            <th scope="col">{word}</th>
-            {columns.map(({ head, wide }) => (
-              <th key={head} scope="col" class={wide ? "num wide" : "num"}>
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <Fragment key={number(row)}>
-              <tr class={looks(row)}>
-                <th scope="row">
-                  <button
-                    type="button"
-                    class="open"
-                    title={facts(row)[0]?.[1]}
-                    aria-expanded={open.has(number(row))}
-                    onClick={() => toggle(row)}
-                  >
-                    <span class="caret" aria-hidden="true" />
-                    <span class="no">{number(row)}</span>
-                    <span class="name">{name(row)}</span>
-                  </button>
-                  {looks(row).includes("chosen") && <span class="unseen"> chosen</span>}
+    <>
+      {before}
+      <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+        <table class="expandable">
+          <caption>{caption}. The button of a row tells more of it.</caption>
+          <thead>
+            <tr>
+              <th scope="col">{word}</th>
+              {columns.map(({ head, wide }) => (
+                <th key={head} scope="col" class={wide ? "num wide" : "num"}>
+                  {head}
                 </th>
-                {columns.map(({ head, cell, wide }) => (
-                  <td key={head} class={wide ? "num wide" : "num"}>
-                    {cell(row)}
-                  </td>
-                ))}
-              </tr>
-              {open.has(number(row)) && (
-                <tr class="told">
-                  <td colSpan={columns.length + 1}>
-                    <dl class="facts">
-                      {facts(row).map(([about, words]) => (
-                        <div key={about}>
-                          <dt>{about}</dt>
-                          <dd>{words}</dd>
-                        </div>
-                      ))}
-                    </dl>
-                  </td>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <Fragment key={number(row)}>
+                <tr class={looks(row)}>
+                  <th scope="row">
+                    <button
+                      type="button"
+                      class="open"
+                      title={facts(row)[0]?.[1]}
+                      aria-expanded={open.has(number(row))}
+                      onClick={() => toggle(row)}
+                    >
+                      <span class="caret" aria-hidden="true" />
+                      <span class="no">{number(row)}</span>
+                      <span class="name">{name(row)}</span>
+                    </button>
+                    {looks(row).includes("chosen") && <span class="unseen"> chosen</span>}
+                  </th>
+                  {columns.map(({ head, cell, wide }) => (
+                    <td key={head} class={wide ? "num wide" : "num"}>
+                      {cell(row)}
+                    </td>
+                  ))}
                 </tr>
-              )}
-            </Fragment>
-          ))}
-        </tbody>
-      </table>
-    </div>
+                {open.has(number(row)) && (
+                  <tr class="told">
+                    <td colSpan={columns.length + 1}>
+                      <dl class="facts">
+                        {facts(row).map(([about, words]) => (
+                          <div key={about}>
+                            <dt>{about}</dt>
+                            <dd>{words}</dd>
+                          </div>
+                        ))}
+                      </dl>
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }

@@ -17,7 +17,7 @@ export function About({ view, line }: { view: View; line: Line }): JSX.Element {
       <Link to="/">Runs</Link>
       <span aria-hidden="true">/</span>
       <span>{summary.run}</span>
-      <StatusBadge status={summary.status} driven={summary.driven} />
+      <StatusBadge of={summary} />
       {summary.provenance && <Provenance of={summary.provenance} />}
       <span>
         <time dateTime={summary.started_at}>{moment(summary.started_at)}</time>
@@ -66,7 +66,7 @@ export function Now({ of, driven, progress }: NowProps): JSX.Element | null {
   );
 }
 
-export function atMost(dollars: number | null, seconds: number | null): string {
+function atMost(dollars: number | null, seconds: number | null): string {
   const parts = [dollars === null ? "" : usd(dollars), seconds === null ? "" : duration(seconds)].filter(Boolean);
   return parts.length > 0 ? `at most ${parts.join(", ")}` : "";
 }

@@ -4,7 +4,8 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { runPath } from "../../api";
 import { duration, usd } from "../../format";
-import { useGet } from "../../live";
+import { useGet, useThrottled } from "../../live";
+import { useNewest } from "../../parts/newest";
 import { Loading, Notice } from "../../parts/Notice";
 import { Table } from "../../parts/Table";
 import type { LedgerRow } from "../../types";
@@ -12,16 +13,19 @@ import type { LedgerRow } from "../../types";
 /** `turn`: read again when it changes. */
 export function Ledger({ run, turn }: { run: string; turn: number }): JSX.Element {
   const { data, error, refresh } = useGet<{ rows: LedgerRow[] }>(runPath(run, "/ledger"));
+  const soon = useThrottled(refresh);
+  const [rows, before] = useNewest(data?.rows ?? []);
   useEffect(() => {
-    if (turn > 0) refresh();
-  }, [turn, refresh]);
+    if (turn > 0) soon();
+  }, [turn, soon]);
   if (error !== null) return <Notice tone="bad">{error.message}</Notice>;
   if (data === null) return <Loading what="the ledger" />;
   return (
     <>
+      {before}
       <Table
         caption="The ledger"
-        rows={data.rows}
+        rows={rows}
         keyOf={(row) => row.seq}
         rowClass={(row) => (row.kind === "settled" ? "" : "faint")}
         columns={[

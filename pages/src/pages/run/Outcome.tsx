@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { price } from "../../charts/Latency";
 import { duration, milliseconds, rate, usd } from "../../format";
+import { Notice } from "../../parts/Notice";
 import type { Finish, Trial, View, WhatIf } from "../../types";
 import { Certificate } from "./Certificate";
 import type { Asking } from "./whatIf";
@@ -18,6 +19,8 @@ interface Decided {
   forecast: Finish | null;
   binding: string | null;
   relaxations: Way[];
+  /** Of an elastic run: no seconds where no time is claimed. */
+  curve?: { seconds: number | null }[];
 }
 
 interface Props {
@@ -31,7 +34,8 @@ interface Props {
 
 export function Outcome({ view, real, asking, onTake }: Props): JSX.Element {
   const { answer, error, late } = asking;
-  if (answer === null) return <p class="loading">{error ?? "Deciding …"}</p>;
+  if (answer === null)
+    return error === null ? <p class="loading">Deciding …</p> : <Notice tone="bad">{error}</Notice>;
   const decided = answer.decision as unknown as Decided;
   const label = answer.label ?? null;
   return (
@@ -103,7 +107,7 @@ function Yes({
       <p class={`verdict-line ${decided.certified ? "good" : ""}`}>{label}</p>
       <p class={same ? "change soft" : "change moved"}>{change}</p>
       {decided.forecast ? (
-        <Compared view={view} forecast={decided.forecast} same={same} />
+        <Compared view={view} decided={decided} forecast={decided.forecast} same={same} />
       ) : view.serving !== null ? (
         <Served trials={view.serving.trials} unit={view.serving.unit} label={label} same={same} />
       ) : (
@@ -113,17 +117,25 @@ function Yes({
   );
 }
 
+interface ComparedProps {
+  view: View;
+  decided: Decided;
+  forecast: Finish;
+  same: boolean;
+}
+
 /** The rest of the job there and on the real choice. */
-function Compared({ view, forecast, same }: { view: View; forecast: Finish; same: boolean }): JSX.Element {
+function Compared({ view, decided, forecast, same }: ComparedProps): JSX.Element {
+  const what = decided.curve?.some((place) => place.seconds === null) ? "of all the work" : "to finish";
   const real = same ? null : (view.path.find((step) => step.chosen)?.finish ?? null);
   const rows: [string, string, string | null, string][] = [
     [
-      "Time to finish",
+      `Time ${what}`,
       duration(forecast.seconds),
       real && duration(real.seconds),
       difference(forecast.seconds, real?.seconds),
     ],
-    ["Cost to finish", usd(forecast.usd), real && usd(real.usd), difference(forecast.usd, real?.usd)],
+    [`Cost ${what}`, usd(forecast.usd), real && usd(real.usd), difference(forecast.usd, real?.usd)],
     [
       "Time at most",
       duration(forecast.worst_seconds),

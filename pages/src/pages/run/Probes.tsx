@@ -16,7 +16,7 @@ export function Probes({ path, refusals, unit }: Props): JSX.Element {
     <>
       <Expandable
         caption="Every probe, in order"
-        word="probe"
+        word="Probe"
         rows={path}
         number={(step) => step.number}
         name={(step) => step.label}
@@ -48,18 +48,18 @@ function columns(path: Step[], unit: string): Cell<Step>[] {
   const outcome = (step: Step): string => step.outcome.replaceAll("_", " ");
   const found: (Cell<Step> | false)[] = [
     {
-      head: rated ? unit : "outcome",
+      head: rated ? unit : "Outcome",
       cell: (step) => (step.rate === null ? outcome(step) : rate(step.rate)),
       wide: !rated,
     },
-    rated && { head: "interval", cell: interval, wide: true },
+    rated && { head: "Interval", cell: interval, wide: true },
     finishes && {
-      head: "to finish",
+      head: "To finish",
       cell: (step) => (step.finish ? `${usd(step.finish.usd)}, ${duration(step.finish.seconds)}` : "–"),
       wide: true,
     },
-    { head: "cost", cell: (step) => usd(step.usd) },
-    { head: "took", cell: (step) => duration(step.seconds), wide: true },
+    { head: "Cost", cell: (step) => usd(step.usd) },
+    { head: "Took", cell: (step) => duration(step.seconds), wide: true },
   ];
   return found.filter((each) => each !== false);
 }

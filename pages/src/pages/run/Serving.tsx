@@ -51,7 +51,7 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
     <>
       <Expandable<Trial>
         caption="Every trial, in order"
-        word="trial"
+        word="Trial"
         rows={trials}
         number={(trial) => trial.number}
         name={(trial) =>
@@ -71,8 +71,8 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
             cell: (trial) => (trial.usd_per_million === null ? "–" : price(trial.usd_per_million)),
             wide: true,
           },
-          { head: "keeps", cell: (trial) => (trial.keeps === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
-          { head: "cost", cell: (trial) => usd(Number(trial["usd"] ?? 0)), wide: true },
+          { head: "Keeps", cell: (trial) => (trial.keeps === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
+          { head: "Cost", cell: (trial) => usd(Number(trial["usd"] ?? 0)), wide: true },
         ]}
         facts={(trial) => [
           ["Why", trial.because],

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { runPath } from "../../api";
+import { Ranking } from "../../charts/Ranking";
 import { SearchPath } from "../../charts/SearchPath";
 import { Spend } from "../../charts/Spend";
 import { Tradeoff } from "../../charts/Tradeoff";
@@ -11,27 +12,39 @@ import { Link, toRun } from "../../parts/router";
 import type { Finish, Tradeoff as TradeoffDoc, View } from "../../types";
 
 export function Training({ view }: { view: View }): JSX.Element {
-  const { run } = view.summary;
+  const { run, chosen } = view.summary;
+  const series = view.path.map((step) => step.series);
   const { data: tradeoff, refresh } = useGet<TradeoffDoc>(runPath(run, "/tradeoff"));
   useEffect(refresh, [view.path.length, view.summary.status]);
   return (
     <>
       <div class="charts">
         <section class="card">
-          <SearchPath path={view.path} refusals={view.refusals} underWay={view.under_way} unit="samples/s" />
+          <SearchPath
+            path={view.path}
+            refusals={view.refusals}
+            underWay={view.under_way}
+            driven={view.summary.driven}
+            unit="samples/s"
+          />
         </section>
         <section class="card">
           <Spend spend={view.spend} ahead={ahead(view)} />
         </section>
       </div>
+      {tradeoff !== null && tradeoff.ranking.length > 0 && (
+        <section class="card">
+          <Ranking ranking={tradeoff.ranking} chosen={chosen} series={series} />
+        </section>
+      )}
       {tradeoff !== null && tradeoff.points.length > 0 && (
         <section class="card">
           <Tradeoff
             tradeoff={tradeoff}
             budget={tradeoff.budget_usd}
             deadline={tradeoff.deadline_s}
-            chosen={view.summary.chosen}
-            series={view.path.map((step) => step.series)}
+            chosen={chosen}
+            series={series}
           />
           <p class="beside">
             <Link class="button" to={toRun(run, "/explore")}>

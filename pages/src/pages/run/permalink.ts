@@ -29,6 +29,6 @@ export function useAddress(words: Record<string, string>, own: Record<string, st
   return changed;
 }
 
-export function differing(words: Record<string, string>, own: Record<string, string>): Record<string, string> {
+function differing(words: Record<string, string>, own: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(words).filter(([name, value]) => own[name] !== value));
 }

@@ -1,7 +1,8 @@
 /** What another goal would have decided, from stored probes: asked again and again while a limit moves. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, line, runPath, withQuery } from "../../api";
+import { ApiError, get, line, runPath, withQuery } from "../../api";
+import { RETRY_MS } from "../../live";
 import type { WhatIf } from "../../types";
 
 /** Between two questions: fast for a hand, slow for a server. */
@@ -24,17 +25,19 @@ export function useWhatIf(run: string, query: Record<string, string>): Asking {
     newest.current = path;
     const ask = async (): Promise<void> => {
       const asked = newest.current;
+      let again = false;
       asker.current.busy = true;
       try {
         const answer = await get<WhatIf>(asked);
         setState({ answer, error: null, late: false, of: asked });
       } catch (problem) {
+        again = problem instanceof ApiError && problem.passes;
         setState((before) => ({ ...before, error: line(problem), of: asked }));
       }
       setTimeout(() => {
         asker.current.busy = false;
-        if (!asker.current.left && newest.current !== asked) void ask();
-      }, GAP_MS);
+        if (!asker.current.left && (again || newest.current !== asked)) void ask();
+      }, again ? RETRY_MS : GAP_MS);
     };
     if (!asker.current.busy) void ask();
   }, [path]);

@@ -8,9 +8,13 @@ const MOST_TYPES = 8;
 
 export function Outcome({ checked }: { checked: Checked }): JSX.Element {
   const more = checked.types.length - MOST_TYPES;
+  const refused = tooDear(checked);
   return (
-    <div class="outcome" role="status">
-      <h2>{checked.job} can start</h2>
+    <div class={refused ? "outcome refused" : "outcome"} role="status">
+      <h2>
+        {checked.job} {refused ? "would be refused" : "can start"}
+      </h2>
+      {refused && <p class="field-error">{refused}</p>}
       <dl>
         <dt>Goal</dt>
         <dd>{checked.goal_words}</dd>
@@ -30,11 +34,12 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
         <dt>You have</dt>
         <dd>{checked.left_usd === null ? "no limit but the job's own" : `${usd(checked.left_usd)} left`}</dd>
       </dl>
-      {tooDear(checked) && <p class="field-error">It may spend more than you have: lower its budget.</p>}
     </div>
   );
 }
 
-function tooDear({ budget_usd, left_usd }: Checked): boolean {
-  return left_usd !== null && budget_usd !== null && budget_usd !== undefined && budget_usd > left_usd;
+/** Why it could not be paid for; '' where it can. */
+function tooDear({ budget_usd, left_usd }: Checked): string {
+  if (left_usd === null || budget_usd == null || budget_usd <= left_usd) return "";
+  return `It may spend ${usd(budget_usd)}, and you have ${usd(left_usd)} left: lower its budget.`;
 }

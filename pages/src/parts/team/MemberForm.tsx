@@ -1,19 +1,12 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { line, send } from "../../api";
-import type { Member, Role } from "../../types";
+import type { Member, Per, Role } from "../../types";
 import { Card } from "../Card";
 import { Field } from "../Field";
+import { dollars, PerSelect } from "./Budget";
 
 const ROLES: Record<Role, string> = { viewer: "looks", runner: "looks and runs", admin: "all, and the team" };
-
-/** '$50' -> 50, '' -> no limit; undefined: neither. */
-export function dollars(written: string): number | null | undefined {
-  const plain = written.replace(/[$,\s]/g, "");
-  if (plain === "" || plain === "none") return null;
-  const value = Number(plain);
-  return Number.isFinite(value) && value >= 0 ? value : undefined;
-}
 
 export function NewMember({
   teams,
@@ -26,6 +19,7 @@ export function NewMember({
   const [role, setRole] = useState<Role>("runner");
   const [team, setTeam] = useState("");
   const [budget, setBudget] = useState("");
+  const [per, setPer] = useState<Per>("total");
   const [error, setError] = useState<{ about: "name" | "budget"; words: string } | null>(null);
   const add = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -35,7 +29,7 @@ export function NewMember({
       return;
     }
     try {
-      const body = { name: name.trim(), role, team: team.trim() || null, budget_usd };
+      const body = { name: name.trim(), role, team: team.trim() || null, budget_usd, budget_per: per };
       const { token } = await send<{ token: string }>("POST", "/members", body);
       onAdded(body.name, token);
       setName("");
@@ -78,6 +72,9 @@ export function NewMember({
               value={budget}
               onInput={(event) => setBudget(event.currentTarget.value)}
             />
+          </Field>
+          <Field label="Budget is">
+            <PerSelect value={per} onChoose={setPer} />
           </Field>
         </div>
         <datalist id="teams">
@@ -124,6 +121,7 @@ export function EditMember({
   const [role, setRole] = useState(member.role);
   const [team, setTeam] = useState(member.team ?? "");
   const [budget, setBudget] = useState(member.budget_usd === null ? "" : String(member.budget_usd));
+  const [per, setPer] = useState(member.budget_per);
   const [error, setError] = useState<string | null>(null);
   const save = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -137,6 +135,7 @@ export function EditMember({
         role,
         team: team.trim() || null,
         budget_usd,
+        budget_per: per,
       });
       onDone();
     } catch (refused) {
@@ -161,6 +160,7 @@ export function EditMember({
         value={budget}
         onInput={(event) => setBudget(event.currentTarget.value)}
       />
+      <PerSelect aria-label={`The budget of ${member.name} is`} value={per} onChoose={setPer} />
       <button type="submit" class="button small primary">
         Save
       </button>

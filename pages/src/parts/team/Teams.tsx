@@ -2,18 +2,18 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { line, send } from "../../api";
 import { useGet } from "../../live";
+import type { Budget } from "../../types";
 import { Card } from "../Card";
 import { Field } from "../Field";
-import { dollars } from "./MemberForm";
+import { claimWords, dollars, PerSelect, useWords } from "./Budget";
 
-interface Budget {
+interface OfTeam extends Budget {
   name: string;
-  budget_usd: number | null;
 }
 
 /** What each team may spend together. */
 export function Teams(): JSX.Element {
-  const { data, error, refresh } = useGet<{ teams: Budget[] }>("/teams");
+  const { data, error, refresh } = useGet<{ teams: OfTeam[] }>("/teams");
   return (
     <Card title="Budgets of teams" note="The smaller of a member's own and their team's counts.">
       {error !== null && <p class="field-error">{error.message}</p>}
@@ -27,9 +27,10 @@ export function Teams(): JSX.Element {
   );
 }
 
-function OneTeam({ team, onDone }: { team: Budget; onDone: () => void }): JSX.Element {
+function OneTeam({ team, onDone }: { team: OfTeam; onDone: () => void }): JSX.Element {
   const before = team.budget_usd === null ? "" : String(team.budget_usd);
   const [written, setWritten] = useState(before);
+  const [per, setPer] = useState(team.budget_per);
   const [error, setError] = useState<string | null>(null);
   const save = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -39,7 +40,7 @@ function OneTeam({ team, onDone }: { team: Budget; onDone: () => void }): JSX.El
       return;
     }
     try {
-      await send("PUT", `/teams/${encodeURIComponent(team.name)}`, { budget_usd });
+      await send("PUT", `/teams/${encodeURIComponent(team.name)}`, { budget_usd, budget_per: per });
       setError(null);
       onDone();
     } catch (refused) {
@@ -57,9 +58,11 @@ function OneTeam({ team, onDone }: { team: Budget; onDone: () => void }): JSX.El
           onInput={(event) => setWritten(event.currentTarget.value)}
         />
       </Field>
-      <button type="submit" class="button" disabled={written === before}>
+      <PerSelect aria-label={`The budget of ${team.name} is`} value={per} onChoose={setPer} />
+      <button type="submit" class="button" disabled={written === before && per === team.budget_per}>
         Save
       </button>
+      <p class="hint">{[useWords(team), claimWords(team)].filter(Boolean).join("; ")}</p>
     </form>
   );
 }

@@ -1,0 +1,84 @@
+/** How configurations compare where nobody knows yet what the target takes: factors, and no time. */
+
+import type { JSX } from "preact";
+import { plural } from "../format";
+import type { Ranked } from "../types";
+import { Figure } from "./Figure";
+import { bend, front } from "./front";
+import { BOUNDARY, CHOSEN, KNEE, seriesKeys, seriesOrder } from "./marks";
+import { type Axis, type Drawn, plotted } from "./plotted";
+import { isWide, spread, ticks } from "./ticks";
+
+interface Props {
+  ranking: Ranked[];
+  chosen: string | null;
+  /** All series in the order of their colours, so that charts beside each other agree. */
+  series: string[];
+}
+
+export function Ranking({ ranking, chosen, series }: Props): JSX.Element {
+  const order = seriesOrder([...series, ...ranking.map((place) => place.series)]);
+  const shown = new Map([...order].filter(([name]) => ranking.some((place) => place.series === name)));
+  const knee = bend(ranking);
+  return (
+    <Figure
+      title="How they compare until the target"
+      summary={`${plural(ranking.length, "configuration")} by time and cost until the target, as factors of the least; ${ranking.filter((place) => place.frontier).length} are beaten by none${knee ? `; the knee is ${knee}` : ""}${chosen ? `; ${chosen} is chosen` : ""}.`}
+      note="Factors of the fastest and of the cheapest: how soon the target comes is not known, so this ranks and claims no time. Small marks are forecast, not measured."
+      keys={[
+        ...seriesKeys(shown),
+        BOUNDARY,
+        ...(ranking.some((place) => place.label === chosen) ? [CHOSEN] : []),
+        ...(knee ? [KNEE] : []),
+      ]}
+      table={{
+        head: ["Configuration", "Time", "Cost", "From", "Boundary"],
+        rows: ranking.map((place) => [
+          place.label,
+          factor(place.time_factor),
+          factor(place.cost_factor),
+          place.measured ? "measured" : "forecast",
+          [place.frontier && "yes", place.label === knee && "knee", place.label === chosen && "chosen"]
+            .filter(Boolean)
+            .join(", ") || "no",
+        ]),
+      }}
+      draw={(width) => drawn(width, ranking, order, chosen)}
+      of={[ranking, chosen]}
+    />
+  );
+}
+
+function factor(value: number): string {
+  return `× ${value.toFixed(2)}`;
+}
+
+function drawn(width: number, ranking: Ranked[], order: Map<string, number>, chosen: string | null): Drawn {
+  const wide = width >= 560;
+  const stands = ranking.map((place) => ({
+    ...place,
+    x: place.time_factor,
+    y: place.cost_factor,
+    worst: null,
+    full: true,
+  }));
+  return plotted(
+    width,
+    wide ? 360 : 310,
+    { ...axis(ranking.map((place) => place.time_factor), wide ? 8 : 5, "time, of the fastest"), grid: true },
+    axis(ranking.map((place) => place.cost_factor), 6, "cost, of the cheapest"),
+    front(stands, order, chosen),
+    stands.map(({ x, y, label, measured }) => ({
+      x,
+      y,
+      words: `${label}\ntime ${factor(x)}, cost ${factor(y)}\n${measured ? "measured" : "not measured: forecast"}`,
+    })),
+    58,
+  );
+}
+
+function axis(factors: number[], most: number, label: string): Axis {
+  const log = isWide(Math.min(...factors), Math.max(...factors));
+  const domain = spread(factors, log, 0.06);
+  return { domain, log, ticks: ticks(domain, most, log), format: (value) => `× ${value}`, label };
+}

@@ -1,0 +1,21 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { whole } from "../format";
+
+/** More rows than this take a browser longer than an eye. */
+const MOST = 200;
+
+/** The newest of many rows, and a button for those before them; null where all are shown. */
+export function useNewest<T>(rows: T[]): [T[], JSX.Element | null] {
+  const [all, setAll] = useState(false);
+  const hidden = all ? 0 : Math.max(0, rows.length - MOST);
+  if (hidden === 0) return [rows, null];
+  const before = (
+    <p>
+      <button type="button" class="button small" onClick={() => setAll(true)}>
+        Show the {whole(hidden)} before these
+      </button>
+    </p>
+  );
+  return [rows.slice(hidden), before];
+}
