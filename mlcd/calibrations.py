@@ -24,7 +24,7 @@ def save(folder: Path, platform: str, workload: Workload, measured: Calibration)
     whole = measured if before is None else replace(measured, links={**before.links, **measured.links})
     path = _path(folder, platform, workload)
     folder.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")  # written whole or not at all
+    beside = path.with_suffix(f".{os.getpid()}")  # written whole or not at all, whoever else does the same
     beside.write_bytes(_CODEC.dump_json(whole, indent=2))
     os.replace(beside, path)
     return path

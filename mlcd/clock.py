@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+_STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Nobody sets it, and it goes on while this machine sleeps, as rented ones do."""
+LOOK_S = 0.5
+"""A signal that another thread was woken for is heard by the first one when it next looks."""
+_thread = threading.local()
+"""Of a thread of `WallClock.together`: the event that is its Ctrl-C."""
 
 
 class Clock(Protocol):
@@ -32,30 +40,75 @@ class Clock(Protocol):
         ...
 
 
+def _time_of_day() -> datetime:
+    return datetime.now(UTC)
+
+
+def _steady_s() -> float:
+    return time.clock_gettime(_STEADY)
+
+
 @dataclass(frozen=True)
 class WallClock:
-    """Real time. A deadline goes on while nobody is driving, so a resumed run counts from its first start."""
+    """Real time. A deadline goes on while nobody is driving, so a resumed run counts from its first start.
+
+    The time of day is asked once. From then on the steady clock counts: were it set in the middle of a probe, that
+    would be billed for hours, or for less than nothing.
+    """
 
     started_at: datetime
+    time_of_day: Callable[[], datetime] = _time_of_day
+    steady_s: Callable[[], float] = _steady_s
+    _zero_s: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        before_s = max(0.0, (self.time_of_day() - self.started_at).total_seconds())
+        object.__setattr__(self, "_zero_s", self.steady_s() - before_s)
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
-        return datetime.now(UTC)
+        return self.time_of_day()
 
     def elapsed_s(self) -> float:
         """Seconds since the run began, whether or not MLCD was running."""
-        return max(0.0, time.time() - self.started_at.timestamp())
+        return self.steady_s() - self._zero_s
 
     def wait(self, seconds: float) -> None:
         """Sleep."""
-        time.sleep(seconds)
+        pressed: threading.Event | None = getattr(_thread, "pressed", None)
+        if pressed is None:
+            time.sleep(seconds)
+        elif pressed.wait(seconds):
+            pressed.clear()
+            raise KeyboardInterrupt
 
     def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
-        """Do these at once, in threads."""
+        """Do these at once, in threads. Ctrl-C, which this thread alone hears, ends what each of them waits for."""
         if len(works) == 1:  # in this thread, where Ctrl-C is heard
             return [works[0]()]
+        presses = [threading.Event() for _ in works]
         with ThreadPoolExecutor(len(works)) as pool:
-            return [future.result() for future in [pool.submit(work) for work in works]]
+            try:
+                futures = [pool.submit(_hearing, pressed, work) for pressed, work in zip(presses, works, strict=True)]
+            except KeyboardInterrupt:
+                _press(presses)
+                raise
+            while not all(future.done() for future in futures):
+                try:
+                    wait(futures, LOOK_S)
+                except KeyboardInterrupt:
+                    _press(presses)
+            return [future.result() for future in futures]
+
+
+def _press(presses: Sequence[threading.Event]) -> None:
+    for pressed in presses:
+        pressed.set()
+
+
+def _hearing(pressed: threading.Event, work: Callable[[], T]) -> T:
+    _thread.pressed = pressed
+    return work()
 
 
 @dataclass

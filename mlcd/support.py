@@ -18,7 +18,19 @@ from mlcd.serverless import STORAGES
 from mlcd.storages.local import available
 from mlcd.version import VERSION
 
-CORE = ("numpy", "scipy", "scikit-learn", "pydantic", "pyyaml", "click", "rich")
+CORE = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pydantic",
+    "pyyaml",
+    "click",
+    "rich",
+    "sqlalchemy",
+    "alembic",
+    "fastapi",
+    "uvicorn",
+)
 EXTRAS = {
     "aws": ("boto3", "fresh AWS prices: mlcd catalog refresh aws"),
     "serve": ("onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
@@ -59,10 +71,9 @@ def _core() -> Check:
 def _state() -> Check:
     try:
         with closing(open_ledger()) as ledger:
-            count = len(ledger.runs())
+            return Check("ledger", True, f"{ledger.database.name}, {len(ledger.runs())} runs")
     except MlcdError as error:
         return Check("ledger", False, str(error))
-    return Check("ledger", True, f"{home() / 'ledger.db'}, {count} runs")
 
 
 def _catalog() -> Check:

@@ -1,10 +1,27 @@
-"""Names to objects: the one room that knows every strategy, cloud and profiler."""
+"""Names to objects: the one room that knows every strategy, cloud and profiler.
 
-from mlcd.assemble.clouds import BACKENDS, Cloud, cloud, local_backend, recorded_cloud, skypilot_cloud
-from mlcd.assemble.functions import PlanAhead, boundary_of, plan_ahead
+Only the way to this machine's ledger is imported at once, all else when it is first used: `mlcd runs` needs no method.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mlcd.assemble.home import home, launches, open_ledger
-from mlcd.assemble.methods import METHODS, method
-from mlcd.assemble.runs import Listener, Run, decide_again, go_on, resume, start, what_if
+
+if TYPE_CHECKING:
+    from mlcd.assemble.clouds import BACKENDS, Cloud, cloud, local_backend, recorded_cloud, skypilot_cloud
+    from mlcd.assemble.functions import PlanAhead, boundary_of, plan_ahead
+    from mlcd.assemble.methods import METHODS, method
+    from mlcd.assemble.runs import Listener, Run, decide_again, go_on, resume, start, what_if
+
+_ROOMS = {
+    "clouds": ("BACKENDS", "Cloud", "cloud", "local_backend", "recorded_cloud", "skypilot_cloud"),
+    "functions": ("PlanAhead", "boundary_of", "plan_ahead"),
+    "methods": ("METHODS", "method"),
+    "runs": ("Listener", "Run", "decide_again", "go_on", "resume", "start", "what_if"),
+}
 
 __all__ = [
     "BACKENDS",
@@ -29,3 +46,12 @@ __all__ = [
     "start",
     "what_if",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first asked for."""
+    for room, names in _ROOMS.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(f"mlcd.assemble.{room}"), name)
+            return found
+    raise AttributeError(f"module 'mlcd.assemble' has no attribute '{name}'")

@@ -6,12 +6,17 @@ import os
 from pathlib import Path
 
 from mlcd.backends.launches import Launches
+from mlcd.errors import UserError
 from mlcd.ledger import Ledger
 
 
 def home() -> Path:
-    """Where MLCD keeps its state: $MLCD_HOME, or ~/.mlcd."""
-    return Path(os.environ.get("MLCD_HOME") or Path.home() / ".mlcd")
+    """Where MLCD keeps its state: $MLCD_HOME, or ~/.mlcd. Absolute: jobs run in folders of their own."""
+    told = os.environ.get("MLCD_HOME") or "~/.mlcd"
+    try:
+        return Path(told).expanduser().absolute()
+    except RuntimeError:  # a user whom this machine does not know
+        raise UserError(f"{told}: there is no such home folder; choose one for MLCD's state with MLCD_HOME") from None
 
 
 def open_ledger(folder: Path | None = None) -> Ledger:

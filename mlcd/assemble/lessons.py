@@ -46,8 +46,8 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
         return None, ""
     found, broken = _nearest(job, space, shelf)
     if found is None and job.elastic.mode is Mode.NONE:
-        told = broken[0].because if broken else "no model is stored that could rank configurations"
-        raise UserError(f"{told}; or probe a few, and the next run need not: --search partial")
+        told = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
+        raise UserError(f"{told} probe a few, and the next run need not: --search partial")
     if found is None or (found.kinship is not Kinship.SAME and job.elastic.mode is not Mode.NONE):
         return None, ""
     return _told(found, job, space).document(), _words(found)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mlcd.backend import Launch
 from mlcd.clock import Clock
@@ -37,6 +38,14 @@ class Launches:
         """The folder of a launch, if it ever was ordered."""
         folder = self.folder(label)
         return folder if (folder / "order.json").exists() else None
+
+    def order(self, folder: Path) -> dict[str, Any]:
+        """What was ordered; nothing where the file is damaged: a launch can be found by its label alone."""
+        try:
+            told = json.loads((folder / "order.json").read_text(encoding="utf-8"))
+        except ValueError:
+            return {}
+        return told if isinstance(told, dict) else {}
 
     def read(self, folder: Path, process: int, clock: Clock | None) -> Iterator[str]:
         """What a process has written; with a clock, also what it will write until the launch is over."""

@@ -61,7 +61,7 @@ def read_file(source: Path | Traversable, keys: type[F], backend: str) -> F:
     except OSError as error:
         told = error.strerror or error
         raise UserError(f"{source}: {told}; give a file of node types, as {backend}:nodes.yaml") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{source}: not YAML: {str(error).splitlines()[0]}") from error
     except ValidationError as error:
         first = error.errors()[0]

@@ -34,10 +34,25 @@ def task_of(written: Mapping[str, Any], path: Path, marks: Marks) -> dict[str, A
     if isinstance(written.get("name"), dict | list):
         raise JobFileError(at(path, marks, ("name",)) + "name: expected a word, such as resnet50")
     _check_resources(written.get("resources") or {}, path, marks)
+    _check_processes(written, path, marks)
     task = {key: value for key, value in written.items() if key in TASK_KEYS}
     if isinstance(task.get("secrets"), dict):
         task["secrets"] = dict.fromkeys(task["secrets"])
     return task
+
+
+def _check_processes(written: Mapping[str, Any], path: Path, marks: Marks) -> None:
+    """What processes are started with: no system takes a zero byte there, or a variable whose name is none."""
+    for key in ("setup", "run", "workdir"):
+        if "\0" in str(written.get(key)):
+            raise JobFileError(at(path, marks, (key,)) + f"{key}: has a zero byte in it; take it out")
+    envs = written.get("envs") or {}
+    if not isinstance(envs, dict):
+        raise JobFileError(at(path, marks, ("envs",)) + "envs: expected names and values, such as `EPOCHS: 90`")
+    for name, value in envs.items():
+        if not re.fullmatch(r"[^=\0]+", str(name)) or "\0" in str(value):
+            told = f"envs {str(name)!r}: expected a variable's name, such as EPOCHS, and a value without zero bytes"
+            raise JobFileError(at(path, marks, ("envs", name)) + told)
 
 
 def _check_resources(resources: Any, path: Path, marks: Marks) -> None:

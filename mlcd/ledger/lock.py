@@ -30,13 +30,16 @@ def hold(folder: Path, run: str) -> Iterator[None]:
 
 
 def holder(folder: Path, run: str) -> int | None:
-    """The process that drives this run now, or None."""
+    """The process that drives this run now, or None; 0: it has not said which it is."""
     try:
-        handle = os.open(_file(folder, run), os.O_RDWR)
+        handle = os.open(_file(folder, run), os.O_RDONLY)
     except OSError:  # never driven, or not ours to see
         return None
     try:
-        return None if _take(handle) else int(os.read(handle, 20) or b"0")
+        if _lock(handle, fcntl.LOCK_SH):  # any number may look at once
+            return None
+        told = os.read(handle, 20)
+        return int(told) if told.isdigit() else 0
     finally:
         os.close(handle)
 
@@ -47,8 +50,17 @@ def held(folder: Path) -> set[str]:
 
 
 def _take(handle: int) -> bool:
+    """Whether it is ours now. Who only looks has it for a moment, shared: that is no driver, and is waited for."""
+    while not _lock(handle, fcntl.LOCK_EX):
+        if not _lock(handle, fcntl.LOCK_SH):
+            return False
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    return True
+
+
+def _lock(handle: int, kind: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

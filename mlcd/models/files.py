@@ -99,7 +99,7 @@ def parsed(body: str) -> StoredModel:
     """The model that was written; `ValueError` says what is wrong with it."""
     try:
         document = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON ({error})") from None
     written = document.get("format") if isinstance(document, dict) else None
     if written is None:

@@ -66,6 +66,10 @@ def refused(url: str, answer: httpx.Response, token: str = "") -> MlcdError | No
     """
     said = told(answer)
     status = answer.status_code
+    if said is None and status == 413:  # MLCD's own says how much is the most
+        return UserError(
+            f"{url}: a proxy before it takes no request so large; ask who runs it (nginx: client_max_body_size)"
+        )
     if said is None:
         return (
             ServerLost(f"{url}: answers {status}; try again, or ask who runs it") if status in (502, 503, 504) else None

@@ -64,11 +64,13 @@ class RemoteLedger:
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
-        return list(self._known(self.find(run)))
+        lines = list(self._known(self.find(run)))
+        self._replayed(lines)
+        return lines
 
     def account(self, run: str) -> Account:
         """Where a run stands."""
-        return self._replayed(self.lines(run))
+        return self._replayed(self._known(self.find(run)))
 
     def accounts(self, name: str, most: int) -> Iterator[Account]:
         """Where the runs of jobs of this name stand, the newest first."""

@@ -42,6 +42,7 @@ class Order:
         path = Path(self.model)
         if not path.is_file():
             raise UserError(f"{path}: no such file; `mlcd serve` takes an ONNX model")
+        _check_place(server, str(self.options.get("on") or "local"))
         return {**said, "upload": _told(server, server.upload(path), "upload")}
 
 
@@ -90,6 +91,16 @@ def logs(
             return
         else:
             wait(BETWEEN_S)
+
+
+def _check_place(server: Server, on: str) -> None:
+    """Before a model is sent, which may take minutes: whether anything is tried there at all."""
+    with server.reading():
+        places = [str(each) for each in server.get("/me")["places"]]
+    kind = on.partition(":")[0]
+    if kind not in places:
+        allowed = f"only on {', '.join(places)}" if places else "nor anywhere else"
+        raise UserError(f"{server.url}: runs nothing on {kind}, {allowed}; who runs it may: mlcd service --places")
 
 
 def _told(server: Server, answer: Any, name: str) -> str:

@@ -42,7 +42,7 @@ class Tokens:
             return {}
         except OSError as error:
             raise UserError(f"{self.path}: cannot be read: {error.strerror}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             kept = None
         if not isinstance(kept, dict) or not all(isinstance(token, str) for token in kept.values()):
             raise UserError(f"{self.path}: damaged; delete it, and sign in again with: mlcd login URL")

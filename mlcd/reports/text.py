@@ -219,7 +219,7 @@ def show_outcome(console: Console, account: Account) -> None:
         said = f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
         said += f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})"
     took = f"{format_duration(seconds)} and {format_usd(usd)}"
-    console.print(f"Final run: {ended}. {took}; {said}", highlight=False)
+    console.print(f"Final run: {ended}. {took}; {said}", highlight=False, markup=False)
     if job.target is not None:
         console.print(f"Target: {reached_words(job.target, last_metric(runs))}", highlight=False, markup=False)
     _show_total(console, account)

@@ -90,11 +90,39 @@ def test_a_model_counts_once_it_is_committed_and_older_ones_go(tmp_path: Path):
         models.find(0, 1)
     for epoch in (1, 2, 3):
         models.commit(0, epoch, f"m{epoch}")
-    assert set(bucket.objects) == {"m2", "m3", "m4", "again"}
+    assert set(bucket.objects) == {"m3", "m4", "again"}
     assert Models(tmp_path, bucket).find(0, 3) == "m3"
     models.commit(0, 3, "again")  # the same epoch, done again after a crash
     assert models.find(0, 3) == "again"
-    assert set(bucket.objects) == {"m2", "m4", "again"}
+    assert set(bucket.objects) == {"m4", "again"}
+
+
+LAUNCHES = some.lists(some.tuples(some.integers(0, 5), some.booleans()), max_size=8)
+"""How many epochs each came to, and whether that was settled: of one that was killed, the ledger knows none."""
+
+
+@given(launches=LAUNCHES)
+@settings(deadline=None)
+def test_wherever_a_launch_is_killed_the_model_that_it_began_with_is_there(launches, tmp_path_factory):
+    bucket, folder, done = Bucket(), tmp_path_factory.mktemp("models"), 0
+    for number, (epochs, settled) in enumerate(launches):
+        models = Models(folder, bucket, done)
+        began_with = models.find(0, done)
+        for epoch in range(done + 1, done + epochs + 1):
+            key = f"{number}-{epoch}"
+            bucket.objects[key] = b"weights"
+            models.commit(0, epoch, key)
+        assert Models(folder, bucket, done).find(0, done) == began_with
+        assert began_with is None or began_with in bucket.objects
+        done += epochs if settled else 0
+    assert len(bucket.objects) <= 3, "a run does not fill the bucket"
+
+
+@pytest.mark.parametrize("damage", ["", "[1]", '{"1": '])
+def test_a_damaged_record_of_models_is_told(tmp_path, damage):
+    (tmp_path / "trial-0.json").write_text(damage)
+    with pytest.raises(BackendError, match=r"trial-0.json: damaged; .* mlcd tune"):
+        Models(tmp_path, Bucket()).find(0, 1)
 
 
 TARIFFS = some.builds(

@@ -162,14 +162,22 @@ def test_a_storage_that_is_not_there_is_named(backend):
 def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_nothing(tmp_path, backend, name):
     if (why := available(name)) is not None:
         pytest.skip(why)
+    half_way = tmp_path / "half-way"
     with serve(name, tmp_path) as server:
-        # The first attempt is held up half-way, while all that the storage knew is lost.
         held = replace(
             backend,
             endpoints={name: server.url},
-            faults=lambda epoch, rank, attempt: "sleep 3" if (rank, attempt) == (1, 0) else "",
+            faults=lambda epoch, rank, attempt: f"wait {half_way}" if (rank, attempt) == (1, 0) else "",
         )
-        restart = threading.Timer(1.5, server.restart)
+
+        def lose_all_it_knew() -> None:
+            try:
+                _until(half_way.exists)
+                server.restart()
+            finally:
+                half_way.unlink(missing_ok=True)
+
+        restart = threading.Thread(target=lose_all_it_knew)
         restart.start()
         _, (epoch,) = play(held, launch("run-1", Work(1), Allocation(3, 1_769, name)), job())
         restart.join()
@@ -178,7 +186,7 @@ def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_noth
 
 
 def test_a_straggler_is_given_up_and_tried_again(backend):
-    pace = Pace(soonest_s=1.5)
+    pace = Pace(soonest_s=5.0)  # an honest function may take some seconds to begin on a busy machine
     pace.note("train_epoch", THREE, 0.1)
     slow = replace(
         backend, pace=pace, faults=lambda epoch, rank, attempt: "sleep 30" if (rank, attempt) == (2, 0) else ""

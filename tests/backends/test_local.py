@@ -168,6 +168,7 @@ def test_a_checkpointing_job_is_told_where_and_another_is_not(tmp_path):
         ("types: {a: {cpus: 1, memory: 1GB, link: fast, usd_per_hour: 1}}", "'fast': expected a rate, such as 100Mbit"),
         ("types: {a: {cpus: 1, memory: 1GB, usd_per_hour: 1}}", "types.a.link"),
         ("types: [", "not YAML"),
+        ("[" * 100_000, "not YAML"),
     ],
 )
 def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):

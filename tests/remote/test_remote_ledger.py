@@ -180,14 +180,25 @@ def test_a_model_is_uploaded_before_it_is_named(served: Any, server: Server, tmp
     model = tmp_path / "tiny.onnx"
     model.write_bytes(b"\x08\x07onnx")
     served.instead |= {"/uploads": _spoken(201, {"upload": "ab12"}), "/runs": _spoken(202, {"run": "tiny-1"})}
+    served.instead["/me"] = _spoken(200, {"places": ["simulated", "local"]})
     assert (
         submit(server, Order("serve", {"on": "local"}, model=str(model), knobs="knobs: {}"), launch=False) == "tiny-1"
     )
-    upload, run = served.asked
+    _, upload, run = served.asked
     assert (upload.query, upload.body) == ({"name": "tiny.onnx"}, b"\x08\x07onnx")
     assert upload.headers["content-type"] == "application/octet-stream"
     sent = {"kind": "serve", "options": {"on": "local"}, "launch": False, "knobs": "knobs: {}", "upload": "ab12"}
     assert json.loads(run.body) == sent
+
+
+def test_a_model_is_not_sent_where_nothing_is_served(served: Any, server: Server, tmp_path: Path) -> None:
+    model = tmp_path / "tiny.onnx"
+    model.write_bytes(b"\x08\x07onnx")
+    served.instead["/me"] = _spoken(200, {"places": ["simulated", "recorded"]})
+    told = "runs nothing on local, only on simulated, recorded; who runs it may: mlcd service --places"
+    with pytest.raises(UserError, match=told):
+        submit(server, Order("serve", {}, model=str(model)), launch=False)
+    assert [asked.path for asked in served.asked] == ["/api/v1/me"]
 
 
 def test_a_recorded_model_is_named_and_not_uploaded(served: Any, server: Server) -> None:

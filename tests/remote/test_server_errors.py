@@ -60,6 +60,12 @@ SAID = {
     "too large": (413, {"error": "at most 200 MB"}, UserError, "at most 200 MB"),
     "a database away": (503, {"error": "the database is away"}, ServerLost, "the database is away"),
     "a proxy in between": (502, b"<html>bad gateway</html>", ServerLost, "answers 502"),
+    "a proxy that takes less": (
+        413,
+        b"<html>too large</html>",
+        UserError,
+        "a proxy before it takes no request so large",
+    ),
     "a bug there": (500, {"error": "something broke"}, ServerError, "answers 500: something broke"),
     "lines in an error": (422, {"error": "one\ntwo"}, UserError, "one two"),
 }

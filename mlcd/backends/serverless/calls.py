@@ -30,6 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mlcd.backends.environment import WITHHELD
 from mlcd.backends.serverless.throttle import threads_of
 from mlcd.errors import BackendError, MissingExtra
 
@@ -236,7 +237,13 @@ def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
     exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     inside = folder if NAMED_SAFELY.fullmatch(str(folder)) else Path(tempfile.mkdtemp(prefix="mlcd-"))
     script = inside / f"python-{memory_mb}"
-    script.write_text(f'#!/bin/sh\nexport {exports}\nexec {shlex.quote(sys.executable)} -P "$@"\n', encoding="utf-8")
+    lines = (
+        "#!/bin/sh",
+        f"unset {' '.join(WITHHELD)}",
+        f"export {exports}",
+        f'exec {shlex.quote(sys.executable)} -P "$@"',
+    )
+    script.write_text("\n".join(lines) + "\n", encoding="utf-8")
     script.chmod(0o755)
     return str(script)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import mkdtemp
 
 from mlcd.storages.local import serve
 
 
 class Endpoints(Mapping[str, str]):
-    """URLs by the name of the storage. Servers that were started here go when this does, or with the process."""
+    """URLs by the name of the storage. Servers that were started here go when this does, or with the process.
+
+    Each has a folder of its own, since two on the same files break each other, and other runs may be under way.
+    """
 
     def __init__(self, names: tuple[str, ...], named: Mapping[str, str], folder: Path) -> None:
         self._names = names
@@ -24,8 +30,10 @@ class Endpoints(Mapping[str, str]):
         if name not in self._names:
             raise KeyError(name)
         if name not in self._urls:
-            folder = self._folder / name
-            folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _remove_dead(self._folder)
+            folder = Path(mkdtemp(prefix=f"{name}.{os.getpid()}.", dir=self._folder))
+            self._started.callback(shutil.rmtree, folder, ignore_errors=True)
             self._urls[name] = self._started.enter_context(serve(name, folder)).url
         return self._urls[name]
 
@@ -38,3 +46,21 @@ class Endpoints(Mapping[str, str]):
     def close(self) -> None:
         """Stop what was started."""
         self._end()
+
+
+def _remove_dead(folder: Path) -> None:
+    """What servers of processes have left that were killed."""
+    for left in folder.glob("*.*.*"):
+        process = left.name.split(".")[1]
+        if process.isdecimal() and not _lives(int(process)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

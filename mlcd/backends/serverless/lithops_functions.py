@@ -8,7 +8,6 @@ MLCD be killed. On another platform they end by their own timeout, which is the 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -73,9 +72,9 @@ class LithopsFunctions:
         taken = {"took_over": ahead.caller.folder.name} if ahead is not None else {}
         folder = self.launches.open(launch, platform=self.platform, **taken)
         with ExitStack() as stack:
-            stack.callback(teardown.tear_down, folder)
             if self.platform == LOCALHOST:
                 stack.enter_context(Watchman(folder, launch.lifetime_s))
+            stack.callback(teardown.tear_down, folder)
             if ahead is not None:
                 stack.push(ahead.ending)
                 caller, orders = ahead.caller, ahead.orders
@@ -83,7 +82,9 @@ class LithopsFunctions:
                 caller = self._caller(stack, folder, allocation, launch.configuration.nodes)
                 orders = self._orders(job, launch.label, allocation, caller)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
-            models, meter = Models(self.home / "functions" / _run_of(launch), caller.bucket), _meter(job, launch)
+            done = launch.work.done if launch.work is not None else 0
+            models = Models(self.home / "functions" / _run_of(launch), caller.bucket, done)
+            meter = _meter(job, launch)
             call_ahead = partial(self._call_ahead, job, launch)
             yield from Launched(
                 launch, caller, orders, models, self.pace, meter, self.clock, started_s, lasts_s, call_ahead, ahead
@@ -94,7 +95,7 @@ class LithopsFunctions:
         folder = self.launches.find(label)
         if folder is None:
             return None
-        took_over = json.loads((folder / "order.json").read_text(encoding="utf-8")).get("took_over", "")
+        took_over = self.launches.order(folder).get("took_over", "")
         for other in (took_over, f"{label}{AHEAD}"):
             if other and (beside := self.launches.find(other)) is not None:
                 teardown.tear_down(beside)
@@ -134,9 +135,9 @@ class LithopsFunctions:
             return None
         folder = self.launches.open(replace(launch, label=f"{launch.label}{AHEAD}"), platform=self.platform)
         with ExitStack() as stack:
-            stack.callback(teardown.tear_down, folder)
             if self.platform == LOCALHOST:
                 stack.enter_context(Watchman(folder, None))
+            stack.callback(teardown.tear_down, folder)
             caller = self._caller(stack, folder, then, then.functions)
             orders = self._orders(job, launch.label, then, caller)
             models = Models(self.home / "functions" / _run_of(launch), caller.bucket)

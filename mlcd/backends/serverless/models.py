@@ -3,6 +3,9 @@
 A function leaves a model in the bucket under a name of its attempt's own. It becomes the model of its epoch when it is
 committed here, in one file on this machine that is replaced at once: after all functions of the attempt have ended
 well. So no update is lost with an attempt that broke, and none is applied twice.
+
+The ledger knows the epochs of a launch once that is settled. One that is killed begins again where it began, however
+many epochs it had done: the model that it began with is kept until the next launch.
 """
 
 from __future__ import annotations
@@ -14,16 +17,17 @@ from typing import Any
 
 from mlcd.errors import BackendError
 
-KEPT = 2
-"""Epochs of a trial whose models are kept: the last, and the one before should the last have to be done again."""
-
 
 @dataclass(frozen=True)
 class Models:
-    """Of all trials of a run: a file for each in this folder, the models themselves in the bucket."""
+    """Of all trials of a run: a file for each in this folder, the models themselves in the bucket.
+
+    `done`: the epochs that its trials had behind them when the launch began.
+    """
 
     folder: Path
     bucket: Any
+    done: int = 0
 
     def find(self, trial: int, epoch: int) -> str | None:
         """The key of the model after that epoch; None for the one that training begins with."""
@@ -39,7 +43,7 @@ class Models:
     def commit(self, trial: int, epoch: int, key: str) -> None:
         """From now on this is the model after that epoch. Models that nobody will ask for any more go."""
         before = self._read(trial)
-        kept = {number: each for number, each in before.items() if epoch - KEPT < int(number) < epoch}
+        kept = {number: each for number, each in before.items() if int(number) == self.done}
         kept[str(epoch)] = key
         self.folder.mkdir(parents=True, exist_ok=True)
         partial = self._file(trial).with_suffix(".new")
@@ -54,7 +58,10 @@ class Models:
 
     def _read(self, trial: int) -> dict[str, str]:
         file = self._file(trial)
-        return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+        try:
+            return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+        except (ValueError, TypeError):
+            raise BackendError(f"{file}: damaged; restore it from a copy, or begin again with mlcd tune") from None
 
     def _file(self, trial: int) -> Path:
         return self.folder / f"trial-{trial}.json"

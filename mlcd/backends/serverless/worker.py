@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -278,15 +279,22 @@ def _told(order: Order, work: Callable[[], Report]) -> Report:
 
 
 def _fail_if_ordered(order: Order, step: int) -> None:
-    """Go wrong half-way through, as tests order it: 'die', 'vanish', 'raise', or 'sleep' and for how many seconds."""
+    """Go wrong half-way through, as tests order it: 'die', 'vanish', 'raise', 'sleep' and for how many seconds, or
+    'wait' and at which file: it is made, and waited for until somebody takes it away.
+    """
     if not order["fault"] or step != order["iterations"] // 2:
         return
-    what, _, seconds = order["fault"].partition(" ")
+    what, _, how = order["fault"].partition(" ")
     if what == "die":
         os._exit(13)
     if what == "vanish":  # and with it Lithops' own process around it, which would tell
         os.killpg(os.getpgid(0), signal.SIGKILL)
     if what == "sleep":
-        time.sleep(float(seconds))
+        time.sleep(float(how))
+        return
+    if what == "wait":
+        Path(how).touch()
+        while Path(how).exists():
+            time.sleep(0.01)
         return
     raise RuntimeError("a fault that was ordered")

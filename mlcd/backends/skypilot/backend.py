@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import Patience
+from mlcd.backends.local import teardown
 from mlcd.backends.skypilot.client import Client, ClusterState, Following
 from mlcd.backends.skypilot.follow import Follower
 from mlcd.backends.skypilot.names import cluster_name, owner_of
@@ -83,14 +83,14 @@ class SkyPilot:
         folder = self.launches.find(label)
         if folder is None:
             return None
-        order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
-        name, started_at = str(order["cluster"]), float(order["started_at"])
         if (folder / "ended").exists():
-            return max(0.0, float((folder / "ended").read_text(encoding="utf-8")) - started_at)
+            return teardown.up_s(folder)
+        order = self.launches.order(folder)
+        name = str(order.get("cluster") or self.name(label))
         found = self.client.state(name) is not None
-        ended_at = self._tear_down(folder, name)
+        self._tear_down(folder, name)
         if found:
-            return max(0.0, ended_at - started_at)
+            return teardown.up_s(folder)
         billed_s = self.client.billed_s(name)
         # SkyPilot sees that a cluster has gone by itself only when it is asked: the machines know better.
         lifetime_s = order.get("lifetime_s")
@@ -99,14 +99,14 @@ class SkyPilot:
     def leftovers(self) -> set[str]:
         """Launches of ours of which anything is left."""
         there = self.client.names()
-        labels = {order.parent.name for order in self.launches.root.glob("*/order.json")}
+        labels = {folder.name for folder in self.launches.folders()}
         return {label for label in labels if self.name(label) in there}
 
     def _is_up(self, name: str) -> bool:
         return self.client.state(name) is ClusterState.UP
 
-    def _tear_down(self, folder: Path, name: str, following: Following | None = None) -> float:
-        """Be sure that nothing is left; the time of day when that was so."""
+    def _tear_down(self, folder: Path, name: str, following: Following | None = None) -> None:
+        """Be sure that nothing is left, and note when that was so."""
         why, interrupted = "it is still there", None
         for attempt in range(TRIES):
             try:
@@ -123,11 +123,9 @@ class SkyPilot:
                 interrupted = error
         else:
             raise BackendError(f"{name} could not be torn down ({why}); see to it: sky down {name}")
-        ended_at = self.clock.now().timestamp()
-        (folder / "ended").write_text(repr(ended_at), encoding="utf-8")
+        teardown.note_end(folder, self.clock.now().timestamp())
         if interrupted is not None:
             raise interrupted
-        return ended_at
 
 
 def _secrets(job: Job, environ: Mapping[str, str]) -> dict[str, str]:

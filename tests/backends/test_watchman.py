@@ -1,0 +1,74 @@
+"""What ends a launch when MLCD cannot: interrupted in the middle of tearing down, or with a damaged record of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.launches import Launches
+from mlcd.backends.local import teardown
+from mlcd.backends.local.watchman import Watchman
+from mlcd.configuration import Configuration, Offer
+
+DAMAGED = [b"", b"\xff\xfe garbage", b"[]", b'{"started_at": null}', b"nan"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of a launch that was ordered a moment ago."""
+    offer = Offer("test", 1.0, 1, 1)
+    label = f"watched{uuid4().hex[:8]}-1-1"
+    return Launches(tmp_path).open(Launch(label, Configuration(offer, 1), Purpose.PROBE, 1.0, None, 0))
+
+
+@pytest.fixture
+def process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """One of the launch's processes, which does not end by itself."""
+    environment = {**os.environ, "MLCD_LAUNCH": teardown.mark_of(folder)}
+    with subprocess.Popen(["sleep", "60"], env=environment, start_new_session=True) as started:
+        yield started
+        started.kill()
+
+
+def test_a_teardown_that_is_interrupted_is_done_by_the_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(KeyboardInterrupt), Watchman(folder, None):
+        raise KeyboardInterrupt
+    assert process.wait(timeout=30) < 0
+    assert (folder / "ended").exists()
+
+
+def test_a_launch_that_has_ended_needs_no_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    with Watchman(folder, None):
+        (folder / "ended").write_text(repr(time.time()))
+    assert process.poll() is None  # somebody else's by now: nobody has looked for it
+
+
+def test_a_watchman_who_can_note_nothing_ends_the_launch_all_the_same_and_says_nothing(
+    folder: Path, process: subprocess.Popen[bytes], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with Watchman(folder, None):
+        shutil.rmtree(folder)
+    assert process.wait(timeout=30) < 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("file", ["order.json", "ended"])
+def test_a_launch_whose_record_is_damaged_is_billed_from_when_it_was_written(
+    folder: Path, file: str, damage: bytes
+) -> None:
+    now = time.time()
+    (folder / "order.json").write_text(f'{{"started_at": {now - 100}}}')
+    (folder / "ended").write_text(repr(now))
+    (folder / file).write_bytes(damage)
+    written_at = now - 100 if file == "order.json" else now
+    os.utime(folder / file, (written_at, written_at))
+    assert teardown.tear_down(folder) == pytest.approx(100, abs=0.01)
