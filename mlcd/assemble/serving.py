@@ -152,7 +152,8 @@ def check_service(job: Job) -> None:
     if job.on.partition(":")[0] != "local":
         return
     if service.endpoint is not None:
-        OpenInference(service.endpoint, home(), WallClock(datetime.now(UTC))).check()
+        if not service.endpoint.command:  # else each trial starts it
+            OpenInference(service.endpoint, home(), WallClock(datetime.now(UTC))).check()
         return
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
     for configuration in serving_space(table).configurations:

@@ -21,39 +21,48 @@ from mlcd.cli.server import refuse_here, server_option
 from mlcd.errors import MlcdError, UnknownName
 from mlcd.version import VERSION
 
+PARTS = {
+    "train": "Find and run",
+    "plan": "Ask, at no cost",
+    "runs": "Look at a run",
+    "watch": "A run that is under way",
+    "ui": "Pages and teams",
+    "check": "Set up, learn, compare",
+}
+"""What `mlcd --help` calls a part of the commands, by the first of it."""
 COMMANDS = {
     "train": "mlcd.cli.train:train",
     "tune": "mlcd.cli.tune:tune",
     "scale": "mlcd.cli.scale:scale",
     "serve": "mlcd.cli.serve:serve",
-    "operators": "mlcd.cli.operators:operators",
-    "learn": "mlcd.cli.learn:learn",
     "launch": "mlcd.cli.train:launch",
     "resume": "mlcd.cli.train:resume",
-    "watch": "mlcd.cli.watch:watch",
-    "logs": "mlcd.cli.control:logs",
-    "stop": "mlcd.cli.control:stop",
-    "down": "mlcd.cli.control:down",
-    "clean": "mlcd.cli.control:clean",
     "plan": "mlcd.cli.plan:plan",
     "what-if": "mlcd.cli.what_if:what_if",
+    "offers": "mlcd.cli.offers:offers",
+    "operators": "mlcd.cli.operators:operators",
     "runs": "mlcd.cli.runs:runs",
     "show": "mlcd.cli.runs:show",
     "ledger": "mlcd.cli.runs:ledger",
     "report": "mlcd.cli.report:report",
     "curves": "mlcd.cli.curves:curves",
-    "models": "mlcd.cli.models:models",
     "export": "mlcd.cli.export:export",
-    "offers": "mlcd.cli.offers:offers",
-    "catalog": "mlcd.cli.offers:catalog",
+    "watch": "mlcd.cli.watch:watch",
+    "logs": "mlcd.cli.control:logs",
+    "stop": "mlcd.cli.control:stop",
+    "down": "mlcd.cli.control:down",
+    "clean": "mlcd.cli.control:clean",
     "ui": "mlcd.cli.ui:ui",
     "service": "mlcd.cli.service:service",
     "worker": "mlcd.cli.service:worker",
     "team": "mlcd.cli.team:team",
+    "login": "mlcd.cli.login:login",
     "check": "mlcd.cli.check:check",
+    "catalog": "mlcd.cli.offers:catalog",
+    "learn": "mlcd.cli.learn:learn",
+    "models": "mlcd.cli.models:models",
     "record": "mlcd.cli.record:record",
     "bench": "mlcd.cli.bench:bench",
-    "login": "mlcd.cli.login:login",
 }
 
 
@@ -73,6 +82,20 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In parts, each with its heading: thirty in a row are not read."""
+        longest = max(map(len, COMMANDS))
+        parts: list[tuple[str, list[tuple[str, str]]]] = []
+        for name in COMMANDS:
+            command = self.get_command(ctx, name)
+            assert command is not None
+            if name in PARTS:
+                parts.append((PARTS[name], []))
+            parts[-1][1].append((name.ljust(longest), command.get_short_help_str(formatter.width - longest - 4)))
+        for heading, rows in parts:
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -91,7 +114,15 @@ class LazyGroup(click.Group):
 @server_option
 @click.pass_context
 def cli(ctx: click.Context, server: str | None) -> int | None:
-    """Find the right cloud configuration for a machine-learning job, and run it within budget and deadline."""
+    """Find the right cloud configuration for a machine-learning job, and run it within budget and deadline.
+
+    JOB is a job file, RUN a name of `mlcd runs`, or 'last'. Nothing is rented unless --on, or the job file, names a
+    cloud: the default is simulated.
+
+    \b
+    mlcd plan job.yaml
+    mlcd train job.yaml --budget 100
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         return 2
@@ -117,6 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 2
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted; `mlcd runs` shows what can be resumed")
+        code = 2
+    except UnicodeEncodeError as error:  # bytes of an argument or a variable that are no text, as Python keeps them
+        _complain(f"{error.object!a}: not text in UTF-8; rename it, or write it otherwise")
         code = 2
     except OSError as error:
         code = 2

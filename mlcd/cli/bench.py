@@ -79,9 +79,13 @@ def train(
     html: Path | None,
     output: str,
 ) -> int:
-    """Run methods on recordings; ratios are totals, probes included, over an oracle that never probes.
+    """Search methods for training, on recordings.
 
-    RECORDINGS are folders, or 'simulated' for 62 types x 50 nodes ('simulated:bert' for one job).
+    Ratios are totals, probes included, over those of an oracle that never probes. RECORDINGS are folders, or
+    'simulated' for 62 types x 50 nodes ('simulated:bert' for one job).
+
+    \b
+    mlcd bench train examples/recordings/char-rnn-local --method all
     """
     from mlcd.bench import Crash, Result, Scenario, Setting, problems, rescaled, tasks
     from mlcd.bench.methods import check_installed, parse_methods

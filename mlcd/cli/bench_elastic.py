@@ -45,9 +45,12 @@ RULES = (
 def elastic(
     folder: Path, model: str, cluster: str, search: str, reference: str, usd_per_node_hour: float | None, output: str
 ) -> None:
-    """Foresee time and cost to a target over nodes and batch size, and compare with real runs.
+    """Forecasts over workers and batch, against real runs.
 
     DIR holds throughput.csv (step times) and validation.csv (training runs at several batch sizes).
+
+    \b
+    mlcd bench elastic DIR
     """
     from mlcd.bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score
     from mlcd.errors import UserError

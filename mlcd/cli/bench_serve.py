@@ -74,9 +74,12 @@ def serve(
     processes: int | None,
     output: str,
 ) -> None:
-    """Search for models as if they had never been seen, and compare with the best there is.
+    """Searches for models never seen, against the best there is.
 
     DIR holds recorded load tests: points.csv, latency.csv or load_tests.csv.
+
+    \b
+    mlcd bench serve DIR --latency-ms 30 --method all
     """
     from mlcd.assemble.methods import SERVE_METHODS
     from mlcd.bench.serve import Caps, compete, read_folder, serve_problems, summary, unprofiled

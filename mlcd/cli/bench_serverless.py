@@ -69,9 +69,12 @@ def serverless(
     processes: int | None,
     output: str,
 ) -> None:
-    """Plan tuning and training on functions under budgets and deadlines, and compare with the plans of others.
+    """Plans for functions, beside those of four other systems.
 
     Jobs have the sizes of CE-scaling's evaluation. All figures are modelled.
+
+    \b
+    mlcd bench serverless --job lr-higgs --phase tuning
     """
     from mlcd.bench.serverless import JOBS, METHODS, PHASES, Setting, compete, kept, savings
 

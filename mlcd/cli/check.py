@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 @click.argument("backend", required=False)
 @output
 def check(backend: str | None, output: str) -> int:
-    """What is installed, which backends can run here, what is missing and how to get it.
+    """What works here, what is missing and how to get it.
 
-    BACKEND: what that backend needs, such as skypilot.
+    BACKEND: what that backend needs: ray, skypilot or functions.
+
+    \b
+    mlcd check
     """
     from mlcd.support import checks
 

@@ -17,7 +17,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--svg", "svg", metavar="FILE", type=_FILE, help="Write the picture alone.")
 @output
 def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
-    """The trade-off curve of an elastic run: what each configuration is expected to take, the boundary, the knee."""
+    """The trade-off curve of a run of `mlcd scale`, and its knee.
+
+    What each configuration is expected to take, and which ones nothing beats in both time and cost.
+
+    \b
+    mlcd curves last --html curve.html
+    """
     from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
     from mlcd.reports.figures import alone, key, tradeoff
     from mlcd.reports.html import WIDE, curve_page

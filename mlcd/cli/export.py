@@ -31,7 +31,14 @@ TO = ("skypilot", "kserve", "triton", "compose", "lambda")
 )
 @output
 def export(run: str, target: str, file: Path | None, folder: Path | None, output: str) -> None:
-    """The decision as files for another tool: a task, a deployment, or the configuration of functions (lambda)."""
+    """The decision as files for another tool.
+
+    A training run goes --to skypilot, a serving run --to kserve, triton or compose, one on functions --to lambda.
+
+    \b
+    mlcd export last --to skypilot --file task.yaml
+    mlcd export last --to triton --to-dir deploy
+    """
     from mlcd.errors import UserError
 
     if file is not None and folder is not None:

@@ -48,9 +48,14 @@ def learn(
     minutes: float | None,
     shapes: dict[str, int],
 ) -> None:
-    """Measure models and their operators into a knowledge base, which `mlcd serve --knowledge` reads.
+    """Measure models for `mlcd serve --knowledge` to learn from.
 
-    It goes on where it left off. On a GPU the models are PyTorch's, with random weights.
+    Models and their operators, into a knowledge base. It goes on where it left off. On a GPU the models are PyTorch's,
+    with random weights.
+
+    \b
+    mlcd learn --zoo zoo
+    mlcd learn --models zoo --knobs knobs.yaml
     """
     if zoo is not None:
         _write_zoo(zoo)
@@ -67,7 +72,9 @@ def _write_zoo(folder: Path) -> None:
 
     paths = write_zoo(folder)
     consoles()[0].print(
-        f"{folder}: {len(paths)} models; measure them with mlcd learn --models {folder} --knobs FILE", soft_wrap=True
+        f"{folder}: {len(paths)} models; measure them with mlcd learn --models {folder} --knobs FILE",
+        soft_wrap=True,
+        markup=False,
     )
 
 
@@ -115,4 +122,6 @@ def _learn_cpu(
             ) from None
     if not ran:
         raise UserError(f"{models}: none of its {len(paths)} models could be measured; see above")
-    results.print(f"{folder}: {len(ran)} models; use it with mlcd serve --knowledge {folder}", soft_wrap=True)
+    results.print(
+        f"{folder}: {len(ran)} models; use it with mlcd serve --knowledge {folder}", soft_wrap=True, markup=False
+    )

@@ -17,9 +17,12 @@ from mlcd.cli.server import tokens
 @click.option("--forget", is_flag=True, help="Forget the token of this server.")
 @output
 def login(url: str | None, forget: bool, output: str) -> None:
-    """Keep your token of a server for `mlcd --server URL`. It is asked for, or read from stdin; never shown.
+    """Keep your token of a server, for `mlcd --server URL`.
 
-    URL: the server; that of --server or MLCD_SERVER without it.
+    It is asked for, or read from stdin; never shown. URL: the server; that of --server or MLCD_SERVER without it.
+
+    \b
+    mlcd login https://mlcd.example.org
     """
     from mlcd.errors import UserError
     from mlcd.remote import Server

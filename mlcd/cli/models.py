@@ -22,7 +22,11 @@ model_name = click.argument("name")
 @output
 @click.pass_context
 def models(ctx: click.Context, output: str) -> None:
-    """What elastic runs have learned: all of it, or one model to show, export or forget."""
+    """What runs of `mlcd scale` have learned.
+
+    \b
+    mlcd models
+    """
     if ctx.invoked_subcommand is None:
         _list(output)
 
@@ -31,7 +35,13 @@ def models(ctx: click.Context, output: str) -> None:
 @model_name
 @output
 def show(name: str, output: str) -> None:
-    """What a model says: epochs by batch, the time of a step by nodes and batch, and where it was learned."""
+    """What a model says, and where it was learned.
+
+    Epochs by batch, and the time of a step by nodes and batch.
+
+    \b
+    mlcd models show NAME
+    """
     from mlcd.cli.learned import document, said_by, said_table, tell
 
     stored = _one(name)
@@ -49,7 +59,11 @@ def show(name: str, output: str) -> None:
 @model_name
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 def export(name: str, file: Path | None) -> None:
-    """A model as the JSON it is kept as, to stdout or to FILE."""
+    """A model as the JSON it is kept as, to stdout or to FILE.
+
+    \b
+    mlcd models export NAME model.json
+    """
     from mlcd.cli.learned import document
     from mlcd.errors import UserError
     from mlcd.models import find
@@ -73,7 +87,13 @@ def export(name: str, file: Path | None) -> None:
 @model_name
 @output
 def forget(name: str, output: str) -> None:
-    """Delete a model, readable or not; runs and their ledger stay as they are."""
+    """Delete a model, readable or not.
+
+    Runs and their ledger stay as they are.
+
+    \b
+    mlcd models forget NAME
+    """
     from mlcd.models import forget as forget_model
 
     if (server := asked_server()) is not None:

@@ -39,7 +39,12 @@ def offers(
     sort: str,
     output: str,
 ) -> None:
-    """The catalog, filtered and sorted."""
+    """The catalog: instance types and prices, filtered and sorted.
+
+    \b
+    mlcd offers --gpu A100 --max-price 5
+    """
+    from rich.markup import escape
     from rich.table import Table
 
     from mlcd.catalog import select
@@ -74,7 +79,7 @@ def offers(
     for row in rows:
         table.add_row(
             f"{row.cloud}/{row.region}",
-            row.instance_type,
+            escape(row.instance_type),
             f"{row.vcpus:g}",
             f"{row.memory_gb:g}",
             f"{row.accelerator}:{row.accelerators}" if row.accelerators else "-",
@@ -110,7 +115,13 @@ def catalog() -> None:
 @click.option("--region", default="us-east-1", show_default=True, help="The region to take prices of.")
 @output
 def refresh(cloud: str, region: str, output: str) -> None:
-    """Fetch today's specs and prices; the packaged list stays as it is."""
+    """Fetch today's specs and prices.
+
+    CLOUD is aws; it takes credentials. The packaged list stays as it is.
+
+    \b
+    mlcd catalog refresh aws
+    """
     from mlcd.assemble import home
     from mlcd.catalog.fetch.aws import refresh as refresh_aws
 

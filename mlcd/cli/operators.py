@@ -36,7 +36,13 @@ LARGEST_BATCH = 4_096
 )
 @output
 def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], threshold: float, output: str) -> None:
-    """The operators of an ONNX model, their shares of time and memory, and the key ones."""
+    """What an ONNX model is made of, and what takes its time.
+
+    Those that take much of the time or of the memory are its key operators.
+
+    \b
+    mlcd operators model.onnx
+    """
     from mlcd.operators import key_operators, open_model, parts, profile_onnx
 
     model = open_model(model_path)

@@ -46,7 +46,7 @@ usd = written(parse_usd, or_none=True)
 duration = written(parse_duration, or_none=True)
 
 output = click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table to read, or JSON."
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table to read (default), or JSON."
 )
 goal_options: Sequence[Callable[[F], F]] = (
     click.option("--goal", type=click.Choice(GOALS["train"]), help="What to make small."),
@@ -65,8 +65,10 @@ goal_options: Sequence[Callable[[F], F]] = (
 )
 job_options: Sequence[Callable[[F], F]] = (
     *goal_options,
-    click.option("--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE ... functions."),
-    click.option("--method", help="How to search: net-value, heterbo ..."),
+    click.option(
+        "--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE, skypilot, functions."
+    ),
+    click.option("--method", help="How to search: net-value, heterbo ...; net-value."),
     click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
     click.option("--parallel", type=click.IntRange(1, MOST_PARALLEL), help="How many probes may run at once; 4."),
@@ -74,9 +76,9 @@ job_options: Sequence[Callable[[F], F]] = (
         "--early-look",
         metavar="SHARE",
         callback=written(parse_share),
-        help="Ask after this share of a probe if the rest is worth it: 0.3; 'none'.",
+        help="Ask after this share of a probe if the rest is worth it; 0.3, 'none'.",
     ),
-    click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
+    click.option("--seed", type=click.IntRange(0), help="Seed of everything random; 0."),
 )
 
 
@@ -139,7 +141,7 @@ def print_json(document: Any) -> None:
 
 def consoles() -> tuple[Console, Console]:
     """Where results go (stdout), and where progress goes (stderr)."""
-    from rich.console import Console
+    from mlcd.cli.console import WholeTableConsole
 
     width = None if sys.stdout.isatty() else 160
-    return Console(width=width), Console(stderr=True, width=None if sys.stderr.isatty() else 160)
+    return WholeTableConsole(width=width), WholeTableConsole(stderr=True, width=None if sys.stderr.isatty() else 160)

@@ -31,9 +31,13 @@ RULES = (
 @click.option("--seeds", default=None, type=click.IntRange(1, 10_000), help="How many seeds; each study has its own.")
 @output
 def paper(study: str | None, seeds: int | None, output: str) -> None:
-    """Rerun the HeterBO paper's experiments: its words beside what is measured here.
+    """The HeterBO paper's experiments, rerun.
 
-    STUDY is a name, a figure such as fig-9, or all; without one, the studies are listed.
+    Its words stand beside what is measured here. STUDY is a name, a figure such as fig-9, or all; without one, the
+    studies are listed.
+
+    \b
+    mlcd bench paper fig-9
     """
     from mlcd.bench.paper import STUDIES, find
 

@@ -30,7 +30,14 @@ MUCH = 0.1
 @output
 @click.option("--to", "page", type=click.Path(path_type=Path, dir_okay=False), help="On functions: a picture, as SVG.")
 def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
-    """Before a cent is spent: the space, the likely spend, whether the limit looks possible."""
+    """What a search would face, before a cent is spent.
+
+    The space, and whether the limits look possible. Options as of `mlcd train`; on functions as
+    of `mlcd tune`, too.
+
+    \b
+    mlcd plan job.yaml --budget 100
+    """
     from mlcd.asked import is_on_functions
     from mlcd.jobfile import load_job
 

@@ -18,7 +18,13 @@ EVERYTHING = "exhaustive"
 @with_options(job_options)
 @output
 def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
-    """Probe every configuration, within the limits, and write what searches can then be tried on at no cost."""
+    """Probe every configuration, and write a recording of it.
+
+    Searches can then be tried on it at no cost. It stays within the limits; options as of `mlcd train`.
+
+    \b
+    mlcd record job.yaml --on local --out mine
+    """
     from mlcd.asked.machines import machines_job
     from mlcd.assemble import start
     from mlcd.backends.recording import save_recording
@@ -44,5 +50,7 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
         print_json({"run": run.name, "out": str(out), "points": len(made.points)})
         return
     results.print(
-        f"{len(made.points)} configurations in {out}. Search on it with: --on recorded:{out}", highlight=False
+        f"{len(made.points)} configurations in {out}. Search on it with: --on recorded:{out}",
+        highlight=False,
+        markup=False,
     )

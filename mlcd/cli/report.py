@@ -15,7 +15,11 @@ from mlcd.cli.runs import boundary_points
 @click.option("--to", "to", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; RUN.html.")
 @output
 def report(run: str, to: Path | None, output: str) -> None:
-    """Write one self-contained HTML page about a run."""
+    """Write one self-contained HTML page about a run.
+
+    \b
+    mlcd report last --to report.html
+    """
     from mlcd.errors import UserError
     from mlcd.reports.html import page
 

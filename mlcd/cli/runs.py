@@ -19,9 +19,15 @@ MANY = ("probes", "trials", "refused", "stages", "epochs", "boundary")
 @click.command()
 @output
 def runs(output: str) -> None:
-    """All runs: goal, state, what they chose and what they cost."""
+    """All runs: goal, state, what they chose and what they cost.
+
+    \b
+    mlcd runs
+    """
+    from rich.markup import escape
     from rich.table import Table
 
+    from mlcd.ledger import Account
     from mlcd.reports.document import run_document
     from mlcd.reports.words import goal_words
     from mlcd.units import format_duration, format_usd
@@ -39,7 +45,8 @@ def runs(output: str) -> None:
     total = 0.0
     rows = []
     for name in names:
-        lines, account = ledger.lines(name), ledger.account(name)
+        lines = ledger.lines(name)
+        account = Account.replay((line.entry, line.elapsed_s) for line in lines)
         decision = account.decision
         place = str(decision.configuration) if decision is not None and decision.configuration is not None else "-"
         history = account.history
@@ -64,7 +71,7 @@ def runs(output: str) -> None:
     table.add_column("TIME", justify="right", no_wrap=True)
     table.add_column("COST", justify="right", no_wrap=True, footer=format_usd(total))
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     results.print(table)
 
 
@@ -72,7 +79,11 @@ def runs(output: str) -> None:
 @run_name
 @output
 def show(run: str, output: str) -> None:
-    """A run: its probes, its decision, its outcome."""
+    """A run: its probes, its decision, its outcome.
+
+    \b
+    mlcd show last
+    """
     from mlcd.reports.document import run_document
     from mlcd.reports.text import Narrator, show_decision, show_outcome
 
@@ -95,7 +106,11 @@ def show(run: str, output: str) -> None:
 @run_name
 @output
 def ledger(run: str, output: str) -> None:
-    """Every dollar, probe and reason of a run, in order."""
+    """Every dollar, probe and reason of a run, in order.
+
+    \b
+    mlcd ledger last
+    """
     import json
 
     from mlcd.ledger.entries import to_json

@@ -37,7 +37,7 @@ scale_options = (
     ),
     click.option("--on", "--backend", metavar="BACKEND", help="Where: simulated, local, ray:FILE."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
-    click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
+    click.option("--seed", type=click.IntRange(0), help="Seed of everything random; 0."),
 )
 
 
@@ -45,5 +45,11 @@ scale_options = (
 @job_file
 @with_options((*scale_options, *run_options))
 def scale(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
-    """Find workers and batch while the job runs, then run the rest of it there."""
+    """Find workers and batch while the job trains, and go on there.
+
+    The job must keep checkpoints. Options replace what its `elastic:` block says.
+
+    \b
+    mlcd scale job.yaml --workers 1..8 --batch 64..1024 --target 'accuracy >= 0.97'
+    """
     return begin_file("scale", job_path, chosen, decide_only, yes, output)

@@ -30,7 +30,11 @@ service_options: Sequence[Callable[[F], F]] = (
     click.option("--min-rps", type=click.FloatRange(0, min_open=True), help="Requests a second it has to answer."),
 )
 serve_options = (
-    click.option("--knobs", type=click.Path(path_type=Path), help="The file that says what may vary, and its price."),
+    click.option(
+        "--knobs",
+        type=click.Path(path_type=Path),
+        help="What may vary, and its price; without it, what this machine has.",
+    ),
     click.option("--goal", type=click.Choice(GOALS["serve"]), help="What to look for; per-dollar."),
     *service_options,
     click.option("--budget", metavar="USD", callback=usd, help="Dollars for all trials together, such as 5; 'none'."),
@@ -48,9 +52,13 @@ serve_options = (
 @click.argument("model", metavar="MODEL")
 @with_options((*serve_options, output))
 def serve(model: str, output: str, **chosen: Any) -> int:
-    """Find how to serve a model: load-test a few configurations, and choose.
+    """Find how to serve a model, by a few load tests.
 
     MODEL is an ONNX file; with --on recorded:DIR, the name of a model there.
+
+    \b
+    mlcd serve model.onnx --latency-p95 30ms --budget 5
+    mlcd serve model.onnx --min-rps 200 --goal cheapest
     """
     from mlcd.cli.orders import order_of_model
     from mlcd.cli.server import asked_server

@@ -40,7 +40,16 @@ run_options = (
 @job_file
 @with_options((*job_options, target_loss, *allocation_options, *run_options))
 def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
-    """Probe, decide, show the decision, ask, and run the job to its end."""
+    """Probe, decide, show the decision, ask, and run the job.
+
+    Options replace what the job file says. Where neither says anything: fastest, no limit, on the simulated cloud, by
+    net-value. Without a terminal nobody is asked, and the decision is run.
+
+    \b
+    mlcd train job.yaml --budget 100
+    mlcd train job.yaml --goal cheapest --deadline 6h --decide-only
+    mlcd train job.yaml --on local -y
+    """
     return begin_file("train", job_path, chosen, decide_only, yes, output)
 
 
@@ -48,7 +57,11 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
 @run_name
 @output
 def launch(run: str, output: str) -> int:
-    """Run what a search has decided."""
+    """Run what a search has decided.
+
+    \b
+    mlcd launch last
+    """
     if (server := asked_server()) is not None:
         from mlcd.cli.there import launch_there
 
@@ -74,7 +87,13 @@ def launch(run: str, output: str) -> int:
 @run_name
 @with_options(run_options)
 def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
-    """Go on with a run that was interrupted or killed; no finished probe is paid for twice."""
+    """Go on with a run that was interrupted or killed.
+
+    No finished probe is paid for twice. The job file is not read again.
+
+    \b
+    mlcd resume last
+    """
     if (server := asked_server()) is not None:
         from mlcd.cli.there import resume_there
 

@@ -17,7 +17,7 @@ tune_options = (
     *allocation_options,
     click.option("--on", metavar="BACKEND", help="Where: functions, functions:simulated, functions:aws_lambda."),
     click.option("--method", help="How to plan: exact, greedy, lambdaml, siren, cirrus, fixed."),
-    click.option("--seed", type=click.IntRange(0), help="Seed of everything random."),
+    click.option("--seed", type=click.IntRange(0), help="Seed of everything random; 0."),
 )
 
 
@@ -25,5 +25,12 @@ tune_options = (
 @job_file
 @with_options((*tune_options, *run_options))
 def tune(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
-    """Plan and run a hyperparameter search on functions: half of the trials stop at each stage."""
+    """Search hyperparameters on functions, by halving.
+
+    All trials train for some epochs, the better half goes on. Options replace what the job file says.
+
+    \b
+    mlcd tune job.yaml --trials 64 --budget 5
+    mlcd tune job.yaml --trials 64 --deadline 2h --decide-only
+    """
     return begin_file("tune", job_path, chosen, decide_only, yes, output)

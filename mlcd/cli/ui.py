@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 @click.option("--no-demo", is_flag=True, help="Where there is no run yet: do not begin with the example's.")
 @recordings
 def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path | None) -> None:
-    """Open the pages: all runs of this machine, live. For one person; Ctrl-C ends it."""
+    """Open the pages: all runs of this machine, live.
+
+    For one person; Ctrl-C ends it.
+
+    \b
+    mlcd ui
+    """
     from contextlib import ExitStack
     from datetime import UTC, datetime
 

@@ -20,7 +20,13 @@ LOOK_S = 0.2
 @run_name
 @output
 def watch(run: str, output: str) -> int:
-    """Tell a run that is under way elsewhere, until nobody drives it; Ctrl-C leaves it alone."""
+    """Tell a run that another process drives, as it goes.
+
+    Until nobody drives it; Ctrl-C leaves it alone.
+
+    \b
+    mlcd watch last
+    """
     server = asked_server()
     return _here(run, output) if server is None else _there(server, run, output)
 

@@ -24,7 +24,14 @@ any_goal = click.option(
 @with_options((any_goal, *goal_options[1:], *service_options))
 @output
 def what_if(run: str, output: str, **chosen: Any) -> None:
-    """Decide again from the stored probes under another goal, at no cost."""
+    """Decide again from the stored probes, at no cost.
+
+    What is not given stays as in the run. The run itself is not changed.
+
+    \b
+    mlcd what-if last --budget 50
+    mlcd what-if last --goal cheapest --budget none --deadline 12h
+    """
     from mlcd import assemble
     from mlcd.asked import asked_again, new_goal
     from mlcd.errors import UserError

@@ -189,3 +189,13 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(mlcd: Mlcd, write_job: 
     assert mlcd("train", job, "--decide-only").code == 0
     for command in ("show", "ledger"):
         assert mlcd(command, "last").code == 0
+
+
+def test_a_machine_that_looks_like_markup_is_shown_as_it_is(
+    mlcd: Mlcd, recorded_job: WriteJob, recording: Path
+) -> None:
+    points = recording / "points.csv"
+    points.write_text(points.read_text().replace("small,", "[/x]small,"))
+    assert mlcd("train", recorded_job(), "--instances", "*small", "--budget", "none", "--decide-only").code == 0
+    for command in (["runs"], ["show", "last"], ["ledger", "last"], ["what-if", "last"]):
+        assert "[/x]small" in mlcd(*command).out

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mlcd import assemble
 from mlcd.database import connect
 
 Mlcd = Callable[..., Any]
@@ -116,6 +117,54 @@ def test_a_state_folder_that_is_a_file_is_told(mlcd: Mlcd, home: Path, write_job
     told = mlcd(*command).complaint
     assert f"{home / 'ledger.db'}: a file stands where its folder should be; choose a folder with MLCD_HOME" in told
     assert home.read_text() == "not a folder"
+
+
+@pytest.mark.parametrize(
+    "told, where",
+    [("state", "{here}/state"), ("~/state", "{user}/state"), ("", "{user}/.mlcd"), ("/x/../y", "/x/../y")],
+)
+def test_the_state_folder_is_where_a_shell_would_have_it_and_jobs_find_it_from_theirs(
+    told: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/users/ada")
+    monkeypatch.setenv("MLCD_HOME", told)
+    assert str(assemble.home()) == where.format(here=tmp_path, user="/users/ada")
+
+
+def test_a_state_folder_of_a_user_who_is_not_there_is_told(mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLCD_HOME", "~nobody-of-that-name/state")
+    assert "~nobody-of-that-name/state: there is no such home folder; choose one" in mlcd("runs").complaint
+
+
+@pytest.mark.parametrize(
+    "command", [["runs"], ["show", "\udcff"], ["train", "\udcff/job.yaml"]], ids=lambda told: told[0]
+)
+def test_names_that_are_no_text_are_told(
+    mlcd: Mlcd, home: Path, write_job: WriteJob, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("\udcff").mkdir()
+    write_job().rename("\udcff/job.yaml")
+    if command == ["runs"]:
+        monkeypatch.setenv("MLCD_HOME", f"{home}\udcff")
+    complaint = mlcd(*command).complaint
+    assert "\\udcff" in complaint
+    assert "not text in UTF-8; rename it, or write it otherwise" in complaint
+
+
+@pytest.mark.parametrize(
+    "file, command, told",
+    [
+        ("servers.json", ["--server", "http://127.0.0.1:9", "runs"], "damaged; delete it, and sign in again"),
+        ("models/x.json", ["models", "show", "x"], "is not JSON (maximum recursion"),
+    ],
+)
+def test_a_file_that_is_nested_without_end_is_damaged(
+    mlcd: Mlcd, home: Path, file: str, command: list[str], told: str
+) -> None:
+    (home / file).parent.mkdir(parents=True)
+    (home / file).write_text("[" * 100_000)
+    assert told in mlcd(*command).complaint
 
 
 def test_a_ledger_that_is_a_folder_is_told(mlcd: Mlcd, home: Path) -> None:

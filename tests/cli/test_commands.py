@@ -221,3 +221,20 @@ def test_a_terminal_without_unicode_gets_question_marks_and_no_trace(
     assert done.returncode == 0
     assert done.stderr == ""
     assert "Decision (recorded)" in done.stdout
+
+
+def test_a_look_at_the_runs_waits_for_no_method(home: Path) -> None:
+    script = (
+        "import sys, mlcd.cli\n"
+        "try: mlcd.cli.main(['runs'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(str({'scipy', 'sklearn', 'alembic', 'mlcd.planners', 'mlcd.web'} & set(sys.modules) or ''))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stderr.strip() == ""
+
+
+def test_check_names_the_ledger_that_is_used(mlcd: Mlcd, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"{home / 'ledger.db'}, 0 runs" in mlcd("check").out
+    monkeypatch.setenv("MLCD_DATABASE_URL", f"sqlite:///{home / 'elsewhere.db'}")
+    assert f"{home / 'elsewhere.db'}, 0 runs" in mlcd("check").out

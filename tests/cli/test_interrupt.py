@@ -181,17 +181,15 @@ def test_a_real_search_stopped_by_ctrl_c_goes_on_to_the_same_decision(
     assert resumed["spent_usd"] == pytest.approx(undisturbed["spent_usd"])
 
 
-def hear_ctrl_c() -> None:
-    """A shell starts what it puts in the background deaf to Ctrl-C, and so all that the tests start; a terminal not."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def press_until_heard(train: subprocess.Popen[bytes]) -> None:
-    """As a person would: CPython loses a signal that comes just before it blocks in reading the answer."""
-    for _ in range(30):
+    """As a person would: CPython loses a signal that comes just before it blocks in reading the answer.
+
+    Nor too soon: one that comes while it ends is one that nobody handles any more.
+    """
+    for _ in range(6):
         train.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            train.wait(timeout=1)
+            train.wait(timeout=10)
             return
     train.kill()
 
@@ -205,7 +203,6 @@ def at_a_terminal(job: Path, answer: Callable[[subprocess.Popen[bytes], int], ob
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        preexec_fn=hear_ctrl_c,
     ) as train:
         os.close(slave)
         shown = b""

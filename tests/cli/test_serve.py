@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,3 +148,23 @@ def test_an_endpoint_that_is_down_is_one_line_before_anything_is_tried(mlcd: Mlc
     assert answer.code == 2
     assert "connection refused" in answer.err
     assert mlcd("runs", "-o", "json").document["runs"] == []
+
+
+def test_a_server_that_a_command_starts_need_not_be_there_before(mlcd: Mlcd, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
+    from mlcd.learn.zoo import cnn
+
+    (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = f"exec {sys.executable} -m mlcd.servers {tmp_path}/net.onnx --name net --port {port} --batch {{batch}}"
+    knobs = {
+        "knobs": {"batch": [2]},
+        "price": {"base": 0.04},
+        "trial": "8s",
+        "server": {"url": f"http://127.0.0.1:{port}", "model": "net", "command": command},
+    }
+    (tmp_path / "knobs.yaml").write_text(json.dumps(knobs))
+    answer = mlcd("serve", tmp_path / "net.onnx", "--knobs", tmp_path / "knobs.yaml", "--trials", "1", "-o", "json")
+    assert answer.code == 0, answer.err
+    assert [trial["knobs"] for trial in answer.document["trials"]] == [{"batch": 2}]

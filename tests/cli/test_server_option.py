@@ -204,6 +204,7 @@ def test_stop_and_down_answer_in_the_servers_words(there: Mlcd, write_job: Write
     run = there("train", write_job(search=ALONE), "--decide-only", "-o", "json").document["run"]
     assert run in there("stop", run).out
     assert run in there("down", "last").out
+    assert "only an admin can say that a machine is gone" in there("down", run, "--machine-gone").complaint
     assert f"run '{run}' has no such log" in there("logs", run).complaint
 
 
@@ -298,11 +299,6 @@ def test_a_plan_is_made_here_and_the_server_says_what_it_would_run(
     assert "unknown recording 'secret'" in there("plan", job, "--on", "recorded:secret").complaint
 
 
-def _hears_ctrl_c() -> None:
-    """As in a terminal: what a shell starts in the background would ignore it, and so would its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service, decided: str, tmp_path: Path) -> None:
     started = service.ledger.lines(decided)[0].entry
     run = service.ledger.begin("endless", VirtualClock(), started).run
@@ -310,7 +306,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service,
     command = [sys.executable, "-m", "mlcd", "--server", service.url, "watch", run]
     with (
         service.ledger.hold(run),
-        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=_hears_ctrl_c) as it,
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as it,
     ):
         assert it.stderr is not None
         first = it.stderr.readline()

@@ -6,18 +6,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
 import click
 import pytest
+from every_command import ALONE
 from pydantic import BaseModel
 
 import mlcd
 from mlcd import jobfile
-from mlcd.cli import cli
 from mlcd.jobfile import blocks
 from mlcd.ledger import Entry
 from mlcd.measurement import Outcome
@@ -26,19 +25,6 @@ ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = sorted(page for place in ("*.md", "docs/**/*.md", "examples/*.md") for page in ROOT.glob(place))
 EXAMPLES = sorted(path for path in ROOT.glob("examples/*") if path.suffix in (".py", ".yaml"))
-
-
-def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    yield name, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            assert found is not None
-            yield from commands(found, f"{name} {child}")
-
-
-COMMANDS = [pair for pair in commands(cli, "mlcd") if not isinstance(pair[1], click.Group)]
 
 
 def section(page: str, name: str) -> str:
@@ -50,7 +36,7 @@ def section(page: str, name: str) -> str:
     raise AssertionError(f"no section about '{name}'")
 
 
-@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+@pytest.mark.parametrize(("name", "command"), ALONE.items(), ids=ALONE)
 def test_every_command_and_option_is_documented(name: str, command: click.Command):
     told = section((REFERENCE / "cli.md").read_text(encoding="utf-8"), name)
     for parameter in command.params:
@@ -60,7 +46,7 @@ def test_every_command_and_option_is_documented(name: str, command: click.Comman
 
 def test_no_option_is_documented_that_does_not_exist():
     page = (REFERENCE / "cli.md").read_text(encoding="utf-8")
-    for name, command in COMMANDS:
+    for name, command in ALONE.items():
         known = {word for p in command.params for word in (*p.opts, *p.secondary_opts)} | {"-h", "--help"}
         rows = [line.split("|")[1] for line in section(page, name).splitlines() if line.startswith("| `-")]
         assert set(re.findall(r"`(--?[a-z0-9-]+)", " ".join(rows))) <= known, name
@@ -113,6 +99,12 @@ def test_every_link_to_a_file_leads_somewhere(page: Path):
         assert there.exists(), f"{page.relative_to(ROOT)} links to {target}"
         if anchor and there.suffix == ".md":
             assert anchor in anchors(there), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_the_map_leads_to_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if page != "index.md" and f"({page})" not in index] == []
 
 
 def anchors(page: Path) -> set[str]:

@@ -1,0 +1,42 @@
+"""Consoles that cut no table: on a narrow terminal its lines are wrapped by the terminal itself.
+
+rich would make a table as narrow as the terminal, and a dollar or a run's name would end in dots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+from rich.table import Table
+
+WIDE = 10_000
+
+
+class WholeTableConsole(Console):
+    """Wraps words at its width, and prints tables as wide as they are."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich's, with whole tables."""
+        if any(isinstance(thing, Table) for thing in objects):
+            options.setdefault("crop", False)
+        super().print(*(_Whole(thing) if isinstance(thing, Table) else thing for thing in objects), **options)
+
+
+class _Whole:
+    """A table as wide as it is, without blanks at the ends of its lines: they would be wrapped, too."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for line in console.render_lines(self.table, options.update_width(WIDE), pad=False):
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                last = line.pop()
+                line.append(Segment(last.text.rstrip(), last.style, last.control))
+            yield from line
+            yield Segment.line()
