@@ -11,8 +11,7 @@ from sqlalchemy import delete, insert, select
 from mlcd.database import Database
 from mlcd.database.schema import models as table
 from mlcd.errors import UnknownName
-from mlcd.models import files
-from mlcd.models.files import Unreadable
+from mlcd.models.files import Unreadable, all_models, forget, newest_first, parsed, save, unusable, written
 from mlcd.models.stored import StoredModel
 
 
@@ -40,15 +39,15 @@ class InFiles:
 
     def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
         """Every model, the newest first, and the files that cannot be read."""
-        return files.all_models(self.folder)
+        return all_models(self.folder)
 
     def save(self, stored: StoredModel) -> None:
         """Keep a model."""
-        files.save(self.folder, stored)
+        save(self.folder, stored)
 
     def forget(self, name: str) -> None:
         """Delete a file."""
-        files.forget(self.folder, name)
+        forget(self.folder, name)
 
 
 @dataclass(frozen=True)
@@ -64,14 +63,14 @@ class InDatabase:
         models, broken = {}, []
         for name, body in rows:
             try:
-                models[name] = files.parsed(body)
+                models[name] = parsed(body)
             except ValueError as error:
-                broken.append(Unreadable(name, str(files.unusable(f"stored model '{name}'", name, str(error)))))
-        return files.newest_first(models), broken
+                broken.append(Unreadable(name, str(unusable(f"stored model '{name}'", name, str(error)))))
+        return newest_first(models), broken
 
     def save(self, stored: StoredModel) -> None:
         """Keep a model."""
-        row = {"name": stored.name, "saved_at": stored.saved_at.isoformat(), "body": files.written(stored)}
+        row = {"name": stored.name, "saved_at": stored.saved_at.isoformat(), "body": written(stored)}
         with self.database.write() as connection:
             connection.execute(delete(table).where(table.c.name == stored.name))
             connection.execute(insert(table).values(row))
