@@ -31,6 +31,7 @@ from mlcd.planners.serverless import (
     calibration_space,
     frozen,
     measured_calibration,
+    nothing_fits,
     on_functions,
     usable,
 )
@@ -156,6 +157,8 @@ def _check_limits(serverless: Serverless) -> None:
         raise UserError(
             f"batch {serverless.workload.batch}: more than the {serverless.workload.samples} samples that there are"
         )
+    if (why := nothing_fits(serverless)) is not None:
+        raise UserError(why)
 
 
 def _storages(serverless: Serverless, on: str) -> tuple[str, ...]:
@@ -163,9 +166,10 @@ def _storages(serverless: Serverless, on: str) -> tuple[str, ...]:
     tariff, model_mb = serverless.tariff, serverless.workload.model_mb
     if not usable(serverless) and tariff is not None:
         largest = max(tariff.storage(name).largest_mb for name in serverless.storages)
+        holding = ",".join(rate.name for rate in tariff.storages if model_mb <= rate.largest_mb)
         raise UserError(
-            f"the model has {model_mb:.3g} MB, and {' and '.join(serverless.storages)} holds {largest:.3g} MB in one "
-            "object: choose another with --storage s3,elasticache,vm-ps"
+            f"the model has {model_mb:,g} MB, and {' or '.join(serverless.storages)} holds {largest:,g} MB at the most "
+            f"in one object: {f'choose another with --storage {holding}' if holding else 'no storage holds more'}"
         )
     for name, url in serverless.endpoints.items():
         if name in usable(serverless) and on != SIMULATED:

@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -35,6 +34,17 @@ COLUMNS = (
     "tflops_per_accelerator",
     "network_gbps",
 )
+KEYS = (
+    "name",
+    "work_samples",
+    "probe_base_s",
+    "probe_extra_s_per_3_nodes",
+    "communication",
+    "global_batch",
+    "source",
+)
+NOTHING = ("", "~", "null")
+"""How YAML writes that there is no value."""
 OUTCOMES = (Outcome.OK, Outcome.OUT_OF_MEMORY, Outcome.FAILED)
 
 
@@ -76,16 +86,16 @@ def load_recording(folder: str | Path) -> Recording:
             raise RecordingError(f"{file}: no such file; a recording is a folder with recording.yaml and points.csv")
     about = _about(about_file)
     return Recording(
-        name=str(about.get("name") or folder.name),
+        name=about.get("name", folder.name),
         work_samples=_positive(about_file, about, "work_samples"),
         points=_points(points_file),
         probe_time=ProbeTime(
             _positive(about_file, about, "probe_base_s"),
             _positive(about_file, about, "probe_extra_s_per_3_nodes", zero=True),
         ),
-        communication=str(about.get("communication") or ""),
-        global_batch=int(_positive(about_file, about, "global_batch")) if about.get("global_batch") else None,
-        source=str(about.get("source") or ""),
+        communication=about.get("communication", ""),
+        global_batch=int(_positive(about_file, about, "global_batch")) if "global_batch" in about else None,
+        source=about.get("source", ""),
     )
 
 
@@ -112,9 +122,10 @@ def save_recording(recording: Recording, folder: Path) -> None:
             rows.writerow({**facts, **told})
 
 
-def _about(file: Path) -> dict[str, Any]:
+def _about(file: Path) -> dict[str, str]:
     try:
-        about = yaml.safe_load(file.read_text(encoding="utf-8"))
+        # All values as text: what YAML takes for a date or a number, and cannot read, matters only where we read it.
+        about = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except (yaml.YAMLError, UnicodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark is not None else str(file)
@@ -122,16 +133,21 @@ def _about(file: Path) -> dict[str, Any]:
         raise RecordingError(f"{where}: not readable as YAML: {told}") from error
     except OSError as error:
         raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
+    except RecursionError:
+        raise RecordingError(f"{file}: nested too deeply to be read") from None
     if not isinstance(about, dict):
         raise RecordingError(f"{file}: expected keys such as `name: resnet50` and `work_samples: 90000000`")
-    return about
+    many = [key for key in KEYS if not isinstance(about.get(key, ""), str)]
+    if many:
+        raise RecordingError(f"{file}: {many[0]}: expected one value, not several")
+    return {key: about[key] for key in KEYS if about.get(key, "") not in NOTHING}
 
 
-def _positive(file: Path, about: Mapping[str, Any], key: str, *, zero: bool = False) -> float:
+def _positive(file: Path, about: Mapping[str, str], key: str, *, zero: bool = False) -> float:
     if key not in about:
         raise RecordingError(f"{file}: '{key}' is missing; add it, such as `{key}: 600`")
     try:
-        value = float(str(about[key]))  # YAML takes 9e7 for text
+        value = float(about[key])
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

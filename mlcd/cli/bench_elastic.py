@@ -52,15 +52,26 @@ def elastic(
     \b
     mlcd bench elastic DIR
     """
-    from mlcd.bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score
+    from mlcd.bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score, without_noise
     from mlcd.errors import UserError
 
     read = read_folder(folder)
     models = several("model", model, read.models)
     clusters = several("cluster", cluster, read.clusters)
     searches = several("search", search, list(SEARCHES))
-    everything = _problems(read, clusters, usd_per_node_hour)
+    needed = models if set(NEEDS_OTHERS).isdisjoint(searches) else read.models
+    everything, left_out = [], []
+    for one in _problems(read, needed, clusters, usd_per_node_hour):
+        if why := without_noise(one, reference, searches):
+            left_out.append(why)
+        else:
+            everything.append(one)
+    left_out = list(dict.fromkeys(left_out))  # once, of however many clusters
     asked = [one for one in everything if one.model in models]
+    if left_out and not asked:
+        raise UserError(left_out[0])
+    for why in left_out:
+        click.echo(f"left out: {why}", err=True)
     rows, choices = [], []
     for one in asked:
         others = [other for other in everything if other.cluster == one.cluster and other.model != one.model]
@@ -69,7 +80,9 @@ def elastic(
             rows += found[0]
             choices += found[1]
     if not choices:
-        raise UserError(f"{folder}: nothing to compare: no step time on full nodes fits the batch size of a run")
+        alone = f"{', '.join(searches)} learn from other models of the cluster, and there are none"
+        why = alone if asked else "no step time on full nodes fits the batch size of a run"
+        raise UserError(f"{folder}: nothing to compare: {why}")
     if output == "json":
         setting = {"reference": reference, "random": False, "versions": _versions(), **_sizes(asked)}
         print_json(
@@ -77,6 +90,7 @@ def elastic(
                 "configurations": [vars(row) for row in rows],
                 "choices": [vars(choice) for choice in choices],
                 "pooled": [vars(line) for line in pool(rows, choices)],
+                "left_out": left_out,
                 "setting": setting,
             }
         )
@@ -102,10 +116,12 @@ def _sizes(problems: Sequence[Problem]) -> dict[str, object]:
     }
 
 
-def _problems(folder: Folder, clusters: Sequence[str], usd_per_node_hour: float | None) -> list[Problem]:
+def _problems(
+    folder: Folder, models: Sequence[str], clusters: Sequence[str], usd_per_node_hour: float | None
+) -> list[Problem]:
     from mlcd.bench.elastic import problem
 
-    found = (problem(folder, model, cluster, usd_per_node_hour) for cluster in clusters for model in folder.models)
+    found = (problem(folder, model, cluster, usd_per_node_hour) for cluster in clusters for model in models)
     return [one for one in found if one is not None]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,10 @@ def test_a_folder_names_a_recording_without_a_name(recording: Path) -> None:
     about.write_text(about.read_text().replace("name: tiny\n", "").replace("2000000", "2e6"))
     assert load_recording(recording).name == "tiny"
     assert load_recording(recording).work_samples == 2_000_000
+
+
+BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefgh"))
+"""A few lines that, written out, are millions of values."""
 
 
 def first_row(old: str, new: str) -> Change:
@@ -119,10 +124,15 @@ def test_a_missing_file_is_named_with_what_a_recording_is(recording: Path, file:
         (lambda text: "", "expected keys such as `name: resnet50`"),
         (lambda text: "a: [", "recording.yaml:1: not readable as YAML: "),
         (lambda text: "a: \x00", "not readable as YAML: "),
+        (lambda text: "[" * 5_000, ": nested too deeply to be read"),
+        (lambda text: text + "a: 2001-99-99\nb: !!bool perhaps\nwork_samples: [1]", "work_samples: expected one value"),
+        (lambda text: BOMB + "name: *h\n", "name: expected one value"),
         (first_row("work_samples: 2000000\n", ""), "'work_samples' is missing; add it"),
         (first_row("2000000", "many"), "work_samples 'many': expected a number"),
-        (first_row("2000000", "true"), "work_samples 'True': expected a number"),
+        (first_row("2000000", "true"), "work_samples 'true': expected a number"),
         (first_row("2000000", "1" + "0" * 400), "expected a number"),
+        (first_row("2000000", "1" + "0" * 5000), "expected a number"),
+        (first_row("2000000", "0x" + "f" * 5000), "expected a number"),
         (first_row("2000000", "0"), "work_samples '0': must be more than zero"),
         (first_row("300", "-300"), "probe_base_s '-300': must be more than zero"),
         (first_row("source", "global_batch: lots\nsource"), "global_batch 'lots': expected a number"),

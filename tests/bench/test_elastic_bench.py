@@ -231,6 +231,8 @@ def test_one_model_alone_has_nothing_stored_to_rank_by(mlcd: Mlcd, folder: Path)
     write(folder / "validation.csv", [row for row in run_rows() if row["model"] == "net"])
     document = mlcd("bench", "elastic", folder, "-o", "json").document
     assert {row["search"] for row in document["choices"]} == set(SEARCHES) - {"none", "scavenger-none"}
+    told = mlcd("bench", "elastic", folder, "--search", "none").complaint
+    assert "none learn from other models of the cluster" in told
 
 
 def changed(rows: list[dict[str, Any]], name: str, value: Any) -> list[dict[str, Any]]:
@@ -263,9 +265,21 @@ def test_what_is_not_there_gets_one_line(mlcd: Mlcd, folder: Path):
     assert "validation.csv: cannot be read" in mlcd("bench", "elastic", folder).complaint
 
 
-def test_a_run_without_noise_gets_one_line(mlcd: Mlcd, folder: Path):
+def test_runs_without_noise_get_one_line(mlcd: Mlcd, folder: Path):
     write(folder / "validation.csv", [{**row, "grad_sqr": "nan"} for row in run_rows()])
     assert "has no gradient noise" in mlcd("bench", "elastic", folder, "--search", "full").complaint
+
+
+def test_a_model_without_noise_is_left_out_in_one_line_and_the_others_go_on(mlcd: Mlcd, folder: Path):
+    rows = [{**row, "grad_sqr": 0, "grad_var": 0} if row["model"] == "sibling" else row for row in run_rows()]
+    write(folder / "validation.csv", rows)
+    answer = mlcd("bench", "elastic", folder, "-o", "json")
+    told = "sibling: the run at batch 128 has no gradient noise to its target"
+    assert (answer.code, answer.err) == (0, f"left out: {told}\n")
+    assert answer.document["left_out"] == [told]
+    assert {choice["model"] for choice in answer.document["choices"]} == {"net"}
+    assert told in mlcd("bench", "elastic", folder, "--model", "sibling").complaint
+    assert mlcd("bench", "elastic", folder, "--model", "net", "--search", "full").err == "", "nobody asked the sibling"
 
 
 def test_batches_that_no_step_time_fits_get_one_line(mlcd: Mlcd, folder: Path):

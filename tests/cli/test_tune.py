@@ -245,3 +245,25 @@ def test_an_option_of_another_place_is_refused_and_not_ignored(
     mlcd: Mlcd, job: Path, command: str, options: tuple[str, ...], told: str
 ) -> None:
     assert told in mlcd(command, job, *options).complaint
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "told"),
+    [
+        ("data_mb: 9000", ("--memory", "256..1000"), "each of 8 functions needs 1,190 MB for the model and its share"),
+        ("data_mb: 1", ("--functions", "2000..2000"), "2000 functions or more, and there are 1000 samples"),
+        ("model_mb: 340", ("--storage", "dynamodb"), "choose another with --storage s3,elasticache,vm-ps"),
+        (
+            "model_mb: 3000",
+            ("--storage", "vm-ps"),
+            "2,000 MB at the most in one object: choose another with --storage s3",
+        ),
+    ],
+)
+def test_what_no_function_can_do_is_told_before_a_probe_is_paid(
+    mlcd: Mlcd, job: Path, size: str, options: tuple[str, str], told: str
+) -> None:
+    text = JOB.replace("100k", "1000").replace("256..1769", "256..10240")
+    job.write_text(text.replace("batch: 1000", f"batch: 1000\n    {size}"))
+    assert told in mlcd("tune", job, "--budget", "100", "-y", *options).complaint
+    assert mlcd("runs", "-o", "json").document["runs"] == []

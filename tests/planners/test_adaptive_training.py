@@ -177,6 +177,15 @@ def test_an_epoch_that_does_not_fit_is_said_with_the_limit_and_what_is_missing()
     assert "the deadline: an epoch can take " in end(steps).because
 
 
+@pytest.mark.parametrize("method", ["exact", "fixed"])
+def test_where_the_epochs_that_it_may_take_are_over_those_missing_are_told_and_not_one(method: str) -> None:
+    steps, _ = trained(method, 12, job(most=12), Platform(falling(30)))
+    told = end(steps).because
+    assert "was not reached in the 12 epochs that it may take" in told
+    missing = int(told.split("about ")[1].split()[0])
+    assert 9 <= missing <= 36  # 18 in truth
+
+
 @pytest.mark.parametrize("method", ["exact", "greedy", "cirrus"])
 @pytest.mark.parametrize("wrong", [0.5, 1.0, 1.8])
 def test_a_wrong_estimate_is_made_up_for(method: str, wrong: float) -> None:

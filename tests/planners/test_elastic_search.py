@@ -92,6 +92,25 @@ def test_a_lesson_about_a_job_that_no_longer_fits_anywhere_is_no_reason_to_fail(
         assert step.configuration is None
 
 
+def test_a_step_over_hundreds_of_configurations_asks_once_which_were_tried() -> None:
+    """The set is made anew each time it is asked for: once for each of 300, a search took half a minute."""
+
+    class Counting(History):
+        asked = 0
+
+        @property
+        def tried(self) -> frozenset[Configuration]:
+            Counting.asked += 1
+            return super().tried
+
+    space = LONG.space
+    history = Counting(refusals=tuple(Refusal(c, "too dear") for c in space.configurations[:-1]))
+    step = ElasticSearch(Mode.FULL).next_step(LONG.job(mode=Mode.FULL), space, history)
+    assert isinstance(step, Probe)
+    assert step.configuration == space.configurations[-1]
+    assert Counting.asked == 1
+
+
 def test_types_that_are_paid_by_the_gb_are_probed_no_more_often() -> None:
     price = UnitPrice(0.03, 0.004, 2.0, 0.01)
     job = replace(LONG.job(), elastic=Elastic((1, 4), LONG.batches, price=price))

@@ -57,6 +57,15 @@ def test_the_losing_half_of_each_stage_is_stopped():
     assert "the best of 8 trials is 0" in asked.because
 
 
+def test_one_trial_of_one_epoch_is_a_search_too_and_is_told_as_one():
+    alone = replace(JOB, serverless=replace(SERVERLESS, tuning=Tuning(1, epochs_per_stage=1)))
+    asked = step(History(), alone)
+    assert isinstance(asked, Apply)
+    assert asked.because.startswith("stage 1 of 1: 1 trial, 1 epoch each on ")
+    over = step(History().with_run(done(asked, {0: 0.5})), alone)
+    assert over.because == "the best of 1 trial is 0: loss 0.5"
+
+
 def test_a_trial_whose_loss_is_no_number_is_the_worst():
     losses = {(trial, 2): loss for trial, loss in enumerate((math.nan, 0.5, math.inf, 0.4))}
     assert best((0, 1, 2, 3), 2, losses, 2) == (1, 3)

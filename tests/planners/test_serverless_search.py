@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mlcd.configuration import Configuration
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective, Target
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.planners.serverless import PlanOnFunctions, calibration_space, configuration
+from mlcd.planners.serverless import (
+    PLANNERS,
+    PlanOnFunctions,
+    StageProblem,
+    calibration_space,
+    configuration,
+    nothing_fits,
+)
+from mlcd.planners.serverless.foresight import decide
+from mlcd.planners.serverless.plans import cheapest, fastest
 from mlcd.planners.serverless.sampling import expected_epochs
 from mlcd.planners.serverless.space import memory_levels
 from mlcd.serverless import (
@@ -37,6 +48,7 @@ TRUTH = Calibration(
     60.0,
     (0.5, 0.05),
 )
+MODEL = EpochModel(LR, TARIFF, TRUTH)
 JOB = Job(
     "trained",
     60 * 100_000.0,
@@ -51,7 +63,7 @@ TUNED = replace(JOB, target=None, serverless=replace(SERVERLESS, tuning=Tuning(6
 def calibrated(where: Configuration) -> Measurement:
     """What a probe would show if the truth were the model."""
     assert where.allocation is not None
-    parts = EpochModel(LR, TARIFF, TRUTH).parts(where.allocation)
+    parts = MODEL.parts(where.allocation)
     n = where.allocation.functions
     shown = Calibrated(
         where.allocation,
@@ -69,10 +81,10 @@ def sampled(asked: Probe, losses: list[float]) -> Measurement:
     return Measurement(asked.configuration, Outcome.OK, 5.0, 0.001, epochs=epochs, metered=True, work=asked.work)
 
 
-def searched(job: Job, losses: list[float] | None = None) -> tuple[Finish, History]:
+def searched(job: Job, losses: list[float] | None = None, method: str = "exact") -> tuple[Finish, History]:
     """Until it finishes; every probe shows the truth."""
     space, history = calibration_space(job.serverless or SERVERLESS), History()
-    while isinstance(asked := PlanOnFunctions().next_step(job, space, history), Probe):
+    while isinstance(asked := PlanOnFunctions(method).next_step(job, space, history), Probe):
         shown = calibrated(asked.configuration) if asked.work is None else sampled(asked, losses or [])
         history = replace(history, measurements=(*history.measurements, shown), spent_usd=history.spent_usd + shown.usd)
     assert isinstance(asked, Finish)
@@ -145,6 +157,29 @@ def test_a_deadline_that_nothing_meets_names_the_fastest():
     assert again.decision.configuration is not None, "the relaxation that was named is enough"
 
 
+@settings(deadline=None, max_examples=50)
+@given(
+    method=st.sampled_from(list(PLANNERS)),
+    problem=st.sampled_from([StageProblem(MODEL, SERVERLESS, Tuning(trials).stages) for trials in (1, 7, 64)]),
+    objective=st.sampled_from([Objective.FASTEST, Objective.CHEAPEST]),
+    limits=st.tuples(st.none() | st.floats(0.7, 2.0), st.none() | st.floats(0.7, 2.0)),
+)
+def test_a_relaxation_is_enough_for_the_method_and_of_the_exact_one_the_least(method, problem, objective, limits):
+    if method not in ("exact", "lambdaml", "cirrus") and None not in limits:
+        method = "exact"  # the others share one limit out, and only look at the second one in the end
+    ends = cheapest(problem).usd, fastest(problem).seconds
+    goal = Goal(objective, *(limit and limit * end for limit, end in zip(limits, ends, strict=True)))
+    told = decide(problem, goal, History(), TRUTH, method)
+    assert told.configuration is not None or told.relaxations or told.binding.startswith("the method: ")
+    for way in told.relaxations:
+        new = {name: value for name in ("budget_usd", "deadline_s") if (value := getattr(way, name)) is not None}
+        for factor, enough in ((1 + 1e-9, True), (0.999, False)):
+            wider = replace(goal, **{name: value * factor for name, value in new.items()})
+            again = decide(problem, wider, History(), TRUTH, method)
+            if enough or (method == "exact" and len(new) == 1):
+                assert (again.configuration is not None) == enough
+
+
 def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
     quick, _ = searched(replace(TUNED, goal=Goal(Objective.FASTEST)))
     cheap, _ = searched(replace(TUNED, goal=Goal(Objective.CHEAPEST)))
@@ -157,14 +192,64 @@ def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
     assert {way.budget_usd is None for way in finish.decision.relaxations} == {True, False}
 
 
-def test_probes_that_all_fail_say_why():
+@pytest.mark.parametrize("goal", [Goal(budget_usd=5.0), Goal(), Goal(Objective.CHEAPEST, deadline_s=9_000.0)])
+def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the_way(goal: Goal):
+    without_s3 = replace(TUNED, goal=goal, serverless=replace(TUNED.serverless, storages=("elasticache", "vm-ps")))
+    finish, _ = searched(without_s3, method="siren")
+    assert finish.decision is not None
+    assert finish.decision.configuration is None
+    assert finish.decision.binding.startswith("the method: siren has no plan for these limits and storages; exact has")
+    assert finish.decision.relaxations == (), "no limit is in the way"
+
+
+def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decided_and_told():
+    for job in (TUNED, JOB):
+        finish, _ = searched(replace(job, serverless=replace(job.serverless, call_s=0.001)))
+        assert finish.decision is not None
+        assert finish.decision.configuration is None
+        assert finish.decision.binding.startswith("an epoch takes longer than a call may, 0.001 s, on every allocation")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    functions=st.tuples(st.integers(1, 12), st.integers(0, 8)),
+    memory_mb=st.tuples(st.integers(128, 400), st.integers(0, 200)),
+    samples=st.integers(1, 12),
+    sizes_mb=st.tuples(st.floats(0.1, 60.0), st.floats(0.1, 1_500.0)),
+    concurrency=st.none() | st.integers(1, 12),
+    memory_at_once_mb=st.none() | st.integers(128, 3_000),
+)
+def test_what_cannot_fit_is_told_before_a_probe_exactly_where_there_is_no_allocation(
+    functions, memory_mb, samples, sizes_mb, concurrency, memory_at_once_mb
+):
+    """The oracle: every allocation, one after the other, by the paper's own conditions."""
+    work = replace(LR, samples=samples, batch=1, model_mb=sizes_mb[0], data_mb=sizes_mb[1])
+    (fewest, more), (least_mb, more_mb) = functions, memory_mb
+    ends = {"functions": (fewest, fewest + more), "memory_mb": (least_mb, least_mb + more_mb)}
+    limits = Serverless(work, **ends, concurrency=concurrency, memory_at_once_mb=memory_at_once_mb, tariff=TARIFF)
+    fitting = any(
+        n <= samples
+        and 64 + 3 * work.model_mb + work.data_mb / n <= m
+        and (concurrency is None or n <= concurrency)
+        and (memory_at_once_mb is None or n * m <= memory_at_once_mb)
+        for n in range(fewest, fewest + more + 1)
+        for m in range(least_mb, least_mb + more_mb + 1)
+    )
+    assert (nothing_fits(limits) is None) == fitting
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [(Outcome.FAILED, "no rights"), (Outcome.TIMED_OUT, "no rights: use a smaller batch, or allow more memory")],
+)
+def test_probes_that_all_fail_say_why(outcome: Outcome, told: str):
     space, history = calibration_space(SERVERLESS), History()
     while isinstance(asked := PlanOnFunctions().next_step(TUNED, space, history), Probe):
-        failed = Measurement(asked.configuration, Outcome.FAILED, 1.0, 0.001, detail="no rights")
+        failed = Measurement(asked.configuration, outcome, 1.0, 0.001, detail="no rights")
         history = replace(history, measurements=(*history.measurements, failed))
     assert isinstance(asked, Finish)
     assert asked.decision is not None
-    assert "no rights" in asked.decision.binding
+    assert asked.decision.binding.endswith(told)
 
 
 def test_a_configuration_is_paid_for_its_functions_its_calls_and_its_storage():

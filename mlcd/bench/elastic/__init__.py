@@ -3,7 +3,7 @@
 from mlcd.bench.elastic.folder import Folder, read_folder
 from mlcd.bench.elastic.problem import Problem, problem
 from mlcd.bench.elastic.score import Choice, Pooled, Row, pool, score
-from mlcd.bench.elastic.searches import NEEDS_OTHERS, SEARCHES
+from mlcd.bench.elastic.searches import NEEDS_OTHERS, SEARCHES, without_noise
 
 __all__ = [
     "NEEDS_OTHERS",
@@ -17,4 +17,5 @@ __all__ = [
     "problem",
     "read_folder",
     "score",
+    "without_noise",
 ]

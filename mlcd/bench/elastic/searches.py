@@ -18,6 +18,7 @@ import mlcd.bench.elastic.evidence as evidence
 from mlcd.bench.elastic.problem import Problem
 from mlcd.bench.elastic.target import Reached
 from mlcd.configuration import Floats
+from mlcd.errors import UserError
 from mlcd.job import Objective
 from mlcd.modeling.gradient_noise import normalised_noise
 from mlcd.modeling.iteration_time import fit_iteration_time
@@ -72,7 +73,7 @@ def none(problem: Problem, reference: str, objective: Objective, others: Sequenc
 def scavenger_full(problem: Problem, reference: str, objective: Objective, others: Sequence[Problem]) -> Found:
     """Every step time, and the noise at every batch: epochs are proportional to it."""
     run = evidence.reference_run(problem.runs, reference)
-    gamma = {reached.run.global_batch: _gamma(problem, reached) for reached in problem.runs}
+    gamma = _gammas(problem)
     noise = np.array([gamma[batch] for batch in problem.global_batch])
     samples = run.samples * noise / gamma[run.run.global_batch]
     seconds = samples / problem.global_batch * problem.step_s
@@ -105,6 +106,20 @@ SEARCHES: dict[str, Search] = {
     "scavenger-none": scavenger_none,
 }
 NEEDS_OTHERS = ("none", "scavenger-none")
+
+
+def without_noise(problem: Problem, reference: str, searches: Sequence[str]) -> str | None:
+    """Which run of a model, or of one to learn from, has no gradient noise that one of the searches would read."""
+    try:
+        if not {"full", "partial", "none"}.isdisjoint(searches):
+            _epochs(problem, reference)
+        if not {"scavenger-partial", "scavenger-none"}.isdisjoint(searches):
+            _scavenger(problem, reference)
+        if "scavenger-full" in searches:
+            _gammas(problem)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def _best(forecast: Forecast, objective: Objective) -> int:
@@ -155,6 +170,11 @@ def _scavenger(problem: Problem, reference: str) -> tuple[tuple[int, ...], Linea
     batches = np.array([reached.run.global_batch for reached in ends])
     gammas = np.array([_gamma(problem, reached) for reached in ends])
     return tuple(probes), steps, fit_noise_epochs(batches, gammas, run.run.global_batch, run.samples)
+
+
+def _gammas(problem: Problem) -> dict[float, float]:
+    """By batch size."""
+    return {reached.run.global_batch: _gamma(problem, reached) for reached in problem.runs}
 
 
 def _gamma(problem: Problem, reached: Reached) -> float:

@@ -133,7 +133,8 @@ def learn(
     trusts = [np.ones(len(values)) for _, values in seen]
     for _ in range(ROUNDS if seen else 0):
         now, trusts = _improved(seen, trusts, of, first, now)
-    mean, covariance = _shared_weights([_sums(*each, now.noise) for each in zip(seen, trusts, strict=True)], now, of)
+    sums = [_sums(*each, now.noise) for each in zip(seen, trusts, strict=True)]
+    mean, covariance = _shared_weights(sums, _spreads(sums, now, of), now, of)
     return Weights(mean, covariance + np.diag(now.own[of]), now.noise)
 
 
@@ -144,13 +145,19 @@ def _sums(seen: tuple[Floats, Floats], trust: Floats, noise: float) -> tuple[Flo
     return weighed @ values, weighed @ features
 
 
+def _spreads(sums: Sequence[tuple[Floats, Floats]], now: _Variances, of: NDArray[np.intp]) -> list[Floats]:
+    """The covariance of each model's own weights, were w known."""
+    prior = np.diag(1 / now.own[of])
+    return [np.linalg.inv(prior + s).astype(float, copy=False) for _, s in sums]
+
+
 def _shared_weights(
-    sums: Sequence[tuple[Floats, Floats]], now: _Variances, of: NDArray[np.intp]
+    sums: Sequence[tuple[Floats, Floats]], spreads: Sequence[Floats], now: _Variances, of: NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
     """Mean and covariance of w, every model's own weights left open."""
     precision, pull = np.diag(1 / now.shared[of]), np.zeros(len(of))
-    for b, s in sums:
-        open_to_own = s @ np.linalg.inv(np.diag(1 / now.own[of]) + s)
+    for (b, s), spread in zip(sums, spreads, strict=True):
+        open_to_own = s @ spread
         precision += s - open_to_own @ s
         pull += b - open_to_own @ b
     covariance = np.linalg.inv(precision)
@@ -166,10 +173,10 @@ def _improved(
 ) -> tuple[_Variances, list[Floats]]:
     """One round: the expected squares of all weights, and of the rest, are the next variances and trusts."""
     sums = [_sums(each, trust, now.noise) for each, trust in zip(seen, trusts, strict=True)]
-    mean, covariance = _shared_weights(sums, now, of)
+    spreads = _spreads(sums, now, of)
+    mean, covariance = _shared_weights(sums, spreads, now, of)
     own_squares, rest, rows, fresh = np.zeros(len(of)), 0.0, 0, []
-    for (features, values), trust, (b, s) in zip(seen, trusts, sums, strict=True):
-        spread = np.linalg.inv(np.diag(1 / now.own[of]) + s)
+    for (features, values), trust, (b, s), spread in zip(seen, trusts, sums, spreads, strict=True):
         pulled = spread @ s
         deviation = spread @ (b - s @ mean)
         own_squares += deviation**2 + np.diag(spread) + _squares(pulled, covariance)

@@ -51,12 +51,13 @@ class ElasticSearch:
             return Finish(NOTHING_RAN if history.measurements else NOTHING_PROBED)
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
         may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
-        left = [c for c in planned if c not in history.tried and within_reach(job, c, history)]
-        if left and may_probe:
-            return _probe(job, space, history, left[0], self._why(left[0], planned))
+        tried = history.tried
+        left = next((c for c in planned if c not in tried and within_reach(job, c, history)), None)
+        if left is not None and may_probe:
+            return _probe(job, space, history, left, self._why(left, planned))
         answer = self.answer(job, space, history)
         best = _choice(job, history, answer.curve) if answer.curve else None
-        if best is not None and best not in history.tried and may_probe:
+        if best is not None and best not in tried and may_probe:
             return _probe(job, space, history, best, "the best that is expected: measured before it is trusted")
         return answer
 

@@ -6,7 +6,14 @@ from mlcd.planners.serverless.plans import PLANNERS, Planner
 from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.sampling import expected_epochs
 from mlcd.planners.serverless.search import PlanOnFunctions, measured_calibration
-from mlcd.planners.serverless.space import calibration_space, configuration, frozen, on_functions, usable
+from mlcd.planners.serverless.space import (
+    calibration_space,
+    configuration,
+    frozen,
+    nothing_fits,
+    on_functions,
+    usable,
+)
 
 __all__ = [
     "PLANNERS",
@@ -20,6 +27,7 @@ __all__ = [
     "expected_epochs",
     "frozen",
     "measured_calibration",
+    "nothing_fits",
     "on_functions",
     "usable",
 ]

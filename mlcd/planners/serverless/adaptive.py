@@ -41,16 +41,16 @@ from mlcd.measurement import Outcome
 from mlcd.modeling.serverless.boundary import boundary
 from mlcd.modeling.serverless.epoch import EpochModel
 from mlcd.planners.serverless.choice import Epochs, Options, furthest, reserved, single
-from mlcd.planners.serverless.course import Course, Folded, counted, epochs_left, threshold, why_again
+from mlcd.planners.serverless.course import Course, Folded, epochs_left, threshold, why_again
 from mlcd.planners.serverless.foresight import patience_s
 from mlcd.planners.serverless.hedge import Hedge, hedged
-from mlcd.planners.serverless.outlook import Outlook, after, before, certain
+from mlcd.planners.serverless.outlook import Outlook, after, before, certain, still_missing
 from mlcd.planners.serverless.siren import EARLY
 from mlcd.planners.serverless.space import configuration, frozen
 from mlcd.planners.serverless.standing import Ground, Standing
 from mlcd.serverless import Allocation, Calibration, Plan, Planned, Serverless, Stage, StorageKind, Work
 from mlcd.strategy import Apply, Finish, Step
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 MOST_TRIES = 3
 """Launches in a row that bring no epoch before the run is given up; each on another allocation."""
@@ -108,11 +108,15 @@ class AdaptiveTraining:
             return Finish(f"the loss is {losses[-1]:g} after epoch {now.done}: try a lower learning rate")
         if losses and target is not None and target.reached(losses[-1]):
             where = now.history.runs[-1].configuration
-            return Finish(f"reached {target} in {counted(now.done)}: {losses[-1]:.4g}", where)
+            return Finish(f"reached {target} in {counted(now.done, 'epoch')}: {losses[-1]:.4g}", where)
         if now.done >= now.most and target is None:
-            return Finish(f"all {counted(now.done)} are done: {losses[-1]:.4g}", now.history.runs[-1].configuration)
+            return Finish(
+                f"all {counted(now.done, 'epoch')} are done: {losses[-1]:.4g}", now.history.runs[-1].configuration
+            )
         if now.done >= now.most:
-            return Finish(f"{target} was not reached in the {counted(now.done)} that it may take; {self._state(now)}")
+            return Finish(
+                f"{target} was not reached in the {counted(now.done, 'epoch')} that it may take; {self._state(now)}"
+            )
         if len(now.broken) >= MOST_TRIES:
             tried = f"epoch {now.done + 1} was tried {len(now.broken)} times"
             return Finish(f"{tried}; the last time: {now.broken[-1].ending}; {self._state(now)}")
@@ -211,7 +215,7 @@ class AdaptiveTraining:
             ahead: tuple[Allocation, ...] = (offered.allocation(furthest(offered, now.left)),)
         else:
             ahead = tuple(where for i, count in found for where in [offered.allocation(i)] * count)
-        short = f", enough for {counted(len(ahead))}; with {risk:.0%} it takes more" if found and risk else ""
+        short = f", enough for {counted(len(ahead), 'epoch')}; with {risk:.0%} it takes more" if found and risk else ""
         return Course(ahead, outlook, now.yardstick, risk, short)
 
     # What is said.
@@ -243,12 +247,15 @@ class AdaptiveTraining:
         if not now.losses:
             return "no epoch is done"
         outlook, target = self._outlook(now), now.job.target
-        told = f"after {counted(now.done)} the loss is {now.losses[-1]:.4g}"
+        told = f"after {counted(now.done, 'epoch')} the loss is {now.losses[-1]:.4g}"
         if target is None:
             return told
         if not outlook.in_sight:
             return f"{told}; {target} is below what was ever seen, {outlook.tendency}"
-        return f"{told}; about {counted(epochs_left(now, outlook))} more would reach {target}"
+        missing = still_missing(now.losses, target)
+        return (
+            f"{told}; about {counted(ceil(missing), 'epoch')} more would reach {target}" if isfinite(missing) else told
+        )
 
 
 def _hedged(now: Standing, outlook: Outlook, besides: int, old: Allocation | None) -> Hedge | None:

@@ -12,6 +12,7 @@ from math import ceil
 from mlcd.planners.serverless.outlook import Outlook
 from mlcd.planners.serverless.standing import Standing
 from mlcd.serverless import DELTA, Allocation
+from mlcd.units import counted
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,11 @@ def why_again(now: Standing, course: Course, outlook: Outlook, earlier: Outlook 
     if _moved([each.epochs / was.epochs - 1 for each in both], delta):
         if not outlook.in_sight:
             return f"{now.job.target} is not in sight, {outlook.tendency}"
-        return f"{counted(round(outlook.epochs))} are expected now, not {round(was.epochs)}"
+        return f"{counted(round(outlook.epochs), 'epoch')} are expected now, not {round(was.epochs)}"
     if hedging and _moved([each.latest / was.latest - 1 for each in both], delta):
-        return f"up to {counted(round(outlook.latest))} are possible now, not {round(was.latest)}"
+        return f"up to {counted(round(outlook.latest), 'epoch')} are possible now, not {round(was.latest)}"
     if hedging and min(_beyond(now, course, each) for each in (earlier or outlook, outlook)) > course.risk + delta:
-        return f"{counted(len(course.ahead))} more may not be enough"
+        return f"{counted(len(course.ahead), 'epoch')} more may not be enough"
     if broken := [where for where in course.ahead if not now.works(where)]:
         return f"{broken[0]} has failed"
     slower, dearer = (here / then for here, then in zip(now.yardstick, course.yardstick, strict=True))
@@ -88,8 +89,3 @@ def threshold(now: Standing) -> float:
 def epochs_left(now: Standing, outlook: Outlook) -> int:
     """Epochs that are expected from here; the target was not reached yet, so at least one."""
     return max(1, ceil(outlook.epochs - now.done - 1e-6))
-
-
-def counted(count: int) -> str:
-    """In words."""
-    return f"{count} epoch" if count == 1 else f"{count:,} epochs"

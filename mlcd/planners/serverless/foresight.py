@@ -6,13 +6,14 @@ spread allows for. Where no plan keeps them, the decision names the limit and th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 
 from mlcd.decision import Decision, Forecast, Relaxation
 from mlcd.guarantee import fits
 from mlcd.history import History
-from mlcd.job import Goal
+from mlcd.job import Goal, Objective
 from mlcd.measurement import Z
 from mlcd.planners.serverless.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.serverless.problem import StageProblem
@@ -71,7 +72,9 @@ def decide(
     chosen = found.pop(method)
     others = tuple(plan for plan in found.values() if plan is not None)
     if chosen is None:
-        return replace(_infeasible(problem, goal, history, calibration), plans=others, calibration=calibration)
+        exact = found.get("exact")
+        why = _infeasible(problem, goal, history, calibration, method) if exact is None else _only_exact(method, exact)
+        return replace(why, plans=others, calibration=calibration)
     chosen, factor = steered or chosen, spread(calibration)
     forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
     kept = fits(goal, history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
@@ -86,32 +89,46 @@ def decide(
     )
 
 
-def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration: Calibration) -> Decision:
-    """Which limit it is, and the ends of what is possible: the fastest plan, and the cheapest."""
-    factor = spread(calibration)
+def _only_exact(method: str, exact: Plan) -> Decision:
+    """The limits can be kept, but not by this method."""
+    binding = f"the method: {method} has no plan for these limits and storages; exact has one, of {_told(exact)}"
+    return Decision(None, binding, binding=binding)
+
+
+def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration: Calibration, method: str) -> Decision:
+    """Which limit it is, and the least that would be enough of it beside the other one, as it stands.
+
+    By the method's own plans, since it is the one that is asked again; by the exact ones where it never has any.
+    """
     quick, cheap = fastest(problem), cheapest(problem)
-    needs_s = history.elapsed_s + quick.seconds * factor
-    needs_usd = history.spent_usd + cheap.usd * factor
-    over_time = goal.deadline_s is not None and needs_s > goal.deadline_s
-    over_budget = goal.budget_usd is not None and needs_usd > goal.budget_usd
+    factor, left = spread(calibration), left_of(goal, history, calibration)
+    planner = PLANNERS[method if PLANNERS[method](problem, Goal()) is not None else "exact"]
+    in_time = planner(problem, replace(left, objective=Objective.CHEAPEST, budget_usd=None))
+    in_budget = planner(problem, replace(left, objective=Objective.FASTEST, deadline_s=None))
+
+    def needs_usd(plan: Plan) -> float:
+        return history.spent_usd + factor * _needed(method, [each.usd for each in plan.stages])
+
+    def needs_s(plan: Plan) -> float:
+        return history.elapsed_s + factor * _needed(method, [each.seconds for each in plan.stages])
+
     ways = []
-    if over_time == over_budget:  # each could be kept alone, or neither: the cheapest plan that is in time, or the ends
-        binding = "the budget and the deadline together"
-        in_time = replace(left_of(goal, history, calibration), budget_usd=None)
-        dearer = PLANNERS["exact"](problem, in_time)
-        if dearer is not None:
-            ways.append(_relaxed(problem, dearer, usd=history.spent_usd + dearer.usd * factor))
-        ways.append(
-            _relaxed(problem, cheap, needs_usd if over_budget else None, history.elapsed_s + cheap.seconds * factor)
-        )
-    elif over_time:
-        binding = "the deadline"
-        ways.append(_relaxed(problem, quick, seconds=needs_s))
-    else:
-        binding = "the budget"
-        ways.append(_relaxed(problem, cheap, usd=needs_usd))
+    if in_time is not None:
+        ways.append(_relaxed(problem, in_time, usd=needs_usd(in_time)))
+    if in_budget is not None:
+        ways.append(_relaxed(problem, in_budget, seconds=needs_s(in_budget)))
+    if not ways:
+        least = planner(problem, Goal(Objective.CHEAPEST)) or cheap
+        ways.append(_relaxed(problem, least, needs_usd(least), needs_s(least)))
+    one = "the budget" if in_budget is None else "the deadline"  # which cannot be kept even without the other
+    binding = "the budget and the deadline together" if (in_time is None) == (in_budget is None) else one
     ends = f"the fastest plan takes {_told(quick)}, the cheapest {_told(cheap)}"
     return Decision(None, f"no plan keeps the limits: {ends}", binding=binding, relaxations=tuple(ways))
+
+
+def _needed(method: str, stages: Sequence[float]) -> float:
+    """The least limit for so much in each stage; equal shares of it must do for the stage that needs the most."""
+    return len(stages) * max(stages) if method == "fixed" else sum(stages)
 
 
 def _relaxed(problem: StageProblem, plan: Plan, usd: float | None = None, seconds: float | None = None) -> Relaxation:

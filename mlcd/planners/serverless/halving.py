@@ -20,7 +20,7 @@ from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.space import configuration, frozen, on_functions
 from mlcd.serverless import Calibration, Plan, Stage, Tuning, Work
 from mlcd.strategy import Apply, Finish, Step
-from mlcd.units import format_count
+from mlcd.units import counted
 
 MOST_LAUNCHES = 3
 """Of a stage that breaks; what its trials have finished by then counts."""
@@ -50,7 +50,7 @@ class SuccessiveHalving:
         if not math.isfinite(loss):
             return Finish("no trial has a loss that is a number: try lower learning rates")
         where = history.runs[-1].configuration
-        return Finish(f"the best of {tuning.trials} trials is {trials[0]}: loss {loss:.4g}", where)
+        return Finish(f"the best of {counted(tuning.trials, 'trial')} is {trials[0]}: loss {loss:.4g}", where)
 
     def _stage(self, job: Job, history: History, place: int, missing: list[int], losses: Losses) -> Step:
         serverless, stages = on_functions(job), _tuned(job).stages
@@ -108,8 +108,8 @@ def _broken(history: History, after: int) -> int:
 
 def _because(plan: Plan, place: int, stages: int) -> str:
     stage = plan.stages[0].stage
-    trials = f"{format_count(stage.trials)} {'trial' if stage.trials == 1 else 'trials'}"
-    return f"stage {place + 1} of {stages}: {trials}, {stage.epochs} epochs each on {plan.stages[0].allocation}"
+    trials, epochs = counted(stage.trials, "trial"), counted(stage.epochs, "epoch")
+    return f"stage {place + 1} of {stages}: {trials}, {epochs} each on {plan.stages[0].allocation}"
 
 
 def _out_of_limits(job: Job, place: int, stages: int) -> str:

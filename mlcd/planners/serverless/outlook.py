@@ -93,6 +93,13 @@ def after(losses: tuple[float, ...], target: Target, estimate: float, most: floa
     return Outlook(epochs, cases, sign * floor, True, isfinite(seen.expected))
 
 
+def still_missing(losses: tuple[float, ...], target: Target) -> float:
+    """Epochs from here to the target by these losses alone, however many there may be; inf where they do not tell."""
+    sign = -1.0 if target.at_least else 1.0
+    curve = fit([sign * loss for loss in losses])
+    return inf if curve is None else curve.epochs_to(sign * target.value).expected - len(losses)
+
+
 def spread_over(estimate: float, most: float, done: int, seen: EpochsTo | None = None) -> tuple[float, ...]:
     """Numbers of epochs, each as likely as the others; the last one is epoch n where this is within a half of n."""
     x = np.linspace(log(done + 0.5), log(max(most, done + 1) + 0.5), PLACES)

@@ -12,8 +12,10 @@ from mlcd.planners.serverless.fixed import fixed
 from mlcd.planners.serverless.greedy import greedy
 from mlcd.planners.serverless.problem import Menu, StageProblem, as_plan
 from mlcd.planners.serverless.siren import siren
+from mlcd.planners.serverless.space import nothing_fits
 from mlcd.planners.serverless.static import lambdaml
 from mlcd.serverless import Plan
+from mlcd.units import format_duration
 
 Planner = Callable[[StageProblem, Goal], Plan | None]
 """None: no plan of that method keeps the limits."""
@@ -26,6 +28,10 @@ PLANNERS: dict[str, Planner] = {
     "cirrus": cirrus,
     "fixed": fixed,
 }
+
+
+class NothingToChoose(UserError):
+    """Not one allocation exists for the job; the message says why, and what to allow."""
 
 
 def fastest(problem: StageProblem) -> Plan:
@@ -44,12 +50,9 @@ def _menus(problem: StageProblem) -> tuple[Menu, ...]:
     if all(len(menu) for menu in menus):
         return menus
     workload, limits = problem.model.workload, problem.limits
-    some = [name for name in limits.storages if problem.model.exists(name)]
-    if some:
-        raise UserError(
-            f"no allocation of {limits.functions[0]} functions or more and {limits.memory_mb[0]} MB or more fits into "
-            "what may run at once: allow fewer functions, less memory, or more at once"
-        )
-    raise UserError(
+    if any(problem.model.exists(name) for name in limits.storages):
+        longer = f"an epoch takes longer than a call may, {format_duration(limits.call_s)}, on every allocation"
+        raise NothingToChoose(nothing_fits(limits) or f"{longer}: allow more functions or more memory")
+    raise NothingToChoose(
         f"none of {', '.join(limits.storages)} can hold a model of {workload.model_mb:g} MB: allow another storage"
     )

@@ -18,7 +18,7 @@ from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.space import configuration, on_functions, usable
 from mlcd.serverless import MB_PER_VCPU, SAMPLE, Allocation, Plan, Serverless, Stage, Work
 from mlcd.strategy import Probe
-from mlcd.units import format_count
+from mlcd.units import counted, format_count
 
 SAMPLED_EPOCHS = 8
 """Of the sample, before a curve is drawn through its losses."""
@@ -67,7 +67,7 @@ def out_of_reach(job: Job, history: History) -> str | None:
         return None
     return (
         f"the target {job.target}: the sample came down to {min(losses):.4g} in {len(losses)} epochs and tends to "
-        f"{curve.floor:.4g}; {most:.0f} epochs will not do"
+        f"{curve.floor:.4g}; {counted(round(most), 'epoch')} will not do"
     )
 
 

@@ -15,10 +15,12 @@ from mlcd.decision import Decision
 from mlcd.guarantee import why_nothing_was_measured
 from mlcd.history import History
 from mlcd.job import Job
+from mlcd.measurement import Outcome
 from mlcd.modeling.serverless.calibration import calibrate
 from mlcd.modeling.serverless.epoch import EpochModel
 from mlcd.planners.serverless.adaptive import AdaptiveTraining
 from mlcd.planners.serverless.foresight import decide
+from mlcd.planners.serverless.plans import NothingToChoose
 from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.sampling import expected_epochs, expected_stage, out_of_reach, sample
 from mlcd.planners.serverless.space import frozen, on_functions, usable
@@ -36,6 +38,12 @@ class PlanOnFunctions:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """A probe that is still missing, or the plan."""
+        try:
+            return self._next(job, space, history)
+        except NothingToChoose as why:
+            return Finish(str(why), decision=Decision(None, str(why), binding=str(why)))
+
+    def _next(self, job: Job, space: Space, history: History) -> Step:
         serverless = on_functions(job)
         if stored_calibration(serverless, history) is None:
             for each in space.configurations:
@@ -54,9 +62,11 @@ class PlanOnFunctions:
         """The decision that what is known comes to; nothing is probed."""
         calibration = _known(on_functions(job), history)
         if calibration is None:
-            failed = next((m.ending for m in history.measurements if m.calibrated is None), None)
+            failed = next((m for m in history.measurements if m.calibrated is None), None)
             nothing = why_nothing_was_measured(job.goal, space, history)
-            binding = f"no probe could calibrate: {failed}" if failed else nothing
+            binding = f"no probe could calibrate: {failed.ending}" if failed is not None else nothing
+            if failed is not None and failed.outcome is Outcome.TIMED_OUT:
+                binding += ": use a smaller batch, or allow more memory"
             return Finish("nothing is known of the functions", decision=Decision(None, binding, binding=binding))
         if (beyond := out_of_reach(job, history)) is not None:
             return Finish(beyond, decision=Decision(None, beyond, binding=beyond, calibration=calibration))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import cycle
 
 from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space, Surcharge
@@ -50,6 +51,31 @@ def usable(serverless: Serverless) -> tuple[str, ...]:
     rates = {rate.name: rate for rate in frozen(serverless).storages}
     return tuple(
         name for name in serverless.storages if name in rates and serverless.workload.model_mb <= rates[name].largest_mb
+    )
+
+
+def nothing_fits(serverless: Serverless) -> str | None:
+    """Why there is no allocation, whatever is measured, and what to allow; None where there is one."""
+    workload, (fewest, most), (least_mb, most_mb) = serverless.workload, serverless.functions, serverless.memory_mb
+    most = min(most, workload.samples, most if serverless.concurrency is None else serverless.concurrency)
+    if fewest > workload.samples:
+        there = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
+        return f"{fewest} functions or more, and {there}: every function needs one of its own; allow fewer functions"
+    needs_mb = math.ceil(workload.needs_mb(most)) if most >= fewest else 0
+    if needs_mb > most_mb:
+        each = f"each of {most} functions" if most > 1 else "the function"
+        return (
+            f"{each} needs {needs_mb:,} MB for the model and its share of the data, and may have {most_mb:,} MB: allow "
+            "more memory, or more functions"
+        )
+    at_once_mb = math.inf if serverless.memory_at_once_mb is None else serverless.memory_at_once_mb
+    for functions in range(fewest, most + 1):
+        memory_mb = max(least_mb, math.ceil(workload.needs_mb(functions)))
+        if memory_mb <= most_mb and functions * memory_mb <= at_once_mb:
+            return None
+    return (
+        f"no allocation of {fewest} functions or more and {least_mb} MB or more fits into what may run at once: allow "
+        "fewer functions, less memory, or more at once"
     )
 
 

@@ -15,6 +15,7 @@ from mlcd.history import History
 from mlcd.job import Job
 from mlcd.planners.train.candidates import best_measured, generator, untried
 from mlcd.strategy import Finish, Probe, Step
+from mlcd.units import counted
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,12 @@ class RandomSearch:
         """One more by lot, or the best of those drawn."""
         done = len(history.measurements)
         if done >= self.probes and history.good:
-            return Finish(f"{done} probes were drawn, as set", best_measured(job, space, history))
+            return Finish(f"{counted(done, 'probe')} drawn, as set", best_measured(job, space, history))
         open_ = np.flatnonzero(untried(job, space, history))
         if not len(open_):
             return Finish("nothing is left to draw from", best_measured(job, space, history))
         pick = int(generator(self.seed, history).choice(open_))
         because = f"drawn by lot, {done + 1} of {self.probes}"
         if done >= self.probes:
-            because = f"drawn by lot: none of {done} probes ran the job"
+            because = f"drawn by lot: none of {counted(done, 'probe')} ran the job"
         return Probe(space.configurations[pick], because)
