@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from mlcd import drive
-from mlcd.assemble import local_backend, resume
+from mlcd.assemble import launches, local_backend, resume
 from mlcd.assemble.machine import check_here
 from mlcd.backend import LiveBackend
 from mlcd.clock import Clock
 from mlcd.errors import LedgerCorrupt, MlcdError, WrongState
 from mlcd.ledger import Account, Ledger, Status, Stopped
+from mlcd.units import counted
 
 DIES_WITHIN_S = 30.0
 """A process that was told to end."""
@@ -61,7 +62,11 @@ class Cleaned:
 
 
 def clean(ledger: Ledger) -> Iterator[Cleaned]:
-    """Tear down and settle what dead processes left behind; runs that somebody drives are left alone."""
+    """Tear down and settle what dead processes left behind; runs that somebody drives are left alone.
+
+    Another ledger may keep its launches in the same folder, under the same names: what a living process has ordered is
+    left alone, whatever this ledger knows of it.
+    """
     accounts: dict[str, Account] = {}
     for name in ledger.runs():
         try:
@@ -74,20 +79,36 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
     for name, account in accounts.items():
         if name in driven or not account.open:
             continue
+        labels = {each.launch.label for each in account.open}
         try:
             with ledger.hold(name):
                 check_here(name, ledger, going_on=False)
+                _check_nobody_drives(labels)
                 gone_on = resume(name, ledger)
                 drive.reclaim(gone_on.cloud.profiler, gone_on.book)
         except MlcdError as error:
             yield Cleaned(name, f"not cleaned: {error}")
         else:
-            settled |= {each.launch.label for each in account.open}
-            yield Cleaned(name, f"{len(account.open)} launch{'es' if len(account.open) > 1 else ''} settled")
+            settled |= labels
+            yield Cleaned(name, f"{counted(len(labels), 'launch')} settled")
     for backend, label in left:
-        if label.rpartition("-")[0] not in driven and label not in settled:
+        if label.rpartition("-")[0] in driven or label in settled:
+            continue
+        try:
+            _check_nobody_drives({label})
             backend.reclaim(label)
+        except MlcdError as error:
+            yield Cleaned(label, f"not cleaned: {error}")
+        else:
             yield Cleaned(label, "what was left of it is torn down")
+
+
+def _check_nobody_drives(labels: Iterable[str]) -> None:
+    """Refuse to tear down what a living process has ordered, whichever ledger it writes to."""
+    kept = launches()
+    for label in labels:
+        if (process := kept.driver(label)) is not None:
+            raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")
 
 
 def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> list[LiveBackend]:

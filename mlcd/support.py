@@ -16,6 +16,7 @@ from mlcd.catalog import CLOUDS, load_rows
 from mlcd.errors import MlcdError, UnknownName
 from mlcd.serverless import STORAGES
 from mlcd.storages.local import available
+from mlcd.units import counted
 from mlcd.version import VERSION
 
 CORE = (
@@ -71,7 +72,7 @@ def _core() -> Check:
 def _state() -> Check:
     try:
         with closing(open_ledger()) as ledger:
-            return Check("ledger", True, f"{ledger.database.name}, {len(ledger.runs())} runs")
+            return Check("ledger", True, f"{ledger.database.name}, {counted(len(ledger.runs()), 'run')}")
     except MlcdError as error:
         return Check("ledger", False, str(error))
 

@@ -176,6 +176,12 @@ def format_count(value: float) -> str:
     return f"{value:.3g}"
 
 
+def counted(number: int, thing: str) -> str:
+    """'1 trial', '4,096 trials', '2 launches', '3 retries'."""
+    many = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("nch") else f"{thing}s"
+    return f"{number:,} {thing if number == 1 else many}"
+
+
 def _number(text: str) -> float:
     return float(re.sub(r"[_,](?=\d{3})", "", text))
 

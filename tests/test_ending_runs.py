@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,6 +85,60 @@ class _Begins:
         folder = Launches(self.home / "launches").open(order("later-1-1"))
         environment = {**os.environ, "MLCD_LAUNCH": teardown.mark_of(folder)}
         self.started.append(subprocess.Popen(["sleep", "60"], env=environment))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["same name", "unknown name"])
+def test_what_a_living_process_drives_for_another_ledger_is_left_alone_and_told(
+    ledger: Ledger, home: Path, known: bool
+):
+    """Of the same folder: one terminal has MLCD_DATABASE_URL set, the other has not."""
+    label = f"{left_open(ledger, 'job')}-1" if known else "other-1-1"
+    with other_driver(home, label) as (driver, job):
+        found = [f"{each.what}: {each.outcome}" for each in control.clean(ledger)]
+        told = f"not cleaned: process {driver.pid} drives launch {label}, of another ledger; leave it to that one"
+        assert found == [f"{what}: {told}" for what in (("job-1", label) if known else (label,))]
+        assert job.poll() is None
+        driver.kill()
+        driver.wait(10)
+        found = [f"{each.what}: {each.outcome}" for each in control.clean(ledger)]
+        assert found == ["job-1: 1 launch settled" if known else f"{label}: what was left of it is torn down"]
+        job.wait(10)
+
+
+@contextmanager
+def other_driver(home: Path, label: str) -> Iterator[tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
+    """Another process, which has ordered a launch of this label, and what runs for it."""
+    order_it = f"""
+import time
+from pathlib import Path
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.launches import Launches
+from mlcd.testing.ledgers import SPACE
+Launches(Path({str(home / "launches")!r})).open(Launch({label!r}, SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0))
+print(flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", order_it], stdout=subprocess.PIPE) as driver:
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        environment = {**os.environ, "MLCD_LAUNCH": teardown.mark_of(home / "launches" / label)}
+        with subprocess.Popen(["sleep", "60"], env=environment) as job:
+            try:
+                yield driver, job
+            finally:
+                job.kill()
+                driver.kill()
+
+
+def test_a_number_that_another_process_has_by_now_is_not_the_driver(home: Path):
+    kept = Launches(home / "launches")
+    folder = kept.open(order("job-1-1"))
+    told = kept.order(folder)
+    for driver in ([os.getppid(), "1"], [os.getppid(), None], [2**22 + 1, "1"], "damaged", [1]):
+        (folder / "order.json").write_text(json.dumps({**told, "driver": driver}))
+        assert kept.driver("job-1-1") is None
+    (folder / "order.json").write_text(json.dumps({key: told[key] for key in told if key != "driver"}))
+    assert kept.driver("job-1-1") is None, "of an MLCD that did not note it"
 
 
 class LookedAtTooSoon(Ledger):

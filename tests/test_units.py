@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mlcd.units import (
     MOST_NODES,
+    counted,
     format_count,
     format_duration,
     format_rate,
@@ -168,6 +169,23 @@ def test_no_text_whatever_makes_a_parser_fail_otherwise_than_with_a_sentence(tex
         except ValueError as refused:
             told = str(refused)
         assert told.startswith(f"'{text}': ")
+
+
+@pytest.mark.parametrize(
+    "number, thing, told",
+    [
+        (0, "run", "0 runs"),
+        (1, "type", "1 type"),
+        (1, "launch", "1 launch"),
+        (2, "launch", "2 launches"),
+        (1, "entry", "1 entry"),
+        (3, "entry", "3 entries"),
+        (10, "epoch", "10 epochs"),
+        (4096, "trial", "4,096 trials"),
+    ],
+)
+def test_one_thing_is_not_told_as_many(number: int, thing: str, told: str) -> None:
+    assert counted(number, thing) == told
 
 
 def test_no_price_is_shown_as_free():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -112,10 +112,11 @@ def start(
     listen: Listener | None = None,
     progress: Progress | None = None,
     run: str | None = None,
+    held: ExitStack | None = None,
 ) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger.
 
-    `run`: the name that the ledger gave when it was asked for.
+    `run`: the name that the ledger gave when it was asked for. `held`: a new run is held until this is closed.
     """
     if job.serverless is not None:
         check_functions(job)
@@ -138,7 +139,7 @@ def start(
     if job.serverless is not None:
         learned = stored_calibration(job)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
-    return Run(ledger, ledger.begin(job.name, place.clock, first, listen, run), job, place)
+    return Run(ledger, ledger.begin(job.name, place.clock, first, listen, run, held), job, place)
 
 
 def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:

@@ -1,12 +1,13 @@
 """Launches on disk: what was ordered, its logs, when it ended. Written before anything exists.
 
-`order.json`   label and start, before the first machine     `N.log`   output of the N-th process
+`order.json`   label, start and driver, before the first machine     `N.log`   output of the N-th process
 `ended`        the time when everything was gone
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Launches:
         folder = self.folder(launch.label)
         folder.mkdir(parents=True, exist_ok=True)
         order = {"label": launch.label, "started_at": time.time(), "configuration": str(launch.configuration), **facts}
+        order["driver"] = [os.getpid(), _begun_at(os.getpid())]
         partial = folder / "order.json.new"
         partial.write_text(json.dumps(order), encoding="utf-8")
         partial.replace(folder / "order.json")
@@ -46,6 +48,16 @@ class Launches:
         except ValueError:
             return {}
         return told if isinstance(told, dict) else {}
+
+    def driver(self, label: str) -> int | None:
+        """The process that ordered a launch, if that lives and is not this one. It may write to another ledger."""
+        folder = self.find(label)
+        try:
+            process, begun_at = self.order(folder).get("driver", [0, None]) if folder is not None else (0, None)
+        except (TypeError, ValueError):  # damaged
+            return None
+        is_it = process != os.getpid() and begun_at is not None and _begun_at(process) == begun_at
+        return process if is_it else None
 
     def read(self, folder: Path, process: int, clock: Clock | None) -> Iterator[str]:
         """What a process has written; with a clock, also what it will write until the launch is over."""
@@ -71,3 +83,12 @@ class Launches:
     def folder(self, label: str) -> Path:
         """Where a launch of this label is kept."""
         return self.root / label
+
+
+def _begun_at(process: int) -> str | None:
+    """When a process that lives began, as the system counts; its number alone may be used again."""
+    try:
+        state, *facts = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else facts[18]

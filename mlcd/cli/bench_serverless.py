@@ -11,7 +11,7 @@ import click
 
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.tables import plain_table, several
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,7 +126,7 @@ def _show(console: Console, made: Contest, setting: Setting) -> None:
     _show_savings(console, savings(made.cases))
     versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
     console.print(MODELLED, highlight=False)
-    told = f"{setting.trials:,} trials; seeds 0..{setting.seeds - 1}. {RULES} {versions}."
+    told = f"{counted(setting.trials, 'trial')}; seeds 0..{setting.seeds - 1}. {RULES} {versions}."
     console.print(told, style="dim", highlight=False)
 
 

@@ -97,6 +97,7 @@ def _learn_cpu(
     from mlcd.jobfile.knobs import load_knobs
     from mlcd.learn.cells_process import Stopped
     from mlcd.learn.on_cpu import Cells, Learning, describe
+    from mlcd.units import counted
 
     results, progress = consoles()
     cells = Cells.of(load_knobs(knobs).table)
@@ -121,7 +122,6 @@ def _learn_cpu(
                 f"stopped; {folder} keeps what was measured: the same command goes on from there"
             ) from None
     if not ran:
-        raise UserError(f"{models}: none of its {len(paths)} models could be measured; see above")
-    results.print(
-        f"{folder}: {len(ran)} models; use it with mlcd serve --knowledge {folder}", soft_wrap=True, markup=False
-    )
+        raise UserError(f"{models}: none of {counted(len(paths), 'model')} could be measured; see above")
+    told = f"{folder}: {counted(len(ran), 'model')}; use it with mlcd serve --knowledge {folder}"
+    results.print(told, soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ import click
 
 from mlcd.cli.options import consoles, output, print_json, written
 from mlcd.cli.server import asked_server
-from mlcd.units import parse_usd
+from mlcd.units import counted, parse_usd
 
 if TYPE_CHECKING:
     from mlcd.catalog import CatalogRow
@@ -89,7 +89,8 @@ def offers(
             row.price_date,
         )
     results.print(table)
-    results.print(f"{len(rows)} offers; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+    offers = counted(len(rows), "offer")
+    results.print(f"{offers}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
 
 
 def _rows() -> list[CatalogRow]:

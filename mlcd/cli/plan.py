@@ -88,7 +88,7 @@ def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
     from mlcd.history import History
     from mlcd.planners.train import outlook
     from mlcd.reports.words import goal_words
-    from mlcd.units import format_count, format_duration, format_usd
+    from mlcd.units import counted, format_count, format_duration, format_usd
 
     strategy = method(job.search)
     place = cloud(job.on, job)
@@ -108,9 +108,9 @@ def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
         highlight=False,
     )
     low, high = min(c.usd_per_hour for c in seen.first_probes), max(c.usd_per_hour for c in seen.first_probes)
+    size = f"{counted(seen.configurations, 'configuration')} of {counted(seen.types, 'type')}"
     say(
-        f"Space ({place.provenance}): {seen.configurations} configurations of {seen.types} types, "
-        f"{format_usd(low)} to {format_usd(high)} an hour at their smallest size",
+        f"Space ({place.provenance}): {size}, {format_usd(low)} to {format_usd(high)} an hour at their smallest size",
         highlight=False,
     )
     _say_first_step(say, first)
@@ -155,11 +155,11 @@ def _document(there: Foreseen | None) -> dict[str, Any]:
 
 def _say_the_rest(say: Callable[..., None], there: Foreseen | None) -> None:
     """What a server says to it, if one was asked, and that nothing has happened."""
-    from mlcd.units import format_usd
+    from mlcd.units import counted, format_usd
 
     if there is not None:
         many = there.configurations
-        space = f", {many} configurations of {len(there.types)} types" if many is not None else ""
+        space = f", {counted(many, 'configuration')} of {counted(len(there.types), 'type')}" if many is not None else ""
         left = f"; you have {format_usd(there.left_usd)} left" if there.left_usd is not None else ""
         fits = there.left_usd is None or (there.budget_usd is not None and there.budget_usd <= there.left_usd)
         say(f"There: on {there.on}{space}{left}", highlight=False, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +35,25 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     from mlcd.jobfile import load_job
     from mlcd.record import recording_of
     from mlcd.reports.text import Narrator
+    from mlcd.units import counted
 
     job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
     out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told now, not after hours
     ledger = open_ledger()
     results, progress = consoles()
     live = Live(progress, ledger)
-    run = start(job, ledger, live.listener(Narrator(progress)), live.report)
-    tell_beforehand(run.cloud.lacks, progress)
-    with run.hold(), live.showing(run.name), stop_on_ctrl_c(progress, "what is being probed") as pressed:
-        run.search(pressed)
+    with ExitStack() as held:
+        run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held)
+        tell_beforehand(run.cloud.lacks, progress)
+        held.enter_context(live.showing(run.name))
+        run.search(held.enter_context(stop_on_ctrl_c(progress, "what is being probed")))
     made = recording_of(run.name, run.book.account)
     save_recording(made, out)
     if output == "json":
         print_json({"run": run.name, "out": str(out), "points": len(made.points)})
         return
     results.print(
-        f"{len(made.points)} configurations in {out}. Search on it with: --on recorded:{out}",
+        f"{counted(len(made.points), 'configuration')} in {out}. Search on it with: --on recorded:{out}",
         highlight=False,
         markup=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -9,11 +10,14 @@ import click
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
 
 if TYPE_CHECKING:
-    from mlcd.ledger import Account, Ledger
+    from datetime import datetime
+
+    from mlcd.ledger import Account, Ledger, Line
     from mlcd.serverless import Planned
 
 MANY = ("probes", "trials", "refused", "stages", "epochs", "boundary")
 """Parts of a run's document that a list of runs leaves out."""
+DAMAGED = "damaged"
 
 
 @click.command()
@@ -24,55 +28,28 @@ def runs(output: str) -> None:
     \b
     mlcd runs
     """
-    from rich.markup import escape
-    from rich.table import Table
-
-    from mlcd.ledger import Account
+    from mlcd.errors import LedgerCorrupt
     from mlcd.reports.document import run_document
-    from mlcd.reports.words import goal_words
-    from mlcd.units import format_duration, format_usd
 
     ledger = open_ledger()
     names = ledger.runs()
-    if output == "json":
-        print_json({"runs": [_brief(run_document(ledger.lines(name))) for name in names]})
-        return
-    results, _ = consoles()
-    if not names:
-        results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
-    total = 0.0
-    rows = []
+    found: dict[str, list[Line]] = {}
+    damaged: dict[str, LedgerCorrupt] = {}
     for name in names:
-        lines = ledger.lines(name)
-        account = Account.replay((line.entry, line.elapsed_s) for line in lines)
-        decision = account.decision
-        place = str(decision.configuration) if decision is not None and decision.configuration is not None else "-"
-        history = account.history
-        total += history.spent_usd
-        rows.append(
-            (
-                name,
-                lines[0].written_at.strftime("%Y-%m-%d %H:%M"),
-                str(account.provenance),
-                goal_words(account.job.goal, account.job.target, account.job.service),
-                _status(ledger, name, account),
-                str(len(history.measurements)),
-                place,
-                format_duration(history.elapsed_s),
-                format_usd(history.spent_usd),
-            )
-        )
-    for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("TRIED", justify="right")
-    table.add_column("CHOSEN", no_wrap=True, footer="total")
-    table.add_column("TIME", justify="right", no_wrap=True)
-    table.add_column("COST", justify="right", no_wrap=True, footer=format_usd(total))
-    for row in rows:
-        table.add_row(*map(escape, row))
-    results.print(table)
+        try:
+            found[name] = ledger.lines(name)
+        except LedgerCorrupt as error:
+            damaged[name] = error
+    if names and not found:
+        raise damaged[names[0]]
+    if output == "json":
+        told = {name: _brief(run_document(lines)) for name, lines in found.items()}
+        told |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
+        print_json({"runs": [told[name] for name in names]})
+    else:
+        _print_runs(ledger, names, found)
+    if damaged:  # told once more, on stderr: a list that is not whole is no success
+        raise damaged[min(damaged, key=names.index)]
 
 
 @click.command()
@@ -131,6 +108,55 @@ def ledger(run: str, output: str) -> None:
         return
     results, _ = consoles()
     results.print(ledger_table(lines))
+
+
+def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[Line]]) -> None:
+    """A table with a row for each run; those that were not found in order are damaged."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from mlcd.ledger import Account
+    from mlcd.units import format_usd
+
+    results, _ = consoles()
+    if not names:
+        results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
+        return
+    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in found[name]) for name in found}
+    total_usd = sum(account.history.spent_usd for account in accounts.values())
+    table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
+    for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("TRIED", justify="right")
+    table.add_column("CHOSEN", no_wrap=True, footer="total")
+    table.add_column("TIME", justify="right", no_wrap=True)
+    table.add_column("COST", justify="right", no_wrap=True, footer=format_usd(total_usd))
+    for name in names:
+        if name in found:
+            cells = _cells(name, found[name][0].written_at, accounts[name], _status(ledger, name, accounts[name]))
+        else:
+            cells = (name, "-", "-", "-", f"{DAMAGED}: restore the ledger from a copy", "-", "-", "-", "-")
+        table.add_row(*map(escape, cells))
+    results.print(table)
+
+
+def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:
+    """A run's row."""
+    from mlcd.reports.words import goal_words
+    from mlcd.units import format_duration, format_usd
+
+    job, decision, history = account.job, account.decision, account.history
+    return (
+        name,
+        started_at.strftime("%Y-%m-%d %H:%M"),
+        str(account.provenance),
+        goal_words(job.goal, job.target, job.service),
+        status,
+        str(len(history.measurements)),
+        str(decision.configuration) if decision is not None and decision.configuration is not None else "-",
+        format_duration(history.elapsed_s),
+        format_usd(history.spent_usd),
+    )
 
 
 def boundary_points(account: Account) -> tuple[Planned, ...]:

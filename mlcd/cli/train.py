@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,9 +136,10 @@ def begin(
     ledger = open_ledger()
     _, progress = consoles()
     live = Live(progress, ledger)
-    run = start(job, ledger, live.listener(Narrator(progress)), live.report)
-    tell_beforehand(beforehand(run), progress)
-    with run.hold(), live.showing(run.name):
+    with ExitStack() as held:
+        run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held)
+        tell_beforehand(beforehand(run), progress)
+        held.enter_context(live.showing(run.name))
         return see_through(run, decide_only, yes, output, live.line)
 
 

@@ -2,7 +2,7 @@
 
 from mlcd.ledger.account import Account, Status
 from mlcd.ledger.entries import Decided, Ended, Entry, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided
-from mlcd.ledger.rows import Line
+from mlcd.ledger.rows import Line, Unreadable
 from mlcd.ledger.store import Book, Ledger
 from mlcd.ledger.submissions import Asked
 
@@ -22,5 +22,6 @@ __all__ = [
     "Started",
     "Status",
     "Stopped",
+    "Unreadable",
     "Voided",
 ]

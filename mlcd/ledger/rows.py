@@ -34,6 +34,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A row of the table that is damaged: all that is known of it."""
+
+    seq: int
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An entry that is about to be written; written a second time, it would be the same to the letter."""
 
@@ -60,10 +68,24 @@ def write(connection: Connection, drafts: Iterable[Draft]) -> list[Line]:
 
 def read(rows: Iterable[Any]) -> list[Line]:
     """The lines of these rows; `ValueError` or `TypeError` where one is damaged."""
-    return [
-        Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
-        for seq, run, written_at, elapsed_s, body in rows
-    ]
+    return [_line(row) for row in rows]
+
+
+def read_each(rows: Iterable[Any]) -> list[Line | Unreadable]:
+    """The lines of these rows, as far as they can be read."""
+    return [_line_or_not(row) for row in rows]
+
+
+def _line(row: Any) -> Line:
+    seq, run, written_at, elapsed_s, body = row
+    return Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
+
+
+def _line_or_not(row: Any) -> Line | Unreadable:
+    try:
+        return _line(row)
+    except (ValueError, TypeError):
+        return Unreadable(row.seq, row.run)
 
 
 def _columns(draft: Draft) -> dict[str, Any]:

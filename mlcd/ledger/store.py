@@ -6,7 +6,7 @@ Every append is a transaction of its own, on disk before it returns. Triggers re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -21,7 +21,7 @@ from mlcd.ledger.entries import Entry
 from mlcd.ledger.lock import held as locked
 from mlcd.ledger.lock import hold as lock
 from mlcd.ledger.lock import holder
-from mlcd.ledger.rows import LINES, Line, draft, read, write
+from mlcd.ledger.rows import LINES, Line, Unreadable, draft, read, read_each, write
 from mlcd.ledger.session_lock import HeldRun, driven_runs
 from mlcd.ledger.submissions import Submissions, stem
 
@@ -47,17 +47,30 @@ class Ledger(Submissions):
             self.database.close()
 
     def begin(
-        self, name: str, clock: Clock, entry: Entry, listen: Listener | None = None, run: str | None = None
+        self,
+        name: str,
+        clock: Clock,
+        entry: Entry,
+        listen: Listener | None = None,
+        run: str | None = None,
+        held: ExitStack | None = None,
     ) -> Book:
-        """A new run, named after its job: resnet-1, resnet-2 ...; or the run that `ask` has named."""
-        # A held run is written to over the connection that holds it, and by nobody else.
-        with nullcontext() if run in self._held else self.database.write():
-            if run is None:
-                with self.database.write() as connection:
-                    run = self._name(connection, name, clock.now(), {})
-            else:
-                self._check_waiting(run)
+        """A new run, named after its job: resnet-1, resnet-2 ...; or the run that `ask` has named.
+
+        `held`: the new run is held until this is closed, and is so before anybody can see it.
+        """
+        if run is None and held is not None:
+            run = self._named(name, clock)
+            held.enter_context(self.hold(run))
             (line,) = self.append(run, clock, [entry])
+        else:
+            # A held run is written to over the connection that holds it, and by nobody else.
+            with nullcontext() if run in self._held else self.database.write():
+                if run is None:
+                    run = self._named(name, clock)
+                else:
+                    self._check_waiting(run)
+                (line,) = self.append(run, clock, [entry])
         book = Book(self, run, clock, Account.replay([(entry, line.elapsed_s)]), listen)
         if listen is not None:
             listen(line)
@@ -84,17 +97,14 @@ class Ledger(Submissions):
             lines = read(stored)
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
-            raise self._damaged(f"run '{found}'") from error
+            raise LedgerCorrupt(f"{self.database.name}: damaged in run '{found}'; restore it from a copy") from error
         return lines
 
-    def since(self, seq: int, most: int = 1000) -> list[Line]:
-        """The entries of all runs after this one, in order: for who watches."""
+    def since(self, seq: int, most: int = 1000) -> list[Line | Unreadable]:
+        """The entries of all runs after this one, in order: for who watches. A damaged one spoils its run alone."""
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
-        try:
-            return read(stored)
-        except (ValueError, TypeError) as error:
-            raise self._damaged(f"an entry after number {seq}") from error
+        return read_each(stored)
 
     def last_seq(self) -> int:
         """The number of the newest entry; 0: there is none."""
@@ -174,14 +184,15 @@ class Ledger(Submissions):
             raise ValueError("only a file has a folder of locks beside it")
         return self.path.parent / "locks"
 
+    def _named(self, name: str, clock: Clock) -> str:
+        with self.database.write() as connection:
+            return self._name(connection, name, clock.now(), {})
+
     def _check_waiting(self, run: str) -> None:
         """Nothing if the run was asked for and can begin; otherwise why not."""
         asked = self.asked(run)
         if asked is None or asked.refused is not None or self.has_begun(run):
             raise WrongState(f"run '{self.find(run)}' has begun already; go on with: mlcd resume {run}")
-
-    def _damaged(self, what: str) -> LedgerCorrupt:
-        return LedgerCorrupt(f"{self.database.name}: damaged in {what}; restore it from a copy")
 
 
 class Book:

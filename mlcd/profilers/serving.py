@@ -23,6 +23,7 @@ from mlcd.profilers.quantiles import WRONG, Interval, quantile
 from mlcd.profilers.rates import FEWEST, Floor, evenly_spaced, is_due, overall_rate, rates_between, warm_up_length
 from mlcd.service import Cap, Figure, Served
 from mlcd.strategy import Look, Watch
+from mlcd.units import counted
 
 MOST_FAILING = 0.01
 """Of its requests, that a server may fail and still count as serving."""
@@ -167,7 +168,7 @@ class ServingProfiler:
         if seen.answered == 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"no request was answered in {seconds:.0f} s")
         if len(reports) <= 2:
-            detail = f"only {len(reports)} reports of the load in {seconds:.0f} s"
+            detail = f"only {counted(len(reports), 'report')} of the load in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
         steady = self._steady(seen)
         rate = overall_rate(steady)

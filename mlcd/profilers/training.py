@@ -25,6 +25,7 @@ from mlcd.profilers.rates import (
     warm_up_length,
 )
 from mlcd.strategy import Look, Watch
+from mlcd.units import counted
 
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
@@ -165,11 +166,11 @@ class TrainingProfiler:
         if launch.purpose is Purpose.RUN and (len(steady) <= 2 or overall_rate(steady) <= 0):
             return so_far  # over before there was anything to tell; it has ended well all the same
         if len(steady) <= 2:  # a single interval has no scatter, and so no error
-            detail = f"only {len(seen)} reports of progress in {seconds:.0f} s"
+            detail = f"only {counted(len(seen), 'report')} of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
         if launch.noise and so_far.noise is None:
             return replace(
-                so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{len(seen)} reports, none with noise="
+                so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{counted(len(seen), 'report')}, none with noise="
             )
         rate = overall_rate(steady)
         if rate <= 0:

@@ -14,7 +14,7 @@ from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
 from mlcd.reports.words import relaxation_words
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
@@ -120,7 +120,7 @@ def limits_words(story: Story) -> str:
 
 def sentences(story: Story) -> tuple[str, list[str]]:
     """The answer, and what needs saying after it."""
-    probes = f"{len(story.probes)} probe{'' if len(story.probes) == 1 else 's'}"
+    probes = counted(len(story.probes), "probe")
     decision = story.decision
     resume = f"Go on with: mlcd resume {story.run}"
     if decision is None:

@@ -153,12 +153,12 @@ def _reasons(lines: Sequence[Line]) -> dict[str, str]:
 
 def probe_documents(lines: Sequence[Line], account: Account) -> list[dict[str, Any]]:
     """Every probe with its reason, its result and what finishing on it would take after the search."""
-    reasons = _reasons(lines)
+    reasons, left = _reasons(lines), remaining(account.job, account.searched)
     return [
         {
             **_launch(line.entry.measurement),
             "because": reasons.get(line.entry.launch.label, ""),
-            "finish": _finish(account, line.entry.measurement),
+            "finish": _finish(left, account, line.entry.measurement),
         }
         for line in lines
         if isinstance(line.entry, Settled) and line.entry.launch.purpose is Purpose.PROBE
@@ -214,12 +214,12 @@ def goal_document(goal: Goal) -> dict[str, Any]:
     return {"objective": str(goal.objective), "budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
 
 
-def _finish(account: Account, measurement: Measurement) -> dict[str, Any] | None:
-    """What the job would take on a measured configuration, and whether that can be certified."""
+def _finish(left: Job, account: Account, measurement: Measurement) -> dict[str, Any] | None:
+    """What the rest of the job would take on a measured configuration, and whether that can be certified."""
     if not measurement.ok:
         return None
     gone = account.searched
-    ahead = finish(remaining(account.job, gone), account.space, account.decision, measurement)
+    ahead = finish(left, account.space, account.decision, measurement)
     certified = fits(account.job.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     return {**asdict(ahead), "certifiable": certified}
 

@@ -43,6 +43,7 @@ from mlcd.reports.tables import expected, ledger, measured
 from mlcd.serverless import Planned
 from mlcd.service import Service
 from mlcd.service_level import value
+from mlcd.units import counted
 
 WIDE, NARROW = 840, 350
 
@@ -224,7 +225,7 @@ def _texts(story: Story) -> list[str]:
     shown = story.probes and story.job.serverless is None
     found = [_section("Everything measured", table(story))] if shown else []
     found.append(_section("The reasons", reasons(story)))
-    summary = element("summary", text(f"All {len(story.lines)} entries"))
+    summary = element("summary", text(f"All {counted(len(story.lines), 'entry')}"))
     note = element(
         "p", "Amounts in brackets were set aside before a launch; only what was settled was spent.", class_="note"
     )

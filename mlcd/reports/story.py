@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlcd import service_level
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
-from mlcd.guarantee import fits, forecast, objective, remaining, safe
+from mlcd.guarantee import fits, objective, remaining
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
 from mlcd.measurement import Measurement
 from mlcd.reports.finishing import finish
+from mlcd.reports.reserves import reserves
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Story:
 
     def ahead(self, probe: Tried) -> Forecast:
         """What the job itself takes on a probed configuration."""
-        return finish(remaining(self.job, self.search), self.space, self.decision, probe.measurement)
+        return finish(self._left, self.space, self.decision, probe.measurement)
 
     def total(self, probe: Tried) -> tuple[float, float]:
         """Seconds and dollars to expect with all probes included."""
@@ -155,29 +155,15 @@ class Story:
         seconds, usd = self.worst(probe)
         return fits(self.goal, usd, seconds)
 
-    def reserve(self, after: History) -> Forecast | None:
-        """What had to be kept to finish on the best measured so far: a safe one, or else the nearest to safe."""
-        if self.job.service is not None:
-            return self._confirmation(after)
-        job = remaining(self.job, after)
-        protected = safe(job, self.space, after)
-        if protected:
-            return min((forecast(job, self.space, m) for m in protected), key=lambda ahead: objective(self.goal, ahead))
-        return min((forecast(job, self.space, m) for m in after.good), key=self._excess, default=None)
+    @cached_property
+    def _left(self) -> Job:
+        """The job without the work that was saved in the search."""
+        return remaining(self.job, self.search)
 
-    def _confirmation(self, after: History) -> Forecast | None:
-        """Of a service: what had to be kept to try the best one once more, where that is not certain yet."""
-        found = service_level.best(self.job, after.good)
-        if found is None or service_level.certifies(self.job, found):
-            return None
-        seconds, usd = self.space.worst_probe(found.configuration)
-        return Forecast(seconds, usd, seconds, usd)
-
-    def _excess(self, ahead: Forecast) -> float:
-        """How far beyond the limits a finish is, as a share of the limit it breaks most."""
-        budget = ahead.worst_usd / self.goal.budget_usd if self.goal.budget_usd else 0.0
-        deadline = ahead.worst_seconds / self.goal.deadline_s if self.goal.deadline_s else 0.0
-        return max(budget, deadline)
+    @cached_property
+    def reserves(self) -> list[Forecast | None]:
+        """For each probe, what had to be kept just after it: to finish, or to confirm a service; None: nothing."""
+        return reserves(self.job, self.space, (probe.after for probe in self.probes))
 
 
 def series(configuration: Configuration) -> str:

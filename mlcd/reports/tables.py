@@ -13,7 +13,7 @@ from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.words import noise_words, result_words
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.units import counted, format_duration, format_rate, format_usd
 
 Columns = Sequence[tuple[str, str]]
 _MEASURED = (
@@ -59,7 +59,7 @@ def ledger(story: Story) -> str:
     rows = [row(_ledger_cells(line), _LEDGER, class_=line.entry.kind) for line in story.lines]
     settled = [line.entry.measurement for line in story.lines if isinstance(line.entry, Settled)]
     usd, seconds = sum(m.usd for m in settled), sum(m.seconds for m in settled)
-    total = row(["", "", "", "settled", f"{len(settled)} launches", _exact(usd), f"{seconds:,.1f}", ""], _LEDGER)
+    total = row(["", "", "", "settled", counted(len(settled), "launch"), _exact(usd), f"{seconds:,.1f}", ""], _LEDGER)
     return table(_LEDGER, rows, total, "The ledger of this run")
 
 

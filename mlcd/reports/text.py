@@ -35,7 +35,7 @@ from mlcd.reports.serverless.words import functions_of, work_words
 from mlcd.reports.serving.terminal import first_words, show_service
 from mlcd.reports.words import curve_words, decision_words, goal_words, reached_words, reserve_words, result_words
 from mlcd.service import Service
-from mlcd.units import format_count, format_duration, format_rate, format_usd
+from mlcd.units import counted, format_count, format_duration, format_rate, format_usd
 
 MOST_ROWS = 15
 
@@ -66,7 +66,7 @@ class Narrator:
             case Reserved(launch=launch) as entry if launch.purpose is Purpose.RUN and launch.work is not None:
                 self._say_work(launch, entry.because)
             case Started(job=job, space=space, provenance=provenance):
-                size = f"{len(space)} configurations of {len(space.choices)} types"
+                size = f"{counted(len(space), 'configuration')} of {counted(len(space.choices), 'type')}"
                 size += f", {len(line.entry.known)} of them known from earlier runs" if line.entry.known else ""
                 wanted = escape(goal_words(job.goal, job.target))
                 self._say(

@@ -9,7 +9,7 @@ from mlcd.measurement import Measurement, Noise, Z
 from mlcd.reports.serverless.words import result_words as functions_words
 from mlcd.reports.serving.words import asked_words, trial_words
 from mlcd.service import Service
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.units import counted, format_duration, format_rate, format_usd
 
 
 def goal_words(goal: Goal, target: Target | None = None, service: Service | None = None) -> str:
@@ -106,7 +106,7 @@ def curve_words(decision: Decision) -> str:
     """'24 configurations, 5 on the boundary, knee at 4 x g, batch 256'."""
     best = [p for p in decision.curve if p.on_boundary]
     knee = next((f", knee at {p.configuration}" for p in decision.curve if p.knee), "")
-    return f"{len(decision.curve)} configurations, {len(best)} on the boundary{knee}"
+    return f"{counted(len(decision.curve), 'configuration')}, {len(best)} on the boundary{knee}"
 
 
 def reached_words(target: Target, metric: float | None) -> str:

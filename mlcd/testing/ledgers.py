@@ -25,7 +25,7 @@ from mlcd.configuration import Choice, Offer, Space
 from mlcd.database import open_database
 from mlcd.errors import LedgerError, UnknownName, WrongState
 from mlcd.job import Job
-from mlcd.ledger import Ledger, Line, Resumed, Started, Stopped
+from mlcd.ledger import Ledger, Line, Resumed, Started, Stopped, Unreadable
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 """All examples of a test share one ledger, and all subclasses one test."""
@@ -69,9 +69,9 @@ def first_word(process: subprocess.Popen[str]) -> None:
     assert process.stdout.readline()
 
 
-def follow(ledger: Ledger, going_on: Callable[[], bool]) -> list[Line]:
+def follow(ledger: Ledger, going_on: Callable[[], bool]) -> list[Line | Unreadable]:
     """What a watcher sees that asks again and again for what is new."""
-    seen: list[Line] = []
+    seen: list[Line | Unreadable] = []
     while True:
         last_time = not going_on()
         while new := ledger.since(seen[-1].seq if seen else 0, most=7):
@@ -176,7 +176,7 @@ class LedgerContract:
         assert sorted(names[0] + names[1]) == sorted(f"asked-{n}" for n in range(1, 21)), "a name was given twice"
         assert ledger.runs() == ["process-1", "process-2"]
 
-    def _check_seen(self, ledger: Ledger, seen: list[Line], count: int) -> None:
+    def _check_seen(self, ledger: Ledger, seen: list[Line | Unreadable], count: int) -> None:
         assert len(seen) == count
         assert seen == ledger.since(0, most=count + 1)
         assert [line.seq for line in seen] == sorted({line.seq for line in seen})
@@ -275,6 +275,19 @@ class LedgerContract:
             with other.hold(run), ledger.hold(begin(ledger, "another")):
                 other.append(run, VirtualClock(), [Resumed("by another")])
         assert [line.entry.kind for line in ledger.lines(run)] == ["started", "stopped", "stopped", "resumed"]
+
+    def test_a_run_that_begins_held_is_driven_as_soon_as_it_is_seen(self, ledger: Ledger, where: str) -> None:
+        seen: list[tuple[list[str], set[str]]] = []
+        first = Started(Job("held", 1.0), SPACE, "simulated", Provenance.SIMULATED, "0")
+        with closing(Ledger(where)) as other:
+            with ExitStack() as held:
+                ledger.begin(
+                    "held", VirtualClock(), first, lambda _: seen.append((other.runs(), other.driven())), held=held
+                )
+                assert other.is_driven("held-1")
+            assert not other.is_driven("held-1")
+        assert seen == [(["held-1"], {"held-1"})]
+        assert begin(ledger, "held") == "held-2"
 
     def test_a_process_that_is_killed_holds_nothing(
         self, ledger: Ledger, start: Callable[[str], subprocess.Popen[str]]

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from mlcd.backend import Provenance
 from mlcd.errors import LedgerCorrupt
-from mlcd.ledger import Ledger, Line, Status
+from mlcd.ledger import Ledger, Line, Status, Unreadable
 from mlcd.ledger.account import BrokenBooks
 from mlcd.reports.headway import from_json, to_json
 from mlcd.reports.view import summary_of
@@ -30,6 +30,7 @@ LOOK_AGAIN_S = 0.6
 ASK_AGAIN_S = 5.0
 """How often it is asked whether a decision is still to be run."""
 BATCH = 1_000
+DAMAGED = "damaged: restore the ledger from a copy"
 Read = TypeVar("Read")
 
 
@@ -71,14 +72,14 @@ class Polled:
             found = await self._load(run)
         return found
 
-    async def sent(self, line: Line) -> bytes:
+    async def sent(self, line: Line | Unreadable) -> bytes:
         """An old entry as it is sent; nothing where its run cannot be read any more."""
         with suppress(LedgerCorrupt, BrokenBooks):
             whole = await self.whole(line.run)
             return next((sent for seq, sent in whole.after(line.seq - 1) if seq == line.seq), b"") if whole else b""
         return b""
 
-    async def since(self, seq: int) -> list[Line]:
+    async def since(self, seq: int) -> list[Line | Unreadable]:
         """Some entries after this number, from the ledger itself."""
         return await self._in_thread(self._ledger.since, seq, BATCH)
 
@@ -110,11 +111,16 @@ class Polled:
         return await asyncio.get_running_loop().run_in_executor(self._readers, partial(read, *arguments))
 
     async def _read(self, looks: bool) -> None:
-        """Who drives what is asked first: a driver that is gone has written all its entries by then."""
+        """Who drives what is asked first: a driver that is gone has written all its entries by then.
+
+        It is asked again where a run has begun since, which would seem to be interrupted.
+        """
         driven = await self._in_thread(self._ledger.driven) if looks else None
         fresh: set[str] = set()
         try:
-            await self._take_new(fresh)
+            if await self._take_new(fresh) - (driven or set()):
+                driven = await self._in_thread(self._ledger.driven)
+                await self._take_new(fresh)
             if driven is not None:
                 self._looked_at = asyncio.get_running_loop().time()
                 fresh |= await self._now_driven(driven)
@@ -127,19 +133,22 @@ class Polled:
             if fresh:
                 self.recent.wake()
 
-    async def _take_new(self, fresh: set[str]) -> None:
-        """All entries that are new; `fresh` gets the runs they are of."""
+    async def _take_new(self, fresh: set[str]) -> set[str]:
+        """All entries that are new; `fresh` gets the runs they are of. Those that have begun."""
+        begun: set[str] = set()
         while True:
             lines = await self.since(self.last)
             if lines and any(line.run not in self.briefs for line in lines):
                 self._owners |= await self._in_thread(self._ledger.owners)
             for line in lines:
+                if line.run not in self.briefs or not self.briefs[line.run].last:
+                    begun.add(line.run)
                 await self._take(line)
                 fresh.add(line.run)
             if len(lines) < BATCH:
-                return
+                return begun
 
-    async def _take(self, line: Line) -> None:
+    async def _take(self, line: Line | Unreadable) -> None:
         """An entry that is new."""
         brief = self.briefs.get(line.run)
         if brief is None or not brief.last:
@@ -148,15 +157,24 @@ class Polled:
             self._shelf.put(line.run, Whole())
         brief.last, brief.over, brief.expected_until_s = line.seq, False, 0.0
         try:
-            whole = self._shelf.get(line.run) or await self._load(line.run)
-            whole.add(line)
+            whole = await self._with(line)
         except (BrokenBooks, LedgerCorrupt) as error:
             brief.damaged = str(error)
+            if brief.summary is not None:
+                brief.summary = replace(brief.summary, chosen=None, because=DAMAGED)
             self._shelf.drop(line.run)
         else:
             self._sum_up(brief, whole)
             self.recent.add(line.seq, whole.frames[whole.seqs.index(line.seq)])
         self.last = line.seq  # not before: if the database goes away meanwhile, this entry is read again
+
+    async def _with(self, line: Line | Unreadable) -> Whole:
+        """Its run, with this entry."""
+        if isinstance(line, Unreadable):
+            raise BrokenBooks(f"entry {line.seq} is damaged; restore the ledger from a copy")
+        whole = self._shelf.get(line.run) or await self._load(line.run)
+        whole.add(line)
+        return whole
 
     def _sum_up(self, brief: Brief, whole: Whole) -> None:
         owner, team = self._owners.get(brief.run, (None, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -95,6 +96,31 @@ def test_a_damaged_ledger_is_told_and_left_alone(mlcd: Mlcd, decided: Path, comm
     assert decided.read_bytes() == bad
     decided.write_bytes(good)
     assert mlcd("launch", "last").code == 0
+
+
+def test_one_damaged_run_is_told_in_its_row_and_the_others_are_listed(
+    mlcd: Mlcd, recorded_job: WriteJob, decided: Path
+) -> None:
+    assert mlcd("train", recorded_job(), "--decide-only").code == 0
+    whole = mlcd("runs", "-o", "json").document["runs"]
+    first, second = (each["run"] for each in whole)
+    damage_run(decided, first)
+    told = f"{decided}: damaged in run '{first}'; restore it from a copy"
+    table, listed = mlcd("runs"), mlcd("runs", "-o", "json")
+    assert f"mlcd: {told}" == table.complaint == listed.complaint
+    assert re.search(rf"^{first} .* damaged: restore the ledger from a copy ", table.out, re.MULTILINE)
+    assert re.search(rf"^{second} .* decided ", table.out, re.MULTILINE)
+    assert listed.document["runs"] == [{"run": first, "status": "damaged", "because": told}, whole[1]]
+    assert mlcd("show", "last").code == 0
+    damage_run(decided, second)
+    assert (mlcd("runs").complaint, mlcd("runs").out) == (f"mlcd: {told}", "")
+
+
+def damage_run(ledger: Path, run: str) -> None:
+    """With one more entry, which nobody can read."""
+    with closing(sqlite3.connect(ledger)) as db, db:
+        row = (run, "2026-01-01T00:00:00+00:00", 1.0, "settled", "{")
+        db.execute("INSERT INTO entries (run, written_at, elapsed_s, kind, body) VALUES (?, ?, ?, ?, ?)", row)
 
 
 @pytest.mark.parametrize("command", [["runs"], ["train", "job.yaml"]], ids=lambda command: command[0])

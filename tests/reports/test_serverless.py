@@ -398,6 +398,14 @@ def test_the_best_trial_is_told_with_what_was_drawn_for_it():
     assert run_document(tuning_lines())["best"]["hyperparameters"] == {"learning_rate": drawn}
 
 
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_of_trials_that_have_all_diverged_none_is_the_best(loss: float):
+    diverged = with_losses(tuning_lines(), loss)
+    assert "Best" not in told(diverged)
+    assert "best: trial" not in page(diverged).lower()
+    assert run_document(diverged)["best"] is None
+
+
 def test_tables_take_nouns_alone():
     table = printed(plan_table(plan(TUNED)), boundary_table(points()), calibration_table(CALIBRATION))
     assert f"{plan(TUNED).stages[1].allocation.functions}" in table

@@ -387,9 +387,9 @@ def test_a_configuration_tried_again_counts_once() -> None:
 
 def test_the_band_is_what_confirms_a_choice_that_is_not_certain() -> None:
     certain, loose = Story.of(serving_lines()), Story.of(serving_lines(show=half_known))
-    assert all(certain.reserve(trial.after) is None for trial in certain.probes)
-    for trial in loose.probes:
-        kept, found = loose.reserve(trial.after), service_level.best(loose.job, trial.after.good)
+    assert certain.reserves == [None] * len(certain.probes)
+    for trial, kept in zip(loose.probes, loose.reserves, strict=True):
+        found = service_level.best(loose.job, trial.after.good)
         assert kept is not None
         assert found is not None
         assert kept.worst_usd == SPACE.worst_probe(found.configuration)[1]

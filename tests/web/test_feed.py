@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import insert
 from stage import Idle, staged
 
 from mlcd.backend import Provenance
 from mlcd.clock import VirtualClock
+from mlcd.database.schema import entries
 from mlcd.decision import Decision
 from mlcd.errors import LedgerError, UnknownName
 from mlcd.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
@@ -426,16 +428,48 @@ def test_who_drives_a_run_is_told_when_it_changes(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_a_run_that_cannot_be_replayed_does_not_stop_the_others() -> None:
+def test_a_run_is_driven_from_its_first_entry_on_and_never_seems_interrupted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        ledger = Watched(tmp_path / "ledger.db")
+        feed = Feed(ledger)
+        name = ledger.ask("demo", to_json(JOB, False))
+        await feed.look()  # who drives what is asked again in a while only
+        with ledger.hold(name):
+            ledger.begin("demo", VirtualClock(), FIRST, run=name)
+            await feed.catch_up()
+            (told,) = feed.summaries()
+            assert (told.status, told.driven) == ("searching", True)
+        feed.close()
+        ledger.close()
+
+    run(scenario)
+
+
+def contradict(ledger: Ledger, damaged: str) -> None:
+    ledger.append(damaged, VirtualClock(), [FIRST])
+
+
+def garble(ledger: Ledger, damaged: str) -> None:
+    row = {"run": damaged, "written_at": datetime.now(UTC).isoformat(), "elapsed_s": 1.0, "kind": "settled"}
+    with ledger.database.write() as connection:
+        connection.execute(insert(entries).values({**row, "body": "{"}))
+
+
+@pytest.mark.parametrize("damage", [contradict, garble])
+def test_a_run_that_cannot_be_replayed_does_not_stop_the_others(damage: Callable[[Ledger, str], None]) -> None:
     async def scenario() -> None:
         with opened() as (ledger, feed):
             damaged, good = begun(ledger, "bad"), begun(ledger, "good")
-            ledger.append(damaged.run, VirtualClock(), [FIRST])
+            damage(ledger, damaged.run)
             busy(good)
             await feed.look()
             assert {each.run for each in feed.summaries()} == {damaged.run, good.run}
             assert feed.brief(damaged.run).damaged
+            (told,) = (each for each in feed.summaries() if each.run == damaged.run)
+            assert told.because == "damaged: restore the ledger from a copy"
             assert numbers(await soon(feed.watch(good.run))) == [2, 4]
+            with pytest.raises(LedgerError, match="restore"):
+                await feed.whole(damaged.run)
 
     run(scenario)
 

@@ -13,6 +13,7 @@ from mlcd.reports.contest.standings import heat, standings
 from mlcd.reports.contest.style import STYLE
 from mlcd.reports.figures.marks import legend
 from mlcd.reports.markup import element, text
+from mlcd.units import counted
 
 WIDE, NARROW = 840, 350
 MOST_CRASHES = 20
@@ -52,7 +53,7 @@ def page(contest: Contest) -> str:
 
 def _header(contest: Contest) -> str:
     recordings, methods = len(contest.recordings), len({s.method for s in _all(contest)})
-    about = f"{recordings} recording{'s' if recordings != 1 else ''}, {methods} methods, {contest.runs:,} runs"
+    about = ", ".join((counted(recordings, "recording"), counted(methods, "method"), counted(contest.runs, "run")))
     content = [
         element("p", element("span", text(about)), class_="about"),
         element("h1", text("Methods against an oracle that never probes")),
@@ -60,7 +61,7 @@ def _header(contest: Contest) -> str:
     ]
     if contest.crashes:
         shown = "".join(element("li", text(words)) for words in contest.crashes[:MOST_CRASHES])
-        told = element("p", text(f"{len(contest.crashes)} runs crashed and are missing below:"))
+        told = element("p", text(f"Crashed, and missing below: {counted(len(contest.crashes), 'run')}"))
         content.append(element("div", told, element("ul", shown), class_="crashes"))
     return element("header", *content)
 
@@ -77,7 +78,7 @@ def _answer(contest: Contest) -> str:
     mine = [s for s in _all(contest) if s.method == focus.method]
     best_in = sum(panel.best == focus.method for panel in contest.panels)
     runs, chose, over = (sum(getattr(s, name) for s in mine) for name in ("runs", "chose", "over"))
-    said = f"{focus.method} has the best median in {best_in} of {len(contest.panels)} scenarios, chose in "
+    said = f"{focus.method} has the best median in {best_in} of {counted(len(contest.panels), 'scenario')}, chose in "
     return said + f"{percent(chose / runs)} of its runs, and passed its limit in {over or 'none'}."
 
 

@@ -12,7 +12,7 @@ from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked
 from mlcd.reports.figures.limits import Limits
 from mlcd.reports.figures.marks import COLOURS, marker, ring
 from mlcd.reports.markup import element, text
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 
 @dataclass(frozen=True)
@@ -203,5 +203,6 @@ def short_name(curve: Curve, name: str) -> str:
 
 
 def _said(curve: Curve) -> str:
-    told = f"{len(curve.points)} configurations; nothing beats {len(curve.boundary)} of them in both time and cost."
+    points = counted(len(curve.points), "configuration")
+    told = f"{points}; nothing beats {len(curve.boundary)} of them in both time and cost."
     return told + "".join(f" {p.name}: {p.marks}." for p in curve.points if p.chosen or p.prediction.knee)

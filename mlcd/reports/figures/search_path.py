@@ -10,7 +10,7 @@ from mlcd.reports.figures.axes import CHARACTER, Area, Room, Scale, drawing, mar
 from mlcd.reports.figures.marks import COLOURS, cross, hover, marker, outcome_words, ring, type_order
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
-from mlcd.units import format_rate
+from mlcd.units import counted, format_rate
 
 WIDE_RANGE = 6
 """Node counts that differ by more than this factor are shown on a log scale."""
@@ -158,7 +158,7 @@ def _rate_scale(measured: Sequence[Tried], top: float, bottom: float) -> Scale:
 
 
 def _said(story: Story) -> str:
-    told = f"{len(story.probes)} probes by number of nodes and measured samples a second"
+    told = f"{counted(len(story.probes), 'probe')} by number of nodes and measured samples a second"
     if story.failed:
         told += f"; {len(story.failed)} of them failed"
     return told + (f"; {story.chosen.measurement.configuration} was chosen." if story.chosen else ".")

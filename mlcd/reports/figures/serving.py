@@ -15,7 +15,7 @@ from mlcd.reports.serving.words import UNITS, broken_words, format_price, format
 from mlcd.reports.story import Story, Tried
 from mlcd.service import Figure
 from mlcd.service_level import service_of, worth
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.units import counted, format_duration, format_rate, format_usd
 
 
 def latencies(story: Story) -> list[Figure]:
@@ -57,7 +57,8 @@ def latency_tradeoff(story: Story, width: int, figure: Figure) -> str:
     drawn.append(limits.names(room))
     drawn += _labels(story, shown, places, room)
     kept = sum(not broken_words(trial.measurement, service) for trial in shown)
-    said = f"{len(shown)} configurations by {figure} latency and {reads.name}; {kept} of them keep what is asked."
+    tried = counted(len(shown), "configuration")
+    said = f"{tried} by {figure} latency and {reads.name}; {kept} of them keep what is asked."
     return drawing(
         f"tradeoff-{figure}", width, area.bottom + 44 + height, f"{figure} latency against rate", said, frame, *drawn,
         *crosses,
@@ -90,7 +91,8 @@ def best_so_far(story: Story, width: int) -> str:
     for trial in story.probes:
         up = y(reads.of(trial.measurement)) if trial.measurement.ok else area.bottom - 9
         drawn.append(_point(story, trial, x(trial.number), up))
-    said = f"The best of {len(story.probes)} trials: {reads.words(best)} {reads.name}." if steps else "None keeps all."
+    trials = counted(len(story.probes), "trial")
+    said = f"The best of {trials}: {reads.words(best)} {reads.name}." if steps else "None keeps all."
     return drawing("best", width, area.bottom + 44, "Best so far", said, frame, *drawn)
 
 

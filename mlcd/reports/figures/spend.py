@@ -115,8 +115,7 @@ def _reserve(
     """
     upper: list[tuple[float, float]] = []
     lower: list[tuple[float, float]] = []
-    for probe in story.probes:
-        kept = story.reserve(probe.after)
+    for probe, kept in zip(story.probes, story.reserves, strict=True):
         if kept is None:
             continue
         gone = read.gone(probe.after)

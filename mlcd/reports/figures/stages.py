@@ -13,7 +13,7 @@ from mlcd.reports.figures.marks import COLOURS, marker
 from mlcd.reports.markup import element, text
 from mlcd.reports.serverless.words import METHODS, plan_name
 from mlcd.serverless import Plan, Planned
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 GAP = 66.0
 """Pixels between both halves, for the ticks and the name of the axis."""
@@ -25,7 +25,7 @@ def stages(plans: Sequence[Plan], chosen: Plan | None, width: int) -> str:
     high = 230.0 if wide else 190.0
     upper, lower = Area(62.0, 30.0, width - 12.0, 30 + high), Area(62.0, 30.0, width - 12.0, 30 + high)
     down = upper.bottom + GAP
-    said = f"{len(plans)} plans of {len(plans[0].stages)} stages."
+    said = f"{counted(len(plans), 'plan')} of {counted(len(plans[0].stages), 'stage')}."
     said += f" The chosen one, {chosen.method}, takes {_sum(chosen)}." if chosen is not None else ""
     said += "".join(f" {plan_name(plan.method)}: {_sum(plan)}." for plan in plans if plan is not chosen)
     return drawing(

@@ -9,10 +9,10 @@ from mlcd.reports.answer import Card, actual, card, equations, left_words
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.serverless.rows import best_path, best_trial
-from mlcd.reports.serverless.words import basis_words, chosen_plan, counted, decision_sentence, functions_of
+from mlcd.reports.serverless.words import basis_words, chosen_plan, decision_sentence, functions_of
 from mlcd.reports.story import Story
 from mlcd.reports.words import reached_words
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 
 def answer(story: Story) -> str:

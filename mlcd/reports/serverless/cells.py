@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlcd.reports.serverless.rows import EpochRow, Folded, StageRow
-from mlcd.reports.serverless.words import METHODS, counted, fine_usd, gap_words, plan_name, short_s
+from mlcd.reports.serverless.words import METHODS, fine_usd, gap_words, plan_name, short_s
 from mlcd.serverless import Allocation, Calibration, Link, Plan, Planned
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.units import counted, format_duration, format_rate, format_usd
 
 Columns = Sequence[tuple[str, str]]
 """Names, and 'num' for what stands on the right."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -146,11 +147,13 @@ def best_path(account: Account) -> tuple[EpochRow, ...]:
 
 
 def best_trial(account: Account) -> Trial | None:
-    """The trial of a tuning run that is best so far, and what was drawn for it."""
+    """The trial of a tuning run that is best so far, and what was drawn for it; None where all have diverged."""
     tuning, path = functions_of(account.job).tuning, best_path(account)
     if tuning is None or not path or path[-1].epoch is None:
         return None
     last = path[-1].epoch
+    if not math.isfinite(last.loss):
+        return None
     return Trial(last.trial, last.loss, tuning.drawn(last.trial, account.job.search.seed))
 
 

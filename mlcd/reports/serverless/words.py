@@ -10,7 +10,7 @@ from mlcd.decision import Decision, Relaxation
 from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement, Outcome
 from mlcd.serverless import Calibrated, Calibration, Epoch, Plan, Serverless, Work
-from mlcd.units import format_count, format_duration, format_rate, format_usd
+from mlcd.units import counted, format_count, format_duration, format_rate, format_usd
 
 METHODS = {
     "fixed": "even split (fixed)",
@@ -194,12 +194,6 @@ def workload_words(serverless: Serverless) -> str:
     if tuning is None:
         return said
     return f"{said}, {counted(tuning.trials, 'trial')} in {counted(len(tuning.stages), 'stage')}"
-
-
-def counted(number: int, thing: str) -> str:
-    """'1 trial', '4,096 trials', '2 retries'."""
-    many = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
-    return f"{number:,} {thing if number == 1 else many}"
 
 
 def short_s(seconds: float) -> str:

@@ -30,7 +30,7 @@ from mlcd.reports.serving.words import (
 )
 from mlcd.service import Figure
 from mlcd.service_level import service_of
-from mlcd.units import format_rate, format_usd
+from mlcd.units import counted, format_rate, format_usd
 
 MOST_ROWS = 15
 
@@ -39,9 +39,9 @@ def first_words(started: Started) -> str:
     """'live, grey-box, per-dollar, p95 <= 30 ms, within $5.00: resnet50, 96 configurations, at most 6 trials'."""
     job = started.job
     service, trials = service_of(job), job.search.trials
-    size = f"{len(started.space)} configurations"
+    size = counted(len(started.space), "configuration")
     size += f", {len(started.known)} of them known from earlier runs" if started.known else ""
-    size += f", at most {trials} trial{'' if trials == 1 else 's'}" if trials is not None else ""
+    size += f", at most {counted(trials, 'trial')}" if trials is not None else ""
     wanted = asked_words(job.goal, service)
     return f"{started.provenance}, {job.search.method}, {wanted}: {service.model.name}, {size}"
 

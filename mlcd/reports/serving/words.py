@@ -13,7 +13,7 @@ from mlcd.job import Goal, Job
 from mlcd.measurement import Measurement, Z
 from mlcd.service import Counted, Figure, Service
 from mlcd.service_level import certifies, figure_of, service_of
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.units import counted, format_duration, format_rate, format_usd
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
@@ -151,7 +151,7 @@ def trials_words(history: History) -> str:
     trials = len(history.measurements)
     failed = Counter(str(m.outcome).replace("_", " ") for m in history.measurements if not m.ok)
     how = ", ".join(f"{count} {outcome}" for outcome, count in failed.items())
-    return f"{trials} trial{'' if trials == 1 else 's'}" + (f" ({how})" if how else "")
+    return counted(trials, "trial") + (f" ({how})" if how else "")
 
 
 def usd_per_million(m: Measurement) -> float:

@@ -10,7 +10,7 @@ from mlcd.job import Job
 from mlcd.ledger import Decided, Ended, Line, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided
 from mlcd.reports.serverless.words import work_words
 from mlcd.reports.words import goal_words, result_words
-from mlcd.units import format_duration, format_usd
+from mlcd.units import counted, format_duration, format_usd
 
 
 def line_words(line: Line, job: Job) -> str:
@@ -18,7 +18,8 @@ def line_words(line: Line, job: Job) -> str:
     match line.entry:
         case Started(job=begun, provenance=provenance, space=space):
             wanted = goal_words(begun.goal, begun.target, begun.service)
-            return f"{begun.name} begins: {provenance}, {begun.search.method}, {wanted}, {len(space)} configurations"
+            size = counted(len(space), "configuration")
+            return f"{begun.name} begins: {provenance}, {begun.search.method}, {wanted}, {size}"
         case Reserved(launch=launch, because=because):
             where = work_words(job.serverless, launch) if job.serverless is not None else str(launch.configuration)
             return f"{'trying' if launch.purpose is Purpose.PROBE else 'running'} {where}: {because}"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 from mlcd.backend import Purpose
 from mlcd.ledger import Settled
 from mlcd.reports.story import Story, Tried
 from mlcd.service_level import certifies
+
+Kept = tuple[float | None, float | None]
+NOTHING: Kept = (None, None)
 
 
 def path(story: Story) -> list[dict[str, Any]]:
@@ -24,12 +29,12 @@ def refusals(story: Story) -> list[dict[str, Any]]:
 
 def spending(story: Story) -> dict[str, Any]:
     """What was spent after each launch, from nothing on, and what had to be kept to finish."""
-    points, spent_usd, probes = [_point(0.0, 0.0, (None, None), "", Purpose.PROBE)], 0.0, iter(story.probes)
+    points, spent_usd, reserves = [_point(0.0, 0.0, NOTHING, "", Purpose.PROBE)], 0.0, _reserves(story)
     for line in story.lines:
         if isinstance(line.entry, Settled):
             launch = line.entry.launch
             spent_usd += line.entry.measurement.usd
-            kept = _kept(story, next(probes)) if launch.purpose is Purpose.PROBE else (None, None)
+            kept = next(reserves) if launch.purpose is Purpose.PROBE else NOTHING
             points.append(_point(line.elapsed_s, spent_usd, kept, str(launch.configuration), launch.purpose))
     return {"budget_usd": story.goal.budget_usd, "deadline_s": story.goal.deadline_s, "points": points}
 
@@ -71,17 +76,16 @@ def _finish(story: Story, probe: Tried) -> dict[str, Any]:
     }
 
 
-def _kept(story: Story, probe: Tried) -> tuple[float | None, float | None]:
-    """Dollars and seconds that had to be kept just after a probe."""
+def _reserves(story: Story) -> Iterator[Kept]:
+    """Dollars and seconds that had to be kept just after each probe."""
     if story.job.serverless is not None:
-        return None, None
-    ahead = story.reserve(probe.after)
-    return (None, None) if ahead is None else (_number(ahead.worst_usd), _number(ahead.worst_seconds))
+        return repeat(NOTHING)
+    return (
+        NOTHING if kept is None else (_number(kept.worst_usd), _number(kept.worst_seconds)) for kept in story.reserves
+    )
 
 
-def _point(
-    elapsed_s: float, spent_usd: float, kept: tuple[float | None, float | None], label: str, purpose: Purpose
-) -> dict[str, Any]:
+def _point(elapsed_s: float, spent_usd: float, kept: Kept, label: str, purpose: Purpose) -> dict[str, Any]:
     return {
         "elapsed_s": elapsed_s,
         "spent_usd": spent_usd,
