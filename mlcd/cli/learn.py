@@ -122,6 +122,6 @@ def _learn_cpu(
                 f"stopped; {folder} keeps what was measured: the same command goes on from there"
             ) from None
     if not ran:
-        raise UserError(f"{models}: none of {counted(len(paths), 'model')} could be measured; see above")
+        raise UserError(f"{models}: no model could be measured, of {len(paths)}; see above")
     told = f"{folder}: {counted(len(ran), 'model')}; use it with mlcd serve --knowledge {folder}"
     results.print(told, soft_wrap=True, markup=False)

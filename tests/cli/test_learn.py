@@ -31,7 +31,7 @@ def test_models_become_knowledge_in_the_state_folder(mlcd: Mlcd, folder: Path, h
     answer = mlcd("learn", "--models", folder, "--knobs", "knobs.yaml", "--no-operators", "--by", "passes")
     assert answer.code == 0
     assert "tiny, fp32, 1 thread: 2 batches" in answer.err
-    assert "1 models" in answer.out
+    assert ": 1 model; use it" in answer.out
     knowledge = read_knowledge(home / "knowledge" / "nets")
     assert [len(model.cells) for model in knowledge.models] == [2]
     assert "mlcd learn --models" in knowledge.source
@@ -64,5 +64,5 @@ def test_knobs_that_cannot_be_varied_here_are_one_line(mlcd: Mlcd, folder: Path,
 def test_a_folder_without_any_usable_model_ends_with_one_line(mlcd: Mlcd, folder: Path):
     (folder / "tiny.onnx").write_text("no model")
     answer = mlcd("learn", "--models", folder, "--knobs", "knobs.yaml", "--no-operators", "--by", "passes")
-    assert "none of its 1 models" in answer.last_words
+    assert "no model could be measured" in answer.last_words
     assert "not an ONNX file" in answer.err
