@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from mlcd.cli.server import asked_server
 from mlcd.units import counted, parse_usd
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from mlcd.catalog import CatalogRow
 
 MOST_OFFERS = 5_000
@@ -44,9 +47,6 @@ def offers(
     \b
     mlcd offers --gpu A100 --max-price 5
     """
-    from rich.markup import escape
-    from rich.table import Table
-
     from mlcd.catalog import select
 
     rows = select(
@@ -67,6 +67,16 @@ def offers(
     if not rows:
         results.print("No offer passes these filters.")
         return
+    results.print(_table(rows))
+    told = counted(len(rows), "offer")
+    results.print(f"{told}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+
+
+def _table(rows: Sequence[CatalogRow]) -> Table:
+    """A line for each."""
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold dim")
     for column in ("INFRA", "INSTANCE"):
         table.add_column(column, no_wrap=True)
@@ -88,9 +98,7 @@ def offers(
             f"{row.spot_usd_per_hour:,.3f}" if row.spot_usd_per_hour is not None else "-",
             row.price_date,
         )
-    results.print(table)
-    offers = counted(len(rows), "offer")
-    results.print(f"{offers}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+    return table
 
 
 def _rows() -> list[CatalogRow]:
