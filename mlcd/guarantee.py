@@ -159,7 +159,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     needs = [(m, forecast(job, space, m)) for m in history.good]
     if not needs:
         tried = len(history.measurements)
-        binding = _why_none_ran(history) if tried else why_nothing_was_measured(goal, space, history)
+        binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(goal, space, history)
         return Decision(None, because, binding=binding)
     ways = _relaxations(goal, history, needs)
     over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
@@ -171,10 +171,14 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     return Decision(None, because, binding=binding, relaxations=tuple(ways))
 
 
-def _why_none_ran(history: History) -> str:
+def _why_none_ran(goal: Goal, space: Space, history: History) -> str:
     tried, mistakes = len(history.measurements), {m.mistake for m in history.measurements if m.mistake is not None}
     probes = "no probe" if tried == 1 else f"none of {tried} probes"
-    return f"{probes} could run the job" + (f": {mistakes.pop()}" if len(mistakes) == 1 else "")
+    if len(mistakes) == 1:
+        return f"{probes} could run the job: {mistakes.pop()}"
+    untried = len(space) - len({m.configuration for m in history.measurements})
+    rest = f"; under this limit, {untried} of {len(space)} were not tried" if goal.limited and untried > 0 else ""
+    return f"{probes} could run the job{rest}"
 
 
 def why_nothing_was_measured(goal: Goal, space: Space, history: History, what: str = "probe") -> str:

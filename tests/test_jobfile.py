@@ -120,6 +120,7 @@ def test_a_block_can_be_shared_by_an_anchor() -> None:
         ("name: x\n", "1:1", "the `mlcd:` block is missing"),
         ("name: x\nmlcd: 5\n", "2:1", "the `mlcd:` block is missing"),
         ("name: x\nmlcd: {}\n", "2:1", "`work` is missing"),
+        ("name: x\nmlcd: {wrok: 90M}\n", "2:8", "unknown key 'wrok': did you mean 'work'?"),
         ("name: [x]\nmlcd: {work: 1}\n", "1:1", "name: expected a word"),
         ("name: x\nnaem: y\nmlcd: {work: 1}\n", "2:1", "unknown key 'naem': did you mean 'name'?"),
         ("1: y\nmlcd: {work: 1}\n", "1:1", "unknown key '1'"),

@@ -52,7 +52,8 @@ def parse_job(text: str, path: Path) -> Job:
 
 
 def _first_mistake(error: ValidationError, path: Path, marks: Marks) -> str:
-    mistake = error.errors()[0]
+    # A key that is missing may be one that is mistyped: that is told first.
+    mistake = min(error.errors(), key=lambda each: each["type"] == "missing")
     inside = tuple(mistake["loc"])
     where: Trail = ("mlcd", *inside)
     # The innermost key that the user wrote: `work: abc` is about `work`, not about the `samples` it stands for.

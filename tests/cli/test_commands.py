@@ -238,3 +238,11 @@ def test_check_names_the_ledger_that_is_used(mlcd: Mlcd, home: Path, monkeypatch
     assert f"{home / 'ledger.db'}, 0 runs" in mlcd("check").out
     monkeypatch.setenv("MLCD_DATABASE_URL", f"sqlite:///{home / 'elsewhere.db'}")
     assert f"{home / 'elsewhere.db'}, 0 runs" in mlcd("check").out
+
+
+def test_a_budget_so_small_that_hardly_anything_is_tried_is_told_as_such(mlcd: Mlcd) -> None:
+    example = Path(__file__).parents[2] / "examples" / "resnet50.yaml"
+    answer = mlcd("train", example, "--budget", "0.5", "-y", "-o", "json")
+    assert answer.code == 3
+    binding = answer.document["decision"]["binding"]
+    assert binding == "no probe could run the job; under this limit, 143 of 144 were not tried"
