@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -181,9 +181,14 @@ class Space:
         return np.array([configuration.nodes for configuration in self.configurations], dtype=float)
 
     @cached_property
+    def usd_per_hour(self) -> Floats:
+        """For each configuration, dollars an hour for all its nodes."""
+        return np.array([configuration.usd_per_hour for configuration in self.configurations])
+
+    @cached_property
     def usd_per_s(self) -> Floats:
         """For each configuration, dollars a second for all its nodes."""
-        return np.array([configuration.usd_per_hour / 3_600 for configuration in self.configurations])
+        return self.usd_per_hour / 3_600
 
     @cached_property
     def probe_s(self) -> Floats:
@@ -194,6 +199,14 @@ class Space:
     def probe_usd(self) -> Floats:
         """For each configuration, the most its probe can cost."""
         return np.array([self.worst_probe(configuration)[1] for configuration in self.configurations])
+
+    def up_to(self, usd_per_hour: float) -> Space:
+        """The part of it that costs at most so much an hour."""
+        affordable = [
+            replace(choice, nodes=tuple(n for n in choice.nodes if choice.offer.usd_per_hour * n <= usd_per_hour))
+            for choice in self.choices
+        ]
+        return replace(self, choices=tuple(choice for choice in affordable if choice.nodes))
 
     def worst_probe(self, configuration: Configuration) -> tuple[float, float]:
         """Seconds and dollars that a probe of this configuration can take at the most."""

@@ -42,7 +42,8 @@ class Prediction:
 class Relaxation:
     """A limit that would have made the job possible: the new total, in dollars or in seconds.
 
-    Of a service: the cap, or the rate, that the configuration would have kept.
+    Of a service: the cap, or the rate, that the configuration would have kept. `max_probe_usd`: no promise, but what
+    trying the configuration takes; under the `max_probe` of the search it was not allowed.
     """
 
     budget_usd: float | None = None
@@ -50,6 +51,7 @@ class Relaxation:
     configuration: Configuration | None = None
     caps: tuple[Cap, ...] = ()
     min_rate: float | None = None
+    max_probe_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,16 @@
 checked before every probe, for dollars and for hours. 'Conservative' is the slow end of the measured
 rate (see `Measurement`) and the longest start-up that is waited for. The final choice carries the same
 sum as its certificate; where nothing measured satisfies it, the answer is 'cannot be certified'.
+
+Beside the sum, no probe may cost more than `max_probe`, and all machines that are up at once not more an hour than
+`max_hourly`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast, Prediction, Relaxation
 from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
+from mlcd.job import Goal, Job, Objective, Search
 from mlcd.measurement import Measurement
 from mlcd.units import format_duration, format_usd
 
@@ -77,6 +80,8 @@ def refusal(job: Job, space: Space, history: History, configurations: Sequence[C
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     if (beyond := beyond_limits(job.goal, history, seconds, usd, "probe")) is not None:
         return beyond
+    if (too_dear := beyond_price_limits(job.search, space, configurations, "probe")) is not None:
+        return too_dear
     protected = safe(job, space, history)
     if protected and not safe(job, space, history, usd, seconds):
         best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, m)))
@@ -95,6 +100,36 @@ def beyond_limits(goal: Goal, history: History, seconds: float, usd: float, what
     return None
 
 
+def beyond_price_limits(search: Search, space: Space, configurations: Sequence[Configuration], what: str) -> str | None:
+    """Which limit on single probes these would break at once, and how to raise it; None if none."""
+    dearest = max(space.worst_probe(configuration)[1] for configuration in configurations)
+    if search.max_probe_usd is not None and dearest > search.max_probe_usd:
+        return (
+            f"the {what} can cost {format_usd(dearest)}, more than the {format_usd(search.max_probe_usd)} that one may "
+            f"(max_probe); to allow it: --max-probe {rounded_up(dearest)}"
+        )
+    hourly = sum(configuration.usd_per_hour for configuration in configurations)
+    if search.max_hourly_usd is not None and hourly > search.max_hourly_usd:
+        return (
+            f"its machines cost {format_usd(hourly)} an hour, more than the {format_usd(search.max_hourly_usd)} that "
+            f"may be rented at once (max_hourly); to allow it: --max-hourly {rounded_up(hourly)}"
+        )
+    return None
+
+
+def within_price_limits(search: Search, space: Space) -> NDArray[np.bool_]:
+    """For each configuration of the space, whether `beyond_price_limits` would let it be probed alone."""
+    most_usd = np.inf if search.max_probe_usd is None else search.max_probe_usd
+    most_hourly = np.inf if search.max_hourly_usd is None else search.max_hourly_usd
+    within: NDArray[np.bool_] = (space.probe_usd <= most_usd) & (space.usd_per_hour <= most_hourly)
+    return within
+
+
+def rounded_up(usd: float) -> str:
+    """Dollars as an option that allows so much: never a cent too few."""
+    return f"{ceil(usd * 100) / 100:.2f}"
+
+
 def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     """For each configuration of the space, whether `refusal` would let it be probed: the same rule, at once."""
     spent = history.spent_usd + space.probe_usd
@@ -102,6 +137,7 @@ def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
     deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
     affordable: NDArray[np.bool_] = (spent <= budget) & (elapsed <= deadline)
+    affordable &= within_price_limits(job.search, space)
     protected = [forecast(job, space, measurement) for measurement in safe(job, space, history)]
     if not protected:
         return affordable
@@ -157,10 +193,11 @@ def decide(
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
     goal = job.goal
     needs = [(m, forecast(job, space, m)) for m in history.good]
+    dearer = _dearer_probe(job, space, history)
     if not needs:
         tried = len(history.measurements)
-        binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(goal, space, history)
-        return Decision(None, because, binding=binding)
+        binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(job, space, history)
+        return Decision(None, because, binding=binding, relaxations=dearer)
     ways = _relaxations(goal, history, needs)
     over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
     over_deadline = goal.deadline_s is not None and all(way.deadline_s is not None for way in ways)
@@ -168,7 +205,23 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         binding = "the budget and the deadline together"
     else:
         binding = "the budget" if over_budget else "the deadline"
-    return Decision(None, because, binding=binding, relaxations=tuple(ways))
+    return Decision(None, because, binding=binding, relaxations=(*ways, *dearer))
+
+
+def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
+    """Of what only `max_probe` has kept from being tried, the cheapest probe; nothing where there is none.
+
+    Whether it would have been enough, only trying tells.
+    """
+    if job.search.max_probe_usd is None:
+        return ()
+    uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
+    untried = allowed(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
+    untried[[space.index[m.configuration] for m in history.measurements if m.configuration in space.index]] = False
+    if not untried.any():
+        return ()
+    pick = int(np.argmin(np.where(untried, space.probe_usd, np.inf)))
+    return (Relaxation(configuration=space.configurations[pick], max_probe_usd=float(space.probe_usd[pick])),)
 
 
 def _why_none_ran(goal: Goal, space: Space, history: History) -> str:
@@ -181,13 +234,18 @@ def _why_none_ran(goal: Goal, space: Space, history: History) -> str:
     return f"{probes} could run the job{rest}"
 
 
-def why_nothing_was_measured(goal: Goal, space: Space, history: History, what: str = "probe") -> str:
+def why_nothing_was_measured(job: Job, space: Space, history: History, what: str = "probe") -> str:
     """Which limit is too small for any launch at all."""
+    goal = job.goal
     usd, seconds = float(space.probe_usd.min()), float(space.probe_s.min())
     if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
         return f"the budget: the cheapest {what} alone can cost {format_usd(usd)}"
     if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
         return f"the deadline: the shortest {what} alone can take {format_duration(seconds)}"
+    if job.search.max_probe_usd is not None and usd > job.search.max_probe_usd:
+        return (
+            f"max_probe, {format_usd(job.search.max_probe_usd)}: the cheapest {what} alone can cost {format_usd(usd)}"
+        )
     return f"nothing was measured: under this limit no {what} was worth its price"
 
 

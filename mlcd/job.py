@@ -67,6 +67,9 @@ class Search:
     ask whether the rest is worth it; None for whole probes. `earlier`: whether what earlier runs of the same job
     have measured says where to look. Methods that know nothing of these ignore them. `trials`: of a service, how many
     load tests at the most.
+    `max_probe_usd`: the most that one probe may cost. `max_hourly_usd`: the most that all machines which are up at once
+    may cost an hour. None for no limit; a run that starts without a `max_probe_usd` is given one (see
+    `assemble/probe_limit.py`), unless it is infinite: that is how 'none' is kept until then.
     """
 
     method: str = "net-value"
@@ -77,6 +80,8 @@ class Search:
     early_look: float | None = 0.3
     earlier: bool = True
     trials: int | None = None
+    max_probe_usd: float | None = None
+    max_hourly_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Relaxation
-from mlcd.guarantee import beyond_limits, fits, why_nothing_was_measured
+from mlcd.guarantee import beyond_limits, beyond_price_limits, fits, why_nothing_was_measured
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement
@@ -77,6 +77,8 @@ def refusal(job: Job, space: Space, history: History, configurations: Sequence[C
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     if (beyond := beyond_limits(job.goal, history, seconds, usd, "trial")) is not None:
         return beyond
+    if (too_dear := beyond_price_limits(job.search, space, configurations, "trial")) is not None:
+        return too_dear
     found = best(job, history.good)
     if found is None or certifies(job, found) or found.configuration in configurations:
         return None
@@ -101,7 +103,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     if not ran:
         tried = len(history.measurements)
         none = "no trial" if tried == 1 else f"none of {tried} trials"
-        nothing = why_nothing_was_measured(job.goal, space, history, "trial")
+        nothing = why_nothing_was_measured(job, space, history, "trial")
         return Decision(None, because, binding=f"{none} could serve the model" if tried else nothing)
     nearest = min(ran, key=lambda m: _excess(service, m))
     binding = ", ".join(_broken(service, nearest))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlcd.asked.goal import new_goal
+from mlcd.asked.probe_limits import with_probe_limits
 from mlcd.job import Elastic, Job, LearningRate, Mode, Objective
 
 
@@ -26,6 +27,7 @@ def elastic_job(job: Job, chosen: Mapping[str, Any]) -> Job:
         search = replace(search, seed=chosen["seed"])
     if chosen.get("instances"):
         search = replace(search, instances=tuple(chosen["instances"]))
+    search = with_probe_limits(search, chosen)
     usual = job.goal if job.goal.stated else replace(job.goal, objective=Objective.KNEE)
     goal = new_goal(usual, chosen)
     target = chosen.get("target") or job.target

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlcd.asked.goal import new_goal
+from mlcd.asked.probe_limits import with_probe_limits
 from mlcd.errors import UserError
 from mlcd.job import Goal, Job, Objective, Search, Target
 from mlcd.serverless import Tuning
@@ -28,6 +29,7 @@ NEVER_THERE = {
     "instances": "--instances",
     "parallel": "--parallel",
     "early_look": "--early-look",
+    "max_hourly": "--max-hourly",
 }
 
 
@@ -53,7 +55,9 @@ def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     changes = {fields.get(name, name): chosen[name] for name in names if chosen.get(name) is not None}
     serverless = replace(job.serverless, **changes)
     told = {name: chosen[name] for name in ("seed", "method") if chosen.get(name) is not None}
-    search = replace(job.search, **told)
+    search = with_probe_limits(replace(job.search, **told), chosen)
+    if search.max_hourly_usd is not None:
+        raise UserError("max_hourly is for machines; functions are paid by use. What a probe may cost: --max-probe")
     if chosen.get("fresh"):
         search = replace(search, earlier=False)
     if search.method == Search().method:  # the usual one of machines: nobody has chosen one for functions

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlcd.asked.goal import new_goal
+from mlcd.asked.probe_limits import with_probe_limits
 from mlcd.job import Job
 
 
@@ -19,5 +20,6 @@ def machines_job(job: Job, chosen: Mapping[str, Any]) -> Job:
         search = replace(search, early_look=None)
     if chosen.get("instances"):
         search = replace(search, instances=tuple(chosen["instances"]))
+    search = with_probe_limits(search, chosen)
     on = chosen.get("on") or job.on
     return replace(job, goal=goal, search=search, on=on, target=None, elastic=None, serverless=None)

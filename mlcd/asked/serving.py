@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlcd.asked.goal import NO_LIMIT, new_goal
+from mlcd.asked.probe_limits import with_probe_limits
 from mlcd.errors import UnknownName
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.service import Arrivals, Cap, Counted, Figure, ModelFacts, Service
@@ -50,6 +51,7 @@ def serving_job(
         knowledge=chosen.get("knowledge") or "",
     )
     search = Search(chosen.get("method") or METHOD, seed=chosen.get("seed") or 0, trials=chosen.get("trials") or TRIALS)
+    search = with_probe_limits(search, chosen)
     goal = new_goal(Goal(Objective.PER_DOLLAR), chosen)
     return Job(facts.name, 0.0, goal, search=search, on=on, service=service)
 

@@ -123,6 +123,7 @@ def whole(least: int, most: float = math.inf) -> Parser:
 
 usd, duration = partial(_or_none, parse_usd), partial(_or_none, parse_duration)
 _LIMITS: dict[str, Parser] = {"budget": usd, "deadline": duration}
+_PROBE_LIMITS: dict[str, Parser] = {"max_probe": usd, "max_hourly": usd}
 _ASKED_OF_A_SERVICE: dict[str, Parser] = {
     **{name: partial(_or_none, parse_latency) for name in CAPS},
     "min_rps": partial(_number, 0.0),
@@ -137,6 +138,7 @@ _ALLOCATION: dict[str, Parser] = {
 _SEARCH: dict[str, Parser] = {"on": _word, "method": _word, "seed": whole(0)}
 _TRAIN: dict[str, Parser] = {
     **_LIMITS,
+    **_PROBE_LIMITS,
     **_SEARCH,
     "nodes": parse_range,
     "instances": _patterns,
@@ -147,6 +149,7 @@ _TRAIN: dict[str, Parser] = {
 }
 _TUNE: dict[str, Parser] = {
     **_LIMITS,
+    "max_probe": usd,
     **_SEARCH,
     "trials": whole(1),
     "eta": whole(2),
@@ -155,6 +158,7 @@ _TUNE: dict[str, Parser] = {
 }
 _SCALE: dict[str, Parser] = {
     **_LIMITS,
+    **_PROBE_LIMITS,
     "workers": parse_range,
     "batch": parse_batches,
     "target": parse_target,
@@ -166,6 +170,7 @@ _SCALE: dict[str, Parser] = {
 }
 _SERVE: dict[str, Parser] = {
     **_LIMITS,
+    **_PROBE_LIMITS,
     **_SEARCH,
     **_ASKED_OF_A_SERVICE,
     "trials": whole(1),

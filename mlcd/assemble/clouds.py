@@ -19,10 +19,12 @@ from mlcd.catalog import load_offers
 from mlcd.clock import Clock, VirtualClock, WallClock
 from mlcd.configuration import Offer, ProbeTime, Space
 from mlcd.errors import UnknownName, UserError
-from mlcd.job import Job
+from mlcd.guarantee import rounded_up
+from mlcd.job import Job, Search
 from mlcd.planners.elastic import elastic_space
 from mlcd.planners.train import grid, narrow
 from mlcd.profilers import FunctionsProfiler, ServingProfiler, TrainingProfiler
+from mlcd.units import format_usd
 
 BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "skypilot", "skypilot:CLOUD", "functions")
 
@@ -71,9 +73,28 @@ def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None
 
     A run that goes on has used `elapsed_s` of its time on a virtual clock, and on the wall's all since `started_at`.
     """
+    place = _cloud(on, job, elapsed_s, started_at)
+    return replace(place, space=under_max_hourly(place.space, job.search))
+
+
+def under_max_hourly(space: Space, search: Search) -> Space:
+    """The part of a space that may be rented, for probes and for the job itself."""
+    if search.max_hourly_usd is None:
+        return space
+    affordable = space.up_to(search.max_hourly_usd)
+    if not affordable.choices:
+        cheapest = float(space.usd_per_hour.min())
+        raise UserError(
+            f"max_hourly {format_usd(search.max_hourly_usd)}: the cheapest configuration costs {format_usd(cheapest)} "
+            f"an hour; to allow it: --max-hourly {rounded_up(cheapest)}"
+        )
+    return affordable
+
+
+def _cloud(on: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
     if job.elastic is not None:
         rigid = replace(job, elastic=None, search=replace(job.search, nodes=(1, job.elastic.workers[1])))
-        place = cloud(on, rigid, elapsed_s, started_at)
+        place = _cloud(on, rigid, elapsed_s, started_at)
         assert isinstance(place.profiler, TrainingProfiler)  # as on every cloud of machines
         tight = place.profiler.tight * ELASTIC_LOOSER if place.profiler.tight is not None else None
         return replace(place, space=elastic_space(place.space, job), profiler=replace(place.profiler, tight=tight))

@@ -22,6 +22,7 @@ from mlcd.assemble.functions import (
 from mlcd.assemble.lessons import known_by_model, learned_models, lesson, remember
 from mlcd.assemble.machine import check_here, claim
 from mlcd.assemble.methods import exploring, guarding, steering
+from mlcd.assemble.probe_limit import with_probe_limit
 from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
 from mlcd.decision import Decision
@@ -131,6 +132,7 @@ def start(
     ):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
     place = _shown(_place(job), progress)
+    job = with_probe_limit(job, place.space)
     known: tuple[Measurement, ...] = ()
     shelf = learned_models(ledger.database)
     if job.search.earlier and job.elastic is None and job.service is None and job.serverless is None:

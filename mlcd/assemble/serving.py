@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlcd.assemble.clouds import Cloud
+from mlcd.assemble.clouds import Cloud, under_max_hourly
 from mlcd.assemble.home import home
 from mlcd.backend import Backend
 from mlcd.backends.serving import Embedded, OpenInference, RecordedService
@@ -63,7 +63,8 @@ def service_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None 
         _check_recorded(folder, service)
         backend = RecordedService(folder.knowledge, folder.model(service.model.name), clock, seed=job.search.seed)
         profiler = ServingProfiler(backend, tight=None, warm_up=False)
-        return Cloud(folder.space(service.model.name), backend, profiler, clock)
+        space = under_max_hourly(folder.space(service.model.name), job.search)
+        return Cloud(space, backend, profiler, clock)
     if kind != "local" or rest:
         raise UnknownName("place to serve at", job.on, WHERE)
     wall = WallClock(started_at or datetime.now(UTC))
@@ -72,6 +73,7 @@ def service_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None 
     space = serving_space(
         service.table or usual_knobs(), ProbeTime(service.trial_s, 0.0), startup_limit_s=STARTUP_LIMIT_S
     )
+    space = under_max_hourly(space, job.search)
     return Cloud(space, live, ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT), wall)
 
 

@@ -63,8 +63,24 @@ goal_options: Sequence[Callable[[F], F]] = (
         help="Time for probes and the final run together: 6h, 1d 4h; 'none'.",
     ),
 )
+max_probe = click.option(
+    "--max-probe",
+    metavar="USD",
+    callback=usd,
+    help="Dollars that one probe may cost, such as 20; 15 % of the budget; 'none'.",
+)
+probe_limits: Sequence[Callable[[F], F]] = (
+    max_probe,
+    click.option(
+        "--max-hourly",
+        metavar="USD",
+        callback=usd,
+        help="Dollars an hour that may be rented at once, such as 50; 'none'.",
+    ),
+)
 job_options: Sequence[Callable[[F], F]] = (
     *goal_options,
+    *probe_limits,
     click.option(
         "--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE, skypilot, functions."
     ),

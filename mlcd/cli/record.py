@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,8 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     from mlcd.units import counted
 
     job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
+    if job.search.max_probe_usd is None:  # everything is to be probed, unless somebody says otherwise
+        job = replace(job, search=replace(job.search, max_probe_usd=inf))
     out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told now, not after hours
     ledger = open_ledger()
     results, progress = consoles()

@@ -10,7 +10,7 @@ import click
 
 from mlcd.asked.serving import CAPS, METHOD, TRIALS, WHERE
 from mlcd.asked.words import GOALS
-from mlcd.cli.options import F, duration, output, shapes, usd, with_options, written
+from mlcd.cli.options import F, duration, output, probe_limits, shapes, usd, with_options, written
 from mlcd.units import parse_latency
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ serve_options = (
     *service_options,
     click.option("--budget", metavar="USD", callback=usd, help="Dollars for all trials together, such as 5; 'none'."),
     click.option("--deadline", metavar="TIME", callback=duration, help="Time for all trials together: 30m; 'none'."),
+    *probe_limits,
     click.option("--trials", default=TRIALS, show_default=True, type=click.IntRange(1), help="How many at the most."),
     click.option("--method", default=METHOD, show_default=True, help="How to search: grey-box, falcon ..."),
     click.option("--knowledge", metavar="NAME", help="Models seen before: a folder of `mlcd learn`, cpu or h200."),

@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from mlcd.cli.functions import allocation_options, tuning_options
-from mlcd.cli.options import goal_options, job_file, with_options
+from mlcd.cli.options import goal_options, job_file, max_probe, with_options
 from mlcd.cli.train import begin_file, run_options
 
 tune_options = (
     *tuning_options,
     *goal_options,
+    max_probe,
     *allocation_options,
     click.option("--on", metavar="BACKEND", help="Where: functions, functions:simulated, functions:aws_lambda."),
     click.option("--method", help="How to plan: exact, greedy, lambdaml, siren, cirrus, fixed."),

@@ -15,7 +15,7 @@ from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
 from mlcd.jobfile.functions import FunctionsBlock
 from mlcd.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.jobfile.task import listed
-from mlcd.units import parse_range, parse_share
+from mlcd.units import parse_range, parse_share, parse_usd
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
@@ -40,6 +40,11 @@ def _yes_or_no(written: Any) -> bool:
     if not isinstance(written, bool):
         raise ValueError(f"'{written}': expected true or false")
     return written
+
+
+def _usd_or_unlimited(written: Any) -> float | None:
+    """Dollars; 'none' is infinite, since None means that nothing was said."""
+    return math.inf if written == "none" else None if written is None else parse_usd(written)
 
 
 def _report(written: Any) -> str:
@@ -92,12 +97,24 @@ class SearchBlock(Keys):
     parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
     early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
     earlier: Annotated[bool, BeforeValidator(_yes_or_no)] = DEFAULT.earlier
+    max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
+    max_hourly: Usd = DEFAULT.max_hourly_usd
 
     @property
     def settings(self) -> Search:
         """As the rest of MLCD knows it; a look at the end of a probe is no look."""
         look = self.early_look if self.early_look < 1 else None
-        return Search(self.method, self.nodes, self.instances, self.seed, self.parallel, look, self.earlier)
+        return Search(
+            self.method,
+            self.nodes,
+            self.instances,
+            self.seed,
+            self.parallel,
+            look,
+            self.earlier,
+            max_probe_usd=self.max_probe,
+            max_hourly_usd=self.max_hourly,
+        )
 
 
 class Block(Keys):

@@ -163,7 +163,8 @@ def _binding(story: Story) -> str:
     said = [format_usd(goal.budget_usd)] if goal.budget_usd is not None and binding != "the deadline" else []
     said += [format_duration(goal.deadline_s)] if goal.deadline_s is not None and binding != "the budget" else []
     told = f"{binding} ({' / '.join(said)})" if said else binding
-    return f"{told} cannot be kept on anything that was measured" if decision and decision.relaxations else told
+    measured = decision is not None and any(way.max_probe_usd is None for way in decision.relaxations)
+    return f"{told} cannot be kept on anything that was measured" if measured else told
 
 
 def _needs(relaxations: tuple[Relaxation, ...]) -> str:

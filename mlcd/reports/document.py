@@ -181,6 +181,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
                 "configuration": _place(way.configuration) if way.configuration is not None else None,
                 **({"caps": caps_document(way.caps)} if way.caps else {}),
                 **({"min_rate": way.min_rate} if way.min_rate is not None else {}),
+                **({"max_probe_usd": way.max_probe_usd} if way.max_probe_usd is not None else {}),
             }
             for way in decision.relaxations
         ],

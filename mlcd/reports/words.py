@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlcd.decision import Decision, Relaxation
+from mlcd.guarantee import rounded_up
 from mlcd.history import History
 from mlcd.job import Goal, Target
 from mlcd.measurement import Measurement, Noise, Z
@@ -26,7 +27,9 @@ def goal_words(goal: Goal, target: Target | None = None, service: Service | None
 
 
 def relaxation_words(way: Relaxation) -> str:
-    """'$131.20', '9 h 20 m', or both."""
+    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed."""
+    if way.max_probe_usd is not None:
+        return f"--max-probe {rounded_up(way.max_probe_usd)} (to try {way.configuration})"
     parts = []
     if way.budget_usd is not None:
         parts.append(format_usd(way.budget_usd))

@@ -100,6 +100,10 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
         return
     assert not certifiable, "something could have been certified"
     for way in decision.relaxations:
+        if way.max_probe_usd is not None:  # what it takes to try something else: no promise
+            assert job.search.max_probe_usd is not None
+            assert way.max_probe_usd > job.search.max_probe_usd, "that was allowed already"
+            continue
         goal = replace(
             job.goal,
             budget_usd=way.budget_usd if way.budget_usd is not None else job.goal.budget_usd,

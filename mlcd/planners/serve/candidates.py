@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.configuration import Space
+from mlcd.guarantee import within_price_limits
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.service_level import best, certifies
@@ -52,4 +53,4 @@ def _affordable(job: Job, space: Space, history: History) -> Mask:
     deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
     usd, seconds = history.spent_usd + space.probe_usd, history.elapsed_s + space.probe_s
     keeps: Mask = (usd + again_usd <= budget) & (seconds + again_s <= deadline)
-    return keeps
+    return keeps & within_price_limits(job.search, space)

@@ -63,7 +63,7 @@ class PlanOnFunctions:
         calibration = _known(on_functions(job), history)
         if calibration is None:
             failed = next((m for m in history.measurements if m.calibrated is None), None)
-            nothing = why_nothing_was_measured(job.goal, space, history)
+            nothing = why_nothing_was_measured(job, space, history)
             binding = f"no probe could calibrate: {failed.ending}" if failed is not None else nothing
             if failed is not None and failed.outcome is Outcome.TIMED_OUT:
                 binding += ": use a smaller batch, or allow more memory"

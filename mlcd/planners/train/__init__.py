@@ -10,7 +10,7 @@ from mlcd.planners.train.exhaustive import Exhaustive
 from mlcd.planners.train.heterbo import HeterBO
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.one_node_linear import OneNodeLinear
-from mlcd.planners.train.outlook import Outlook, outlook
+from mlcd.planners.train.outlook import Outlook, cheapest_expected_usd, outlook
 from mlcd.planners.train.paleo import Paleo
 from mlcd.planners.train.random_search import RandomSearch
 from mlcd.planners.train.space import grid, narrow
@@ -29,6 +29,7 @@ __all__ = [
     "Paleo",
     "RandomSearch",
     "RunToCompletion",
+    "cheapest_expected_usd",
     "grid",
     "narrow",
     "outlook",

@@ -69,6 +69,16 @@ def outlook(job: Job, space: Space) -> Outlook:
     return replace(bare, chance=chance, because=because, best=space.configurations[pick], modelled=modelled)
 
 
+def cheapest_expected_usd(job: Job, space: Space) -> float | None:
+    """What finishing is modelled to cost where that is least, within the limits if anything is; None if nothing fits.
+
+    Without hints the job is taken for a ResNet-50, as the search does.
+    """
+    typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
+    pick = _best(replace(job.goal, objective=Objective.CHEAPEST), space, typical_s)
+    return float(typical_s[pick] * space.usd_per_s[pick]) if pick is not None else None
+
+
 def _finish_s(job: Job, space: Space, efficiency: float) -> Floats:
     """Modelled seconds to finish on each configuration; infinite where the job does not fit."""
     rates = rates_that_fit(Model.of(job.hints), job.communication, space, efficiency)
