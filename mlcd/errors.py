@@ -65,7 +65,11 @@ class UnknownName(UserError):
 
 
 class LedgerError(MlcdError):
-    """The state file cannot be used."""
+    """The state file cannot be used. `reason` says why, without `where` it is: that is not for everybody's eyes."""
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason = reason
 
 
 class LedgerLocked(LedgerError):

@@ -102,7 +102,7 @@ class Database:
 
     def _check_open(self) -> None:
         if self._closed:  # SQLAlchemy would quietly connect again
-            raise LedgerError(f"{self.name}: was closed")
+            raise LedgerError("was closed", self.name)
 
 
 def _url(where: Path | str | None) -> URL:

@@ -28,9 +28,9 @@ def explained(name: str) -> Iterator[None]:
         explain = _explain if isinstance(told, sqlite3.Error) else _explain_postgres
         raise explain(told or error, name) from error
     except UnicodeDecodeError as error:  # Python's sqlite3, about a complaint that quotes what is damaged
-        raise LedgerCorrupt(f"{name}: {DAMAGED}") from error
+        raise LedgerCorrupt(DAMAGED, name) from error
     except NoneLeft as error:
-        raise LedgerUnreachable(f"{name}: all connections of this process are in use; try again") from error
+        raise LedgerUnreachable("all connections of this process are in use; try again", name) from error
 
 
 @contextmanager
@@ -45,26 +45,26 @@ def explained_files(name: str) -> Iterator[None]:
 def _explain(error: BaseException, name: str) -> LedgerError:
     code: str = getattr(error, "sqlite_errorname", None) or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return LedgerLocked(f"{name}: {LOCKED}")
+        return LedgerLocked(LOCKED, name)
     if code.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-        return LedgerReadOnly(f"{name}: read-only; make it writable, or choose another folder with MLCD_HOME")
+        return LedgerReadOnly("read-only; make it writable, or choose another folder with MLCD_HOME", name)
     if code.startswith("SQLITE_FULL"):
-        return LedgerFull(f"{name}: {DISK_IS_FULL}")
+        return LedgerFull(DISK_IS_FULL, name)
     if code.startswith("SQLITE_CANTOPEN"):
-        return LedgerReadOnly(f"{name}: cannot be opened; check the folder, or choose another with MLCD_HOME")
+        return LedgerReadOnly("cannot be opened; check the folder, or choose another with MLCD_HOME", name)
     # What SQLite can read but we did not write is damage, too: a column gone, or, without a name, text not in UTF-8.
     unnamed = not code and isinstance(error, sqlite3.OperationalError)
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_SCHEMA")) or code == "SQLITE_ERROR" or unnamed:
-        return LedgerCorrupt(f"{name}: {DAMAGED}")
-    return LedgerError(f"{name}: {error}; check the disk, then go on where the run stopped with mlcd resume")
+        return LedgerCorrupt(DAMAGED, name)
+    return LedgerError(f"{error}; check the disk, then go on where the run stopped with mlcd resume", name)
 
 
 def _explain_os(error: OSError, name: str) -> LedgerError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return LedgerFull(f"{name}: {DISK_IS_FULL}")
+        return LedgerFull(DISK_IS_FULL, name)
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
-        return LedgerReadOnly(f"{name}: a file stands where its folder should be; choose a folder with MLCD_HOME")
-    return LedgerReadOnly(f"{name}: {error.strerror or error}; choose another folder with MLCD_HOME")
+        return LedgerReadOnly("a file stands where its folder should be; choose a folder with MLCD_HOME", name)
+    return LedgerReadOnly(f"{error.strerror or 'unusable'}; choose another folder with MLCD_HOME", name)
 
 
 STATES: tuple[tuple[str, type[LedgerError], str], ...] = (
@@ -103,5 +103,5 @@ def _explain_postgres(error: BaseException, name: str) -> LedgerError:
             state = "3D000"
     for begins, kind, words in STATES:
         if state.startswith(begins):
-            return kind(f"{name}: {words}")
-    return LedgerError(f"{name}: {said}; check the server's log")
+            return kind(words, name)
+    return LedgerError(f"{said}; check the server's log", name)

@@ -49,7 +49,7 @@ def _file_format(connection: Connection, database: Database) -> int:
     tables = connection.exec_driver_sql(f"SELECT count(*) FROM sqlite_master{wanted}").scalar_one()
     if bool(tables) == (number == 0):
         raise LedgerCorrupt(
-            f"{database.name}: a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME"
+            "a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME", database.name
         )
     return number
 
@@ -64,7 +64,7 @@ def _server_format(connection: Connection, database: Database) -> int:
     if version.name in there:
         number = connection.execute(select(version.c.version_num)).scalar() or ""
     if not number.isdigit() or "entries" not in there:
-        raise LedgerCorrupt(f"{database.name}: has tables of another program; give MLCD a database of its own")
+        raise LedgerCorrupt("has tables of another program; give MLCD a database of its own", database.name)
     if int(number) > FORMAT:
         raise _too_new(database, int(number))
     return int(number)
@@ -86,6 +86,7 @@ def _upgrade(connection: Connection, found: int) -> None:
 def _too_new(database: Database, number: int) -> LedgerTooNew:
     elsewhere = ", or choose another folder with MLCD_HOME" if database.dialect == "sqlite" else ""
     return LedgerTooNew(
-        f"{database.name}: written by a newer MLCD (format {number}, this one reads {FORMAT}); "
-        f"upgrade with pip install -U mlcd{elsewhere}"
+        f"written by a newer MLCD (format {number}, this one reads {FORMAT}); "
+        f"upgrade with pip install -U mlcd{elsewhere}",
+        database.name,
     )

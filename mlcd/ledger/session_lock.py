@@ -166,7 +166,7 @@ class HeldRun:
 
     def _open(self) -> Connection:
         if self._connection is None:
-            raise LedgerUnreachable(f"{self.database.name}: {UNREACHABLE}")
+            raise LedgerUnreachable(UNREACHABLE, self.database.name)
         return self._connection
 
     def _drop(self) -> None:

@@ -97,7 +97,7 @@ class Ledger(Submissions):
             lines = read(stored)
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
-            raise LedgerCorrupt(f"{self.database.name}: damaged in run '{found}'; restore it from a copy") from error
+            raise LedgerCorrupt(f"damaged in run '{found}'; restore it from a copy", self.database.name) from error
         return lines
 
     def since(self, seq: int, most: int = 1000) -> list[Line | Unreadable]:

@@ -108,7 +108,7 @@ def said(status: int, line: str, headers: dict[str, str] | None = None, **told: 
 async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, MlcdError)
     found = refusal(error)
-    return said(found.status, str(error), found.headers, **found.told)
+    return said(found.status, str(found), found.headers, **found.told)
 
 
 async def _malformed(request: Request, error: Exception) -> Response:

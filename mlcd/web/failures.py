@@ -19,6 +19,13 @@ class Refusal(MlcdError):
         self.status, self.headers, self.told = status, dict(headers or {}), dict(told or {})
 
 
+def shown(error: BaseException) -> str:
+    """An error in words that any member may read: not where the database is, which the service's log tells."""
+    if isinstance(error, LedgerError):
+        return f"the ledger: {error.reason}"
+    return str(error) if isinstance(error, MlcdError) else "the ledger cannot be read; the service's log says more"
+
+
 def refusal(error: MlcdError) -> Refusal:
     """A deliberate error with its code: what a user wrote is 422 unless it says otherwise."""
     if isinstance(error, Refusal):
@@ -28,7 +35,7 @@ def refusal(error: MlcdError) -> Refusal:
         return Refusal(409, str(error), told={"left_usd": left_usd})
     if isinstance(error, WrongState):
         return Refusal(409, str(error))
-    return Refusal(503 if isinstance(error, LedgerError) else 422, str(error))
+    return Refusal(503 if isinstance(error, LedgerError) else 422, shown(error))
 
 
 @contextmanager

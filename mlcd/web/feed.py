@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from mlcd.errors import LedgerError, MlcdError, UnknownName
 from mlcd.ledger import Ledger
 from mlcd.reports.view import Summary
+from mlcd.web.failures import shown
 from mlcd.web.known import MOST_LINES, Brief
 from mlcd.web.polled import Polled
 from mlcd.web.streams import PING_S, of_all, of_run
@@ -105,7 +106,7 @@ class Feed(Polled):
                     _LOG.warning("the ledger cannot be read; waiting for it: %s", error)
                     if not isinstance(error, LedgerError):
                         _LOG.error("that was not expected", exc_info=error)
-                self.away = str(error) or type(error).__name__
+                self.away = shown(error)
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
             else:
                 if self.away:

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from mlcd.errors import MlcdError
 from mlcd.team import Member, Role
-from mlcd.web.failures import Refusal
+from mlcd.web.failures import Refusal, shown
 from mlcd.web.safety.rates import Rates
 from mlcd.web.safety.turns import Turns
 from mlcd.web.state import Here, State
@@ -81,6 +81,6 @@ def noted(here: State, who: Member | None, action: str, about: str = "") -> Iter
     try:
         yield note
     except MlcdError as error:
-        here.audit.write(name_of(who), action, note.about, "refused", str(error))
+        here.audit.write(name_of(who), action, note.about, "refused", shown(error))
         raise
     here.audit.write(name_of(who), action, note.about, "ok", note.detail)

@@ -159,7 +159,7 @@ class Polled:
         try:
             whole = await self._with(line)
         except (BrokenBooks, LedgerCorrupt) as error:
-            brief.damaged = str(error)
+            brief.damaged = error.reason if isinstance(error, LedgerCorrupt) else str(error)
             if brief.summary is not None:
                 brief.summary = replace(brief.summary, chosen=None, because=DAMAGED)
             self._shelf.drop(line.run)

@@ -63,8 +63,8 @@ def test_the_document_needs_no_other_site(stage: Stage) -> None:
         (UserError("a"), 422),
         (UnknownName("method", "a", []), 422),
         (WrongState("a"), 409),
-        (LedgerError("a"), 503),
-        (LedgerCorrupt("a"), 503),
+        (LedgerError("a", "where it is"), 503),
+        (LedgerCorrupt("a", "where it is"), 503),
         (BackendError("a"), 422),
         (Refusal(418, "a"), 418),
     ],
@@ -72,7 +72,7 @@ def test_the_document_needs_no_other_site(stage: Stage) -> None:
 )
 def test_each_deliberate_error_has_its_status(error: MlcdError, status: int) -> None:
     found = refusal(error)
-    assert (found.status, str(found)) == (status, str(error))
+    assert (found.status, str(found)) == (status, str(error).replace("where it is", "the ledger"))
 
 
 def test_what_a_budget_leaves_stands_beside_the_refusal() -> None:
