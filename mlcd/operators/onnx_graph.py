@@ -39,7 +39,7 @@ def weights(graph: Any) -> Weights:
     parameters, kinds = 0, Counter[str]()
     for tensor in tensors(graph):
         elements = prod(tensor.dims)
-        kinds[_type_name(tensor.data_type)] += int(elements * _item_bytes(tensor.data_type))
+        kinds[_type_name(tensor.data_type)] += int(elements * item_bytes(tensor.data_type))
         if tensor.data_type not in (_INT64, _BOOL):
             parameters += elements
     return Weights(parameters, dict(kinds))
@@ -69,7 +69,7 @@ def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
         there = folder / name
         if not name or not there.is_file():
             return name, "is not there"
-        length = int(told.get("length", int(prod(tensor.dims) * _item_bytes(tensor.data_type))))
+        length = int(told.get("length", int(prod(tensor.dims) * item_bytes(tensor.data_type))))
         needed = int(told.get("offset", 0)) + length
         if there.stat().st_size < needed:
             return name, f"is cut short: {there.stat().st_size:,} bytes, and at least {needed:,} are needed"
@@ -168,7 +168,8 @@ def _users(graph: Any) -> Mapping[str, list[Any]]:
     return found
 
 
-def _item_bytes(data_type: int) -> float:
+def item_bytes(data_type: int) -> float:
+    """Of one number of this type."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     kind = np.dtype(tensor_dtype_to_np_dtype(data_type))

@@ -21,6 +21,7 @@ from mlcd.web.settings import Settings
 NAMED = ("skypilot", "functions")
 """Kinds whose second word names a cloud or a platform."""
 SERVING = ("local", "recorded")
+SERVING_UPLOADS = "local"
 REPLAYED = ("simulated", "recorded")
 """Kinds that run nothing: what a task says is only shown."""
 SIMULATED_FUNCTIONS = "functions:simulated"
@@ -76,6 +77,12 @@ def confined(job: Job, settings: Settings) -> Job:
         for what in _reaching(job):
             raise UserError(f"{what}: {NO_FILES}")
     return replace(job, on=on, folder=SUBMITTED)
+
+
+def check_uploads(settings: Settings) -> None:
+    """Refuse models where none of them could be served."""
+    if SERVING_UPLOADS not in settings.places:
+        raise UserError(f"this service takes no models: none is served here (--places has no '{SERVING_UPLOADS}')")
 
 
 def _check_knowledge(name: str, settings: Settings) -> None:

@@ -23,7 +23,7 @@ from mlcd.database.sent import DIGEST, SentModels
 from mlcd.errors import UnknownName, UserError, WrongState
 from mlcd.service import UPLOAD, ModelFacts
 from mlcd.web.failures import Refusal
-from mlcd.web.reading import MODEL, PASSES, in_a_child
+from mlcd.web.reading import MODEL, in_a_child, passes_limits
 from mlcd.web.reading.works import FACTS, PROFILES, anatomy, passes
 
 LONGEST_NAME = 80
@@ -164,7 +164,7 @@ def profiled(facts: ModelFacts, path: Path, name: str, shapes: dict[str, int]) -
     """The facts with passes at these sizes of free axes, made elsewhere."""
     folder = tempfile.mkdtemp(prefix="passes-", dir=path.parent)
     try:
-        told = in_a_child(name, PASSES, passes, str(path), name, shapes, folder)
+        told = in_a_child(name, passes_limits(path.stat().st_size), passes, str(path), name, shapes, folder)
         return replace(facts, profiles=PROFILES.validate_json(told))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

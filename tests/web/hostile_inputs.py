@@ -117,9 +117,38 @@ def onnx_model(trick: str = "") -> bytes:
     elif trick == "endless loop":
         graph.node.insert(0, _loop(helper, TensorProto))
         graph.node[1].input[0] = "x2"
+    elif trick in BOMB_OF:
+        _add_bomb(graph, helper, *BOMB_OF[trick])
     elif trick == "unknown operator":
         graph.node[0].op_type = "<script>"
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
+BOMB_OF: dict[str, tuple[str, dict[str, list[float]]]] = {
+    # An operator, and its inputs: what it makes has 900 million numbers, 3.6 GB.
+    "ConstantOfShape": ("ConstantOfShape", {"shape": [900_000_000]}),
+    "Expand": ("Expand", {"one": [1.0], "shape": [900_000_000]}),
+    "Tile": ("Tile", {"one": [1.0], "repeats": [900_000_000]}),
+    "Pad": ("Pad", {"one": [1.0], "pads": [0, 900_000_000]}),
+    "Resize": ("Resize", {"one": [1.0], "": [], "scales": [9e8]}),
+    "a computed size": ("Expand", {"one": [1.0], "product": [30_000, 30_000]}),
+}
+
+
+def _add_bomb(graph: Any, helper: Any, operator: str, given: dict[str, list[float]]) -> None:
+    """Add the largest number of a huge constant to what the model answers."""
+    for name, values in given.items():
+        if not name:
+            continue  # an input that is left out
+        kind = 1 if isinstance(values[0], float) else 7
+        tensors = {"left": values[:1], "right": values[1:]} if name == "product" else {name: values}
+        graph.initializer.extend(helper.make_tensor(each, kind, [len(some)], some) for each, some in tensors.items())
+    if "product" in given:
+        graph.node.append(helper.make_node("Mul", ["left", "right"], ["product"]))
+    graph.node.append(helper.make_node(operator, list(given), ["bomb"]))
+    graph.node.append(helper.make_node("ReduceMax", ["bomb"], ["most"], keepdims=0))
+    graph.node.append(helper.make_node("Add", ["sum", "most"], ["y"]))
+    graph.node[0].output[0] = "sum"
 
 
 def _move_out(tensor: Any, where: str) -> None:
@@ -297,6 +326,11 @@ BOMBS: dict[str, tuple[int, Send]] = {
     "ONNX: a tensor of 2**60 numbers": (422, lambda s: model(onnx_model("huge"))(s)),
     "ONNX: a tensor of -4 numbers": (422, lambda s: model(onnx_model("negative"))(s)),
     "ONNX: no input": (422, lambda s: model(onnx_model("no input"))(s)),
+    "ONNX: a constant of 900 million numbers": (422, lambda s: model(onnx_model("ConstantOfShape"))(s)),
+    "ONNX: one number, expanded to 900 million": (422, lambda s: model(onnx_model("Expand"))(s)),
+    "ONNX: one number, tiled to 900 million": (422, lambda s: model(onnx_model("Tile"))(s)),
+    "ONNX: one number, padded to 900 million": (422, lambda s: model(onnx_model("Pad"))(s)),
+    "ONNX: one number, resized to 900 million": (422, lambda s: model(onnx_model("Resize"))(s)),
     "ONNX: graphs in graphs, 300 deep": (422, model(nested_protobuf(300))),
     "ONNX: a field that says it has 2**63 bytes": (422, model(b"\x08\x09\x3a" + b"\xff" * 8 + b"\x7f")),
     "an upload that says it is too large": (413, model(b"x", headers={"content-length": str(2 << 20)})),

@@ -13,7 +13,7 @@ from stage import API, PLENTY, staged
 
 from mlcd.database.sent import SentModels
 from mlcd.errors import UserError
-from mlcd.web.reading import PASSES, Limits, in_a_child
+from mlcd.web.reading import PASSES, Limits, in_a_child, passes_limits
 from mlcd.web.reading.works import passes
 from mlcd.web.settings import Limits as Most
 from mlcd.web.uploads import cleaned
@@ -95,6 +95,28 @@ def test_a_model_that_cannot_be_run_is_kept_with_the_reason(stage):
     assert "ONNX Runtime cannot run it" in told.json()["facts"]["note"]
     assert told.json()["operators"] == [{"kind": "<script>", "count": 1, "share": None}]
     assert not [each for each in kept(stage) if each.startswith(("incoming", "passes"))]
+
+
+def test_a_model_whose_size_only_running_tells_gets_no_more_memory_than_its_file_is_worth(stage):
+    told = send(stage, onnx_model("a computed size"))
+    assert told.status == 201, told.body
+    assert "Failed to allocate memory for requested buffer of size 3600000000" in told.json()["facts"]["note"]
+
+
+@given(st.integers(0, 1 << 40))
+def test_memory_for_passes_grows_with_the_file_up_to_a_limit(file_bytes):
+    memory_mb = passes_limits(file_bytes).memory_mb
+    assert 1_024 <= memory_mb <= min(4_096, 1_024 + 16 * (file_bytes >> 20))
+
+
+def test_a_service_at_whose_places_nothing_is_served_takes_no_model(tmp_path):
+    with staged(tmp_path / "home", places=("simulated", "recorded", "skypilot")) as stage:
+        refused = send(stage, onnx_model())
+        assert (refused.status, refused.error) == (
+            422,
+            "this service takes no models: none is served here (--places has no 'local')",
+        )
+        assert not (stage.state.settings.home / "uploads").exists()
 
 
 def test_a_model_that_never_ends_is_ended(tmp_path):

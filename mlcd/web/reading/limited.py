@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from mlcd.errors import UserError
@@ -24,8 +25,9 @@ SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=30.0)
 """For what a job could be tried on."""
 MODEL = Limits(memory_mb=1_024, cpu_s=15, wall_s=30.0)
 """For the file of a model: protobuf keeps some three times its size."""
-PASSES = Limits(memory_mb=4_096, cpu_s=30, wall_s=60.0, file_mb=64)
-"""For passes of a model, which ONNX Runtime writes a profile of."""
+PASSES = Limits(memory_mb=1_024, cpu_s=30, wall_s=60.0, file_mb=64)
+"""For passes of a small model, which ONNX Runtime writes a profile of."""
+PASSES_MOST_MB, PASSES_TIMES_FILE = 4_096, 16
 LONGEST_ANSWER = 16 << 20
 AT_ONCE = 4
 PATIENCE_S = 20.0
@@ -33,6 +35,11 @@ PATIENCE_S = 20.0
 
 _LOG = logging.getLogger("mlcd.web")
 _places = threading.BoundedSemaphore(AT_ONCE)
+
+
+def passes_limits(file_bytes: int) -> Limits:
+    """For passes of a model whose file has so many bytes: weights and results grow with it, and little else may."""
+    return replace(PASSES, memory_mb=min(PASSES_MOST_MB, PASSES.memory_mb + PASSES_TIMES_FILE * (file_bytes >> 20)))
 
 
 def in_a_child(what: str, limits: Limits, work: Callable[..., str], *arguments: object) -> str:

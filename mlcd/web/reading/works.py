@@ -21,6 +21,7 @@ from mlcd.job import Job
 from mlcd.operators import open_model, profile_onnx
 from mlcd.operators.facts import BATCHES, family, kind_of_input
 from mlcd.operators.onnx_file import LARGEST_FILE
+from mlcd.operators.onnx_sizes import check_values
 from mlcd.service import ModelFacts, Profile
 from mlcd.workers.asked import from_json, to_json
 
@@ -54,12 +55,13 @@ def job_of_upload(facts: str, upload: str, words: Mapping[str, Any], knobs: str 
 def anatomy(path: str, name: str) -> str:
     """What a model's file tells without being run: facts, and how often each kind of operator stands in it."""
     with _called(path, name):
-        _check_self_contained(path)
+        whole = _self_contained(path)
         model = open_model(path)
         size = Path(path).stat().st_size
         claimed = model.weights_mb * (1 << 20)
         if not 0 <= claimed <= WIDEST * size:
             raise UserError(f"{path}: its weights are said to be {claimed:,.0f} bytes, and the file has {size:,}")
+        check_values(path, whole)
         facts = ModelFacts(
             Path(name).stem, family(model), kind_of_input(model, {}), model.weights_mb, model.parameters / 1e9
         )
@@ -123,10 +125,13 @@ def _called(path: str, name: str) -> Iterator[None]:
         raise UserError(str(error).replace(path, name)) from error
 
 
-def _check_self_contained(path: str) -> None:
-    """Refuse weights in other files, wherever in the model: an upload is one file, and names no path of ours."""
+def _self_contained(path: str) -> Any:
+    """The model; refused if it has weights in other files: an upload is one file, and names no path of ours.
+
+    None where it cannot be read: `open_model` tells that better.
+    """
     if Path(path).stat().st_size > LARGEST_FILE:
-        return  # it is told better where it is opened
+        return None
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -135,9 +140,10 @@ def _check_self_contained(path: str) -> None:
     try:
         whole = onnx.load(path, load_external_data=False)
     except DecodeError:
-        return  # as above
+        return None
     if any(_is_external(message) for message in _messages(whole)):
         raise UserError(f"{path}: its weights are in other files; save it as one file, and upload that")
+    return whole
 
 
 def _is_external(message: Any) -> bool:

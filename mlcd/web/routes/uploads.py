@@ -13,6 +13,7 @@ from mlcd.team import Member
 from mlcd.web.answers import Answer, problems
 from mlcd.web.failures import Refusal
 from mlcd.web.identity import Submitter, noted
+from mlcd.web.places import check_uploads
 from mlcd.web.safety.bodies import BYTES, check_size, check_type, counted
 from mlcd.web.state import Here, State
 from mlcd.web.uploads import Incoming, Upload, Uploads
@@ -68,6 +69,7 @@ async def upload_model(
     name: Annotated[str, Query(max_length=200)] = "model.onnx",
 ) -> Uploaded:
     """Send an ONNX model in one file. The same bytes are kept once."""
+    check_uploads(here.settings)
     most = here.settings.limits.upload_mb << 20
     check_type(request, BYTES)
     check_size(request, most)
