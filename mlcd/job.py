@@ -164,6 +164,10 @@ class Fingerprint:
     optimizer: str = ""
 
 
+SUBMITTED = "submitted:"
+"""The `folder` of a job that came through a service: it has none, and runs in an empty one."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A job: so many samples of work, a goal, and the task to run; or, with a `service`, a model to be served.

@@ -11,10 +11,7 @@ from dataclasses import replace
 from mlcd.assemble.home import home
 from mlcd.database import Database
 from mlcd.database.sent import SentModels
-from mlcd.job import Job
-
-SUBMITTED = "submitted:"
-"""The folder of a job that came without one: an empty one, wherever it is driven."""
+from mlcd.job import SUBMITTED, Job
 
 
 def at_hand(job: Job, database: Database) -> Job:

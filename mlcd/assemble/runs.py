@@ -25,6 +25,7 @@ from mlcd.assemble.methods import exploring, guarding, steering
 from mlcd.assemble.probe_limit import with_probe_limit
 from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
+from mlcd.backends.environment import check_environment
 from mlcd.decision import Decision
 from mlcd.earlier import known_from
 from mlcd.errors import WrongState
@@ -131,6 +132,7 @@ def start(
         "ray",
     ):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
+    _check_variables(job)
     place = _shown(_place(job), progress)
     job = with_probe_limit(job, place.space)
     known: tuple[Measurement, ...] = ()
@@ -160,6 +162,7 @@ def go_on(run: str, ledger: Ledger, listen: Listener | None = None, progress: Pr
     if status in (Status.FINISHED, Status.FAILED, Status.INFEASIBLE):
         raise WrongState(f"run '{resumed.name}' is {status}; there is nothing to resume. See: mlcd show {resumed.name}")
     check_here(resumed.name, ledger)
+    _check_variables(resumed.job)
     if resumed.book.account.stopped:
         resumed.book.write(Resumed("the user went on"))
     return resumed
@@ -186,6 +189,12 @@ def decide_again(account: Account, goal: Goal, service: Service | None = None) -
     if job.elastic is None:
         return decide(job, space, history, "decided again from the stored probes")
     return drive.conclude(ElasticSearch(job.elastic.mode).answer(job, space, history), job, space, history)
+
+
+def _check_variables(job: Job) -> None:
+    """What a job asks for of this process's environment is there, before anything is rented for it."""
+    if job.on.partition(":")[0] in ("local", "ray", "skypilot"):
+        check_environment(job)
 
 
 def _place(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:

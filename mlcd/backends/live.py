@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from mlcd.backend import Events, Launch, Purpose
+from mlcd.backends.environment import secrets, wanted
 from mlcd.backends.machines import Machines, RunningProcess
 from mlcd.clock import Clock
 from mlcd.job import Job
@@ -98,7 +99,8 @@ class LiveJob:
             "MLCD_LAUNCH": self.launch.label,
             "MLCD_SAMPLES": f"{self.launch.samples:.12g}",
             **elastic_environment(self.job, self.launch.configuration),
-            **{str(key): str(value) for key, value in (self.job.task.get("envs") or {}).items()},
+            **wanted(self.job),
+            **secrets(self.job),
             **self.environment,
         }
         return [

@@ -10,6 +10,7 @@ import click
 from mlcd.asked.words import GOALS, LEARNING_RATES, SEARCHES
 from mlcd.cli.options import duration, job_file, probe_limits, usd, with_options, written
 from mlcd.cli.train import begin_file, run_options
+from mlcd.cli.variables import env_option
 from mlcd.job import parse_target
 from mlcd.units import parse_batches, parse_range
 
@@ -44,7 +45,7 @@ scale_options = (
 
 @click.command()
 @job_file
-@with_options((*scale_options, *run_options))
+@with_options((*scale_options, env_option, *run_options))
 def scale(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Find workers and batch while the job trains, and go on there.
 

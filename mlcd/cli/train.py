@@ -23,6 +23,8 @@ from mlcd.cli.options import (
 )
 from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server
+from mlcd.cli.variables import env_option, with_variables
+from mlcd.errors import UserError
 
 if TYPE_CHECKING:
     from mlcd.assemble import Run
@@ -39,7 +41,7 @@ run_options = (
 
 @click.command()
 @job_file
-@with_options((*job_options, target_loss, *allocation_options, *run_options))
+@with_options((*job_options, target_loss, *allocation_options, env_option, *run_options))
 def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
     """Probe, decide, show the decision, ask, and run the job.
 
@@ -114,11 +116,15 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
 
 def begin_file(kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bool, yes: bool, output: str) -> int:
     """A new run of a job file, here or on the server that was named."""
+    variables = chosen.get("variables") or {}
+    chosen = {name: value for name, value in chosen.items() if name != "variables"}
     if (server := asked_server()) is not None:
         from mlcd.cli.there import begin_there
 
+        if variables:
+            raise UserError("--env is for runs that this machine drives; for a server, write `envs:` in the job file")
         return begin_there(server, order_of_file(kind, path, chosen), decide_only, yes, output)
-    return begin(read_job(kind, path, chosen), decide_only, yes, output)
+    return begin(with_variables(read_job(kind, path, chosen), variables), decide_only, yes, output)
 
 
 def begin(

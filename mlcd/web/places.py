@@ -12,9 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlcd.assemble.arrival import SUBMITTED
 from mlcd.errors import UnknownName, UserError
-from mlcd.job import Job
+from mlcd.job import SUBMITTED, Job
 from mlcd.knowledge import shipped_names
 from mlcd.web.settings import Settings
 
@@ -109,6 +108,9 @@ def _check_settings(job: Job) -> None:
         raise UserError(f"{hidden[0][:80] if hidden else 'config'}: a service has settings of its own; leave it out")
     if job.task.get("secrets"):  # only names are kept: the values would be those of the worker's own environment
         raise UserError("secrets: a service knows none of yours; let the job fetch them where it runs")
+    without = [str(name) for name, value in (job.task.get("envs") or {}).items() if value is None]
+    if without:
+        raise UserError(f"envs {without[0][:80]}: a service passes none of its variables on; write the value")
 
 
 def _reaching(job: Job) -> Iterator[str]:

@@ -1,9 +1,11 @@
-"""What opens MLCD's own doors is not in the environment of a job's processes, wherever they are started."""
+"""Nothing of our environment reaches a job but a short list, wherever its processes are started."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -11,23 +13,46 @@ from uuid import uuid4
 import pytest
 
 from mlcd.backend import Launch, Purpose
-from mlcd.backends.environment import WITHHELD
-from mlcd.backends.local import Local, load_node_types
+from mlcd.backends.environment import KEPT, URL_WITH_USER, check_environment, inherited, secrets, wanted
+from mlcd.backends.local import Local, load_node_types, why_not_isolated
 from mlcd.backends.ray.node import Node
 from mlcd.backends.serving.trial import Pace, Trials
+from mlcd.backends.skypilot.task import task_of
 from mlcd.clock import WallClock
 from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job
+from mlcd.errors import UserError
+from mlcd.job import SUBMITTED, Job
 
 RUN = f"environment{uuid4().hex[:8]}"
 PATIENCE_S = 30.0
-SECRET, SHARED = "mlcd_secret-of-a-member", "what-a-shell-hands-on"
+SECRET, SHARED = "a-secret-of-the-service", "what-a-shell-hands-on"
+WHOSE = [
+    "AWS",
+    "AZURE",
+    "CONDA",
+    "CUDA",
+    "DOCKER",
+    "GITHUB",
+    "GOOGLE",
+    "HF",
+    "LC",
+    "LITHOPS",
+    "MLCD",
+    "NVIDIA",
+    "OPENAI",
+]
+WHOSE += ["PG", "PIP", "PYTHON", "RAY", "SSH", "VAULT", "WANDB"]
+WHAT = ("SECRET", "TOKEN", "PASSWORD", "API_KEY", "ACCESS_KEY_ID")
+SECRETS = {f"{whose}_{what}": SECRET for whose in WHOSE for what in WHAT}
+SECRETS |= dict.fromkeys(("PGPASSWORD", "MLCD_DATABASE_URL", "SSH_AUTH_SOCK", "KUBECONFIG", "my_password"), SECRET)
+SECRETS |= dict.fromkeys(("https_proxy", "HTTP_PROXY"), f"http://service:{SECRET}@proxy.example.org:8080")
+"""A hundred and some, among them names that begin like those on the list, and a name on it with a password inside."""
 
 
 @pytest.fixture(autouse=True)
 def shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in WITHHELD:
-        monkeypatch.setenv(name, SECRET)
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("HF_HOME", SHARED)
 
 
@@ -40,45 +65,93 @@ def launch(configuration: Configuration) -> Launch:
     return Launch(f"{RUN}-1", configuration, Purpose.PROBE, 1.0, 30.0, 0)
 
 
-def check(found: str) -> None:
-    assert SHARED in found, "and nothing else is missing"
-    assert SECRET not in found
+def check(output: str) -> None:
+    assert SHARED in output, "what is on the list"
+    assert SECRET not in output
 
 
-def test_not_on_nodes_of_this_machine_unless_the_job_brings_its_own(tmp_path: Path, clock: WallClock):
+def test_a_list_of_whole_names_and_no_password_in_a_url():
+    assert len(SECRETS) > 100
+    assert set(inherited()) <= KEPT
+    assert inherited({"https_proxy": "http://proxy:8080", "PATH": "/opt/python@3.11/bin"}) == {
+        "https_proxy": "http://proxy:8080",
+        "PATH": "/opt/python@3.11/bin",
+    }
+    check(str(inherited()))
+
+
+@pytest.mark.parametrize("isolated", [False, True], ids=["plain", "isolated"])
+def test_on_nodes_of_this_machine_in_setup_and_run(isolated: bool, tmp_path: Path, clock: WallClock):
+    if isolated and (why := why_not_isolated()) is not None:
+        pytest.skip(why)
     types = load_node_types()
     order = launch(Configuration(types.types[0].offer, 1))
-    job = Job("prints", 1.0, task={"run": "env", "envs": {"MLCD_TOKEN": "of-the-job"}})
-    for _ in Local(types, tmp_path, clock, isolated=False).run(job, order):
-        pass
-    said = (tmp_path / "launches" / order.label / "0.log").read_text()
-    check(said)
-    assert "MLCD_TOKEN=of-the-job" in said
+    envs = {"MLCD_TOKEN": "of-the-job", "GREETING": None}
+    job = Job("prints", 1.0, task={"setup": "env > $MLCD_LAUNCH.txt; cat *.txt", "run": "env", "envs": envs})
+    os.environ["GREETING"] = "passed-on"
+    try:
+        for _ in Local(types, tmp_path, clock, isolated=isolated).run(_in(job, tmp_path / "work"), order):
+            pass
+    finally:
+        del os.environ["GREETING"]
+    output = (tmp_path / "launches" / order.label / "0.log").read_text()
+    check(output)
+    assert output.count("MLCD_TOKEN=of-the-job") == 2
+    assert output.count("GREETING=passed-on") == 2
 
 
-def test_not_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
+def test_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
     with Trials(tmp_path, clock, Pace()).begun(launch(Configuration(Offer("here", 1.0, 1, 1), 1))) as trial:
         server = trial.start(["env"], {}, tmp_path)
         server.popen.wait(PATIENCE_S)
         check(server.output())
 
 
-def test_not_on_a_node_of_a_ray_cluster_whose_shell_had_it():
-    node, said, until = Node(), "", time.monotonic() + PATIENCE_S
-    node.start("env", {}, WITHHELD)
+def test_on_a_node_of_a_ray_cluster_whose_shell_had_it():
+    node, output, until = Node(), "", time.monotonic() + PATIENCE_S
+    node.start("env", {}, KEPT, URL_WITH_USER)
     ended = False
     while not ended:
         assert time.monotonic() < until
         ((status, new),) = node.look()
-        said, ended = said + new, status is not None
+        output, ended = output + new, status is not None
     node._started[0]._output.close()  # as an actor's end does
-    check(said)
+    check(output)
 
 
-def test_not_in_functions_of_this_machine(tmp_path: Path):
+def test_in_functions_of_this_machine(tmp_path: Path):
     pytest.importorskip("lithops", reason="pip install 'mlcd[lithops]'")
     from mlcd.backends.serverless.calls import _interpreter
 
     program = "import os; print(dict(os.environ))"
     command = [_interpreter(tmp_path, 1_024, "mark"), "-c", program]
     check(subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout)
+
+
+def test_in_a_task_for_skypilot(tmp_path: Path):
+    job = Job("prints", 1.0, task={"run": "env", "envs": {"EPOCHS": 90, "WANDB_TOKEN": None}})
+    task = task_of(job, launch(Configuration(Offer("here", 1.0, 1, 1), 1)), "cluster", tmp_path, 0.0)
+    assert SECRET not in str({name: value for name, value in task["envs"].items() if name != "WANDB_TOKEN"})
+    assert task["envs"]["EPOCHS"] == "90"
+    assert task["envs"]["WANDB_TOKEN"] == SECRET, "the user asked for it, by name"
+
+
+def test_a_variable_without_a_value_is_taken_from_the_shell_and_missed_in_one_line():
+    job = Job("asks", 1.0, task={"envs": {"HF_TOKEN": None, "EPOCHS": 90}, "secrets": {"KEY": None}})
+    assert wanted(job, {"HF_TOKEN": "hf_1"}) == {"HF_TOKEN": "hf_1", "EPOCHS": "90"}
+    assert secrets(job, {"KEY": "k"}) == {"KEY": "k"}
+    with pytest.raises(UserError, match="envs: HF_TOKEN is not set; export it"):
+        check_environment(job, {})
+    with pytest.raises(UserError, match="secrets: KEY is not set"):
+        check_environment(job, {"HF_TOKEN": "hf_1"})
+
+
+@pytest.mark.parametrize("key", ["envs", "secrets"])
+def test_a_job_that_came_through_a_service_gets_no_variable_of_it(key: str):
+    with pytest.raises(UserError, match="a service passes none of its variables on"):
+        check_environment(Job("asks", 1.0, folder=SUBMITTED, task={key: {"PGPASSWORD": None}}))
+
+
+def _in(job: Job, folder: Path) -> Job:
+    folder.mkdir()
+    return replace(job, folder=str(folder))

@@ -246,3 +246,17 @@ def test_a_budget_so_small_that_hardly_anything_is_tried_is_told_as_such(mlcd: M
     assert answer.code == 3
     binding = answer.document["decision"]["binding"]
     assert binding == "no probe could run the job; under this limit, 143 of 144 were not tried"
+
+
+def test_a_variable_of_the_shell_reaches_a_job_by_name_and_is_stored_nowhere(
+    mlcd: Mlcd, write_job: WriteJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = write_job("budget: $100")
+    assert "GREETING is not set" in mlcd("train", job, "--on", "local", "--env", "GREETING").complaint
+    assert "expected NAME or NAME=VALUE" in mlcd("train", job, "--env", "=x").complaint
+    monkeypatch.setenv("GREETING", "hello-from-the-shell")
+    mlcd("train", job, "--env", "GREETING", "--env", "EPOCHS=3", "--decide-only")
+    stored = mlcd("ledger", "last", "-o", "json").out
+    assert '"EPOCHS": "3"' in stored
+    assert '"GREETING": null' in stored
+    assert "hello-from-the-shell" not in stored

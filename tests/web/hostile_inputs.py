@@ -288,6 +288,7 @@ PATHS: dict[str, tuple[int, Send]] = {
     "the same, by another door": (422, job("resources: {_cluster_config_overrides: {docker: {}}}\n" + SKY)),
     "a bucket that is to be deleted": (422, job("file_mounts: {/x: {name: b, _force_delete: true}}\n" + SKY)),
     "the service's own secrets as those of a job": (422, job("secrets: {MLCD_DATABASE_URL: null}\n" + SKY)),
+    "a variable of the service's own environment": (422, job("envs: {PGPASSWORD: null}\n" + REAL)),
     "a class of the service's own files as a model": (
         422,
         job(FUNCTIONS.replace("MODEL", "'os:system'"), kind="tune", options={"trials": 4}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -63,15 +64,15 @@ class Node:
         self._watchman = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._watchman.wait()  # for the one who has left it there
 
-    def start(self, command: str, environment: Mapping[str, str], withheld: Collection[str] = ()) -> None:
+    def start(self, command: str, environment: Mapping[str, str], kept: Collection[str], left_out: str) -> None:
         """Start a process in the job's folder, of which Ray has brought a copy.
 
-        `withheld`: what it does not get of the cluster's environment.
+        `kept`: what it gets of the cluster's environment, unless the value matches `left_out`.
         """
         while self._held:
             self._held.pop().close()
-        if kept := environment.get("MLCD_CHECKPOINT_DIR"):
-            os.makedirs(kept, exist_ok=True)
+        if folder := environment.get("MLCD_CHECKPOINT_DIR"):
+            os.makedirs(folder, exist_ok=True)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the actor, and without a name to be left behind)
         paths = [os.environ.get("PYTHONPATH"), environment.get("PYTHONPATH")]
         own = {
@@ -79,13 +80,13 @@ class Node:
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "PYTHONUNBUFFERED": "1",
         }
-        inherited = {name: value for name, value in os.environ.items() if name not in withheld}
+        here = {name: value for name, value in os.environ.items() if name in kept and not re.search(left_out, value)}
         popen = subprocess.Popen(
             ["bash", "-c", command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**inherited, **environment, **own},
+            env={**here, **environment, **own},
             start_new_session=True,
         )
         self._started.append(_Started(popen, output))

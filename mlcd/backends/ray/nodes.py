@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import mlcd.backends.local.teardown as teardown
-from mlcd.backends.environment import WITHHELD
+from mlcd.backends.environment import KEPT, URL_WITH_USER
 from mlcd.backends.ray.cluster import connect
 
 ANSWER_S = 2.0
@@ -77,7 +77,7 @@ class Nodes:
         network = {f"{library}_SOCKET_IFNAME": self.interfaces[node] for library in libraries}
         log = (self.folder / f"{len(self.processes)}.log").open("w", encoding="utf-8")
         self.processes.append(Process(self, node, log))
-        self.actors[node].start.remote(command, {**network, **environment}, WITHHELD)
+        self.actors[node].start.remote(command, {**network, **environment}, KEPT, URL_WITH_USER)
         return self.processes[-1]
 
     def look(self) -> None:

@@ -30,7 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlcd.backends.environment import WITHHELD
+from mlcd.backends.environment import inherited
 from mlcd.backends.serverless.throttle import threads_of
 from mlcd.errors import BackendError, MissingExtra
 
@@ -229,21 +229,17 @@ def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
 
     threads = str(threads_of(memory_mb))
     variables = {
+        **inherited(),
         "MLCD_LAUNCH": mark,
         "TMPDIR": TEMP_DIR,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         **{f"{library}_NUM_THREADS": threads for library in ("OMP", "OPENBLAS", "MKL")},
     }
-    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    environment = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     inside = folder if NAMED_SAFELY.fullmatch(str(folder)) else Path(tempfile.mkdtemp(prefix="mlcd-"))
     script = inside / f"python-{memory_mb}"
-    lines = (
-        "#!/bin/sh",
-        f"unset {' '.join(WITHHELD)}",
-        f"export {exports}",
-        f'exec {shlex.quote(sys.executable)} -P "$@"',
-    )
-    script.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = f'exec env -i {environment} {shlex.quote(sys.executable)} -P "$@"'
+    script.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
     script.chmod(0o755)
     return str(script)
 

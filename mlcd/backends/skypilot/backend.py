@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from mlcd.backend import Events, Launch, Provenance
+from mlcd.backends.environment import check_environment, secrets
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import Patience
 from mlcd.backends.local import teardown
@@ -19,7 +18,7 @@ from mlcd.backends.skypilot.names import cluster_name, owner_of
 from mlcd.backends.skypilot.prelude import shipped
 from mlcd.backends.skypilot.task import GOING_S, task_of
 from mlcd.clock import Clock
-from mlcd.errors import BackendError, UserError
+from mlcd.errors import BackendError
 from mlcd.job import Job
 
 STARTUP_LIMIT_S = 900.0
@@ -60,13 +59,13 @@ class SkyPilot:
         """Rent the machines, run the job on them, and be sure that they are gone."""
         started_s, name = self.clock.elapsed_s(), self.name(launch.label)
         started_at = self.clock.now().timestamp()
-        secrets = _secrets(job, os.environ)
+        check_environment(job)
         if self.client.state(name) is not None:  # SkyPilot would put the job on what is there
             raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
         folder = self.launches.open(launch, started_at=started_at, cluster=name, lifetime_s=launch.lifetime_s)
         configuration = launch.configuration
         ship = _write(folder / "ship", shipped(job, configuration.nodes, configuration.offer.workers))
-        task = task_of(job, launch, name, ship, started_at, secrets)
+        task = task_of(job, launch, name, ship, started_at, secrets(job))
         patience = Patience(self.startup_s, self.hangs_after_s, GOING_S)
         following = None
         with (folder / "0.log").open("w", encoding="utf-8") as log:
@@ -126,15 +125,6 @@ class SkyPilot:
         teardown.note_end(folder, self.clock.now().timestamp())
         if interrupted is not None:
             raise interrupted
-
-
-def _secrets(job: Job, environ: Mapping[str, str]) -> dict[str, str]:
-    """The task's secrets: the job keeps only their names, the values are in the environment."""
-    written: Any = job.task.get("secrets") or {}
-    missing = [key for key in written if key not in environ]
-    if missing:
-        raise UserError(f"secrets: {', '.join(missing)} is not set; export it: MLCD keeps no values of secrets")
-    return {key: environ[key] for key in written}
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.backend import Launch
+from mlcd.backends.environment import wanted
 from mlcd.errors import UserError
 from mlcd.job import Job
 
@@ -44,12 +45,11 @@ def task_of(
         **({} if until is None else {"MLCD_UNTIL": str(int(until - GOING_S))}),
         **({"MLCD_CHECKPOINT_DIR": checkpoint_folder(job, launch.label.rpartition("-")[0])} if job.checkpoints else {}),
     }
-    users = {str(key): str(value) for key, value in (written.get("envs") or {}).items()}
     task: dict[str, Any] = {
         "name": name,
         "resources": _resources(job, launch, name),
         "num_nodes": launch.configuration.nodes,
-        "envs": {**own, **users},
+        "envs": {**own, **wanted(job)},
         "file_mounts": {**_mounts(job), SHIPPED: str(shipped)},
         "setup": _setup(str(written.get("setup") or ""), launch.lifetime_s),
         "run": f"source {SHIPPED}/start.sh\n",
