@@ -24,7 +24,8 @@ class Prediction:
     """What a model expects the rest of the job to take on a configuration, and between which ends nine times of ten.
 
     `relative`: the numbers only compare configurations; no time is claimed, and no interval. `on_boundary`: nothing
-    else is expected to be both faster and cheaper.
+    else is expected to be both faster and cheaper. `work_share`: of a relative one, how much of the job's work the
+    target takes here if it takes all of it with the batch that needs the most.
     """
 
     configuration: Configuration
@@ -36,6 +37,7 @@ class Prediction:
     relative: bool = False
     on_boundary: bool = False
     knee: bool = False
+    work_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

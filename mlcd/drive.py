@@ -100,7 +100,7 @@ def conclude(finish: Finish, left: Job, space: Space, history: History) -> Decis
     if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
         return Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
     if left.service is not None:
-        return service_level.decide(left, space, history, finish.because, finish.configuration)
+        return service_level.decide(left, space, history, finish.because)
     return decide(left, space, history, finish.because, finish.configuration, finish.curve)
 
 

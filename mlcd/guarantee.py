@@ -12,7 +12,7 @@ Beside the sum, no probe may cost more than `max_probe`, and all machines that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf
 
@@ -38,9 +38,11 @@ def remaining(job: Job, history: History) -> Job:
 def forecast(job: Job, space: Space, measurement: Measurement, target: Prediction | None = None) -> Forecast:
     """What the whole job takes on a measured configuration: expected, and at the worst.
 
-    Where a model knows when its target is reached, that is expected, and all of the work is still the worst.
+    Where a model knows when its target is reached, that is expected. Where it only knows how much sooner one batch
+    gets there than another, that share of the work is. All of the work is still the worst.
     """
-    seconds = measurement.startup_s + job.work_samples / measurement.rate
+    share = target.work_share if target is not None else 1.0
+    seconds = measurement.startup_s + share * job.work_samples / measurement.rate
     worst_s = max(space.startup_limit_s, measurement.startup_s) + job.work_samples / measurement.slow_samples_per_s
     if target is not None and not target.relative:
         seconds = min(target.seconds, worst_s)
@@ -176,18 +178,41 @@ def decide(
     configuration: Configuration | None = None,
     curve: tuple[Prediction, ...] = (),
 ) -> Decision:
-    """The decision from what was measured: the named configuration if it can be certified, or the best that can.
+    """The decision from what was measured: the best for the goal of all that can be certified.
 
-    What a curve expects of a configuration is its forecast; what is certified rests on measurements alone.
+    Whatever a strategy names, so that no answer is beaten by another row of its own table. Only where several are
+    right, as with the knee, is the one that it names taken, if nothing certified is both faster and cheaper.
     """
-    certified = safe(job, space, history)
-    if not certified:
+    ahead = choices(job, space, history, curve)
+    if not ahead:
         return replace(_infeasible(job, space, history, because), curve=curve)
-    expected = {each.configuration: each for each in curve}
-    ahead = {m.configuration: forecast(job, space, m, expected.get(m.configuration)) for m in certified}
-    named = configuration if configuration in ahead else None
-    best = named or min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+    best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+    if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
+        best = configuration
     return Decision(best, because, certified=True, forecast=ahead[best], curve=curve)
+
+
+def choices(
+    job: Job, space: Space, history: History, curve: Sequence[Prediction] = ()
+) -> dict[Configuration, Forecast]:
+    """All that can be certified, with the forecast that it is chosen by and that every answer shows.
+
+    What a curve leaves out is expected to end without its target, so it is no choice while anything else is.
+    """
+    expected = {each.configuration: each for each in curve}
+    ahead = {m.configuration: forecast(job, space, m, expected.get(m.configuration)) for m in safe(job, space, history)}
+    return {each: ahead[each] for each in ahead if each in expected} or ahead
+
+
+def _beaten(ahead: Mapping[Configuration, Forecast], configuration: Configuration) -> bool:
+    """Whether another one is as fast and as cheap, and better in one of them."""
+    mine = ahead[configuration]
+    return any(
+        other.seconds <= mine.seconds
+        and other.usd <= mine.usd
+        and (other.seconds, other.usd) != (mine.seconds, mine.usd)
+        for other in ahead.values()
+    )
 
 
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:

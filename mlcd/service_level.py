@@ -88,11 +88,9 @@ def refusal(job: Job, space: Space, history: History, configurations: Sequence[C
     return None
 
 
-def decide(
-    job: Job, space: Space, history: History, because: str, configuration: Configuration | None = None
-) -> Decision:
-    """The decision from what was tried: the named configuration if it keeps what is asked, or the best that does."""
-    found = best(job, [m for m in history.good if m.configuration == configuration]) or best(job, history.good)
+def decide(job: Job, space: Space, history: History, because: str) -> Decision:
+    """The decision from what was tried: the best of what keeps what is asked, whatever a strategy would name."""
+    found = best(job, history.good)
     if found is not None:
         return Decision(found.configuration, because, certified=certifies(job, found))
     return _infeasible(job, space, history, because)

@@ -13,7 +13,7 @@ from mlcd.ledger import Status
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
-from mlcd.reports.words import relaxation_words
+from mlcd.reports.words import all_the_work_words, relaxation_words
 from mlcd.units import counted, format_duration, format_usd
 
 Card = tuple[str, str, str]
@@ -146,6 +146,9 @@ def sentences(story: Story) -> tuple[str, list[str]]:
     if forecast is not None:
         total_s, total_usd = story.search.elapsed_s + forecast.seconds, story.search.spent_usd + forecast.usd
         sentence = _expected(story, decision.configuration, total_s, total_usd)
+        if decision.curve and decision.curve[0].relative:
+            takes = f"{format_duration(total_s)} and {format_usd(total_usd)} in total"
+            sentence = f"{decision.configuration}: {takes} {all_the_work_words(decision)}"
     if within:
         sentence += f"; {'certified' if decision.certified else 'not certified'} within {within}"
     now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: f"The final run was stopped. {resume}"}

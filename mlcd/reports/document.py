@@ -10,7 +10,7 @@ from typing import Any
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration
 from mlcd.decision import Decision
-from mlcd.guarantee import fits, remaining
+from mlcd.guarantee import choices, remaining
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.measurement import Measurement
@@ -86,7 +86,7 @@ def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[
     """The same of a run that serves a model: it ends with its decision."""
     job, begun, history = account.job, lines[0].entry, account.history
     assert isinstance(begun, Started), "a run begins with its start"
-    reasons = _reasons(lines)
+    reasons, together = _reasons(lines), {m.configuration: m for m in account.searched.good}
     return {
         **_opening(lines, account),
         **service_document(service),
@@ -96,7 +96,10 @@ def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[
         "configurations": len(begun.space),
         "known_configurations": len(begun.known),
         "trials": [
-            {**trial_document(job, line.entry.measurement), "because": reasons.get(line.entry.launch.label, "")}
+            {
+                **trial_document(job, line.entry.measurement, together.get(line.entry.launch.configuration)),
+                "because": reasons.get(line.entry.launch.label, ""),
+            }
             for line in lines
             if isinstance(line.entry, Settled)
         ],
@@ -153,12 +156,12 @@ def _reasons(lines: Sequence[Line]) -> dict[str, str]:
 
 def probe_documents(lines: Sequence[Line], account: Account) -> list[dict[str, Any]]:
     """Every probe with its reason, its result and what finishing on it would take after the search."""
-    reasons, left = _reasons(lines), remaining(account.job, account.searched)
+    reasons, finishes = _reasons(lines), _finishes(account)
     return [
         {
             **_launch(line.entry.measurement),
             "because": reasons.get(line.entry.launch.label, ""),
-            "finish": _finish(left, account, line.entry.measurement),
+            "finish": finishes.get(line.entry.measurement.configuration) if line.entry.measurement.ok else None,
         }
         for line in lines
         if isinstance(line.entry, Settled) and line.entry.launch.purpose is Purpose.PROBE
@@ -215,14 +218,18 @@ def goal_document(goal: Goal) -> dict[str, Any]:
     return {"objective": str(goal.objective), "budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
 
 
-def _finish(left: Job, account: Account, measurement: Measurement) -> dict[str, Any] | None:
-    """What the rest of the job would take on a measured configuration, and whether that can be certified."""
-    if not measurement.ok:
-        return None
-    gone = account.searched
-    ahead = finish(left, account.space, account.decision, measurement)
-    certified = fits(account.job.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    return {**asdict(ahead), "certifiable": certified}
+def _finishes(account: Account) -> dict[Configuration, dict[str, Any]]:
+    """What the rest of the job would take on each measured configuration, and whether that can be certified.
+
+    By all probes of a configuration together, as the decision was made.
+    """
+    gone, decision, space = account.searched, account.decision, account.space
+    left = remaining(account.job, gone)
+    certified = choices(left, space, gone, decision.curve if decision is not None else ())
+    return {
+        m.configuration: {**asdict(finish(left, space, decision, m)), "certifiable": m.configuration in certified}
+        for m in gone.good
+    }
 
 
 def _place(configuration: Configuration) -> dict[str, Any]:

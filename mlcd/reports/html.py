@@ -168,7 +168,7 @@ def _service_figures(story: Story) -> list[str]:
 
 def _surer(story: Story) -> bool:
     """Whether something that was tried is worth more than the choice, as measured, and is not certain."""
-    worths = {trial.number: value(story.job, trial.measurement) for trial in story.good}
+    worths = {trial.number: value(story.job, story.together(trial)) for trial in story.good}
     return story.chosen is not None and worths[story.chosen.number] < max(worths.values())
 
 

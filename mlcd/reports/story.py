@@ -9,7 +9,7 @@ from functools import cached_property
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
-from mlcd.guarantee import fits, objective, remaining
+from mlcd.guarantee import choices, objective, remaining
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
@@ -136,9 +136,13 @@ class Story:
         certified = [probe for probe in self.good if self.certified(probe)]
         return min(certified, key=lambda probe: objective(self.goal, self.ahead(probe)), default=None)
 
+    def together(self, probe: Tried) -> Measurement:
+        """What all probes of its configuration show together: what the decision rests on."""
+        return self._together.get(probe.measurement.configuration, probe.measurement)
+
     def ahead(self, probe: Tried) -> Forecast:
         """What the job itself takes on a probed configuration."""
-        return finish(self._left, self.space, self.decision, probe.measurement)
+        return finish(self._left, self.space, self.decision, self.together(probe))
 
     def total(self, probe: Tried) -> tuple[float, float]:
         """Seconds and dollars to expect with all probes included."""
@@ -151,9 +155,17 @@ class Story:
         return self.search.elapsed_s + ahead.worst_seconds, self.search.spent_usd + ahead.worst_usd
 
     def certified(self, probe: Tried) -> bool:
-        """Whether finishing there is within the limits even at the slow end of the measured rate."""
-        seconds, usd = self.worst(probe)
-        return fits(self.goal, usd, seconds)
+        """Whether it may be chosen: finishing there is within the limits even at the slow end of the measured rate."""
+        return probe.measurement.configuration in self._choices
+
+    @cached_property
+    def _choices(self) -> frozenset[Configuration]:
+        curve = self.decision.curve if self.decision is not None else ()
+        return frozenset(choices(self._left, self.space, self.search, curve))
+
+    @cached_property
+    def _together(self) -> dict[Configuration, Measurement]:
+        return {m.configuration: m for m in self.search.good}
 
     @cached_property
     def _left(self) -> Job:

@@ -33,7 +33,15 @@ from mlcd.reports.serverless.terminal import first_words as functions_first_word
 from mlcd.reports.serverless.terminal import say_decision, show_plan, show_run
 from mlcd.reports.serverless.words import functions_of, work_words
 from mlcd.reports.serving.terminal import first_words, show_service
-from mlcd.reports.words import curve_words, decision_words, goal_words, reached_words, reserve_words, result_words
+from mlcd.reports.words import (
+    all_the_work_words,
+    curve_words,
+    decision_words,
+    goal_words,
+    reached_words,
+    reserve_words,
+    result_words,
+)
 from mlcd.service import Service
 from mlcd.units import counted, format_count, format_duration, format_rate, format_usd
 
@@ -213,8 +221,8 @@ def show_outcome(console: Console, account: Account) -> None:
     ended = account.ended.because if account.ended is not None else "still running"
     said = "no time was claimed"
     if foreseen is not None and decision.curve and decision.curve[0].relative:
-        whole = f"{format_duration(foreseen.seconds)} and {format_usd(foreseen.usd)}"
-        said = f"all of the work would have taken {whole}; no time to the target was claimed"
+        takes = f"{format_duration(foreseen.seconds)} and {format_usd(foreseen.usd)}"
+        said = f"{takes} {all_the_work_words(decision)}; no time to the target was claimed"
     elif foreseen is not None:
         said = f"forecast {format_duration(foreseen.seconds)} ({_off(seconds, foreseen.seconds)}) "
         said += f"and {format_usd(foreseen.usd)} ({_off(usd, foreseen.usd)})"

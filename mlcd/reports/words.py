@@ -52,12 +52,19 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     ahead = decision.forecast
     expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
     if decision.curve and decision.curve[0].relative:
-        whole = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
-        expected = f"all of the work would take {whole}; how soon the target comes is not known yet"
+        takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
+        expected = f"{takes} {all_the_work_words(decision)}; how soon it comes is not known yet"
     certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
     if decision.configuration.offer.spot:
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
+
+
+def all_the_work_words(decision: Decision) -> str:
+    """'if the target takes all of the work', and with which batch where some need less: the scale of a ranking."""
+    most = max(decision.curve, key=lambda p: p.work_share)
+    differ = any(p.work_share < most.work_share for p in decision.curve)
+    return "if the target takes all of the work" + (f" with batch {most.configuration.batch}" if differ else "")
 
 
 def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]:

@@ -61,6 +61,7 @@ class World:
     noise_scale: float | None = 300.0
     probe_s: float = 300.0
     startup_s: float = 20.0
+    startup_per_node_s: float = 0.0
     run_reports: int = 40
     error: float = 0.0
     bad_luck: float = 0.0
@@ -74,7 +75,11 @@ class World:
         """All types x nodes x batches that can be shared equally."""
         offers = [Offer(f"type-{i}", kind.usd_per_hour, 4, 16) for i, kind in enumerate(self.kinds)]
         choices = tuple(Choice(offer, self.nodes, self.batches) for offer in offers)
-        return Space(choices, ProbeTime(self.probe_s, self.probe_s / 10), startup_limit_s=2 * self.startup_s)
+        return Space(
+            choices,
+            ProbeTime(self.probe_s, self.probe_s / 10),
+            startup_limit_s=2 * self.starts_after_s(max(self.nodes)),
+        )
 
     def job(self, goal: Goal | None = None, mode: Mode = Mode.PARTIAL) -> Job:
         """The job that is trained here, for at most `most_epochs`."""
@@ -88,6 +93,10 @@ class World:
             target=TARGET,
             elastic=Elastic((min(self.nodes), max(self.nodes)), self.batches, mode),
         )
+
+    def starts_after_s(self, nodes: int) -> float:
+        """How long so many nodes take to come up."""
+        return self.startup_s + self.startup_per_node_s * (nodes - 1)
 
     def fits(self, configuration: Configuration) -> bool:
         """Whether one node's share of the batch fits its memory."""
@@ -106,7 +115,8 @@ class World:
 
     def seconds(self, configuration: Configuration) -> float:
         """To the target from the beginning, start-up included: what an oracle knows."""
-        return self.startup_s + self.samples(_batch(configuration)) / self.rate(configuration)
+        to_target_s = self.samples(_batch(configuration)) / self.rate(configuration)
+        return self.starts_after_s(configuration.nodes) + to_target_s
 
     def cloud(self, window_s: float = 300.0) -> Cloud:
         """With machines that can be searched and run on."""
@@ -143,7 +153,7 @@ class Machines:
     def _events(self, job: Job, launch: Launch, luck: float) -> Iterator[Event]:
         """What it shows: progress by its batch, until the target, the end of the work, or somebody ends it."""
         world, where = self.world, launch.configuration
-        now_s, samples, p = world.startup_s, 0.0, self.done[launch.saved_samples]
+        now_s, samples, p = world.starts_after_s(where.nodes), 0.0, self.done[launch.saved_samples]
         if not world.fits(where):
             yield Ended(now_s, Outcome.OUT_OF_MEMORY)
             return

@@ -83,7 +83,7 @@ class ServingStrategyContract:
     @pytest.mark.parametrize("seed", range(4))
     def test_it_keeps_every_promise_on_random_services(self, kind: Kind, seed: int) -> None:
         world = random_world(kind, seed)
-        self._check(world, _random_job(world, np.random.default_rng(seed)), NOISE, seed)
+        self._check(world, random_job(world, np.random.default_rng(seed)), NOISE, seed)
 
     @pytest.mark.parametrize("objective", [Objective.PER_DOLLAR, Objective.CHEAPEST, Objective.FASTEST])
     @pytest.mark.parametrize("limited", [False, True])
@@ -162,7 +162,7 @@ class ServingStrategyContract:
         return found
 
 
-def _random_job(world: World, rng: np.random.Generator) -> Job:
+def random_job(world: World, rng: np.random.Generator) -> Job:
     """An objective with or without a cap, a least rate, a budget; from hopeless to generous."""
     objective = [Objective.PER_DOLLAR, Objective.CHEAPEST, Objective.FASTEST][int(rng.integers(3))]
     dearest = float(world.space.probe_usd.max())

@@ -6,17 +6,19 @@ Symbols   K    workers                       B     global batch            b = B
           tau  seconds of a step             e     epochs to the target    D            samples in the data set
           p    share of the way to the target that saved work has gone
           T = (1 - p) e D / B x tau          cost = T x price of the nodes
+
+While e is known only relative to that of another batch, the largest e D is taken to be all of the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
 
-from mlcd.configuration import Configuration, Space
+from mlcd.configuration import Configuration, Floats, Space
 from mlcd.decision import Prediction
 from mlcd.history import History
 from mlcd.job import Job
@@ -66,15 +68,22 @@ def curve(job: Job, space: Space, history: History, belief: Belief) -> tuple[Pre
 
     A batch that needs more epochs than the job may take would end without its target; it is left out, unless all do.
     """
-    fitting = [c for c in space.configurations if machine_of(c) in belief.steps and fits_memory(job, c, history)]
+    measured = {m.configuration for m in history.good}
+    fitting = [
+        c
+        for c in space.configurations
+        if machine_of(c) in belief.steps and (c in measured or fits_memory(job, c, history))
+    ]
     if belief.claims_a_time:
         fitting = [c for c in fitting if _samples_left(job, belief, c) <= HAIR * job.work_samples] or fitting
     if not fitting:
         return ()
-    seconds, factor = np.array([_expected(job, belief, history, c) for c in fitting]).T
+    share = _work_shares(job, belief, fitting)
+    seconds, factor = np.array(
+        [_expected(job, belief, history, c, share[i] * job.work_samples) for i, c in enumerate(fitting)]
+    ).T
     usd = np.array([c.usd(s) for c, s in zip(fitting, seconds, strict=True)])
     boundary, at = pareto_mask(seconds, usd), knee(seconds, usd)
-    measured = {m.configuration for m in history.good}
     relative = not belief.claims_a_time
     return tuple(
         Prediction(
@@ -87,6 +96,7 @@ def curve(job: Job, space: Space, history: History, belief: Belief) -> tuple[Pre
             relative,
             bool(boundary[i]),
             i == at,
+            float(share[i]) if relative else 1.0,
         )
         for i, c in enumerate(fitting)
     )
@@ -109,16 +119,28 @@ def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) 
     return replace(belief, progress=min(done, 1 - NEARLY_DONE))
 
 
-def _expected(job: Job, belief: Belief, history: History, configuration: Configuration) -> tuple[float, float]:
-    """Seconds to the target from here, and the factor that leads to the ends of their 90 % interval."""
+def _work_shares(job: Job, belief: Belief, configurations: Sequence[Configuration]) -> Floats:
+    """The samples to the target with each configuration's batch, over all of the work that is left.
+
+    While only ratios are known, the batch that needs the most is taken to need all of the work: start-ups count in
+    seconds, so samples that are counted on too small a scale would make the smallest start-up the best of all.
+    """
+    samples = np.array([_samples_left(job, belief, c) for c in configurations])
+    shares: Floats = samples / (job.work_samples if belief.claims_a_time else samples.max())
+    return shares
+
+
+def _expected(
+    job: Job, belief: Belief, history: History, configuration: Configuration, samples: float
+) -> tuple[float, float]:
+    """Seconds that so many samples take from here, and the factor that leads to the ends of their 90 % interval."""
     batch, nodes = batch_of(job, configuration), np.array([float(configuration.nodes)])
     step_s, step_error = belief.steps[machine_of(configuration)].predict(
         nodes, np.array([local_batch(job, configuration)])
     )
     epochs_error = belief.epochs.predict(np.array([float(batch)]))[1]
     factor = exp(NINETY_PERCENT * float(np.hypot(step_error[0], epochs_error[0])))
-    steps = _samples_left(job, belief, configuration) / batch
-    return _startup_s(configuration, history) + steps * float(step_s[0]), factor
+    return _startup_s(configuration, history) + samples / batch * float(step_s[0]), factor
 
 
 def _samples_left(job: Job, belief: Belief, configuration: Configuration) -> float:

@@ -37,9 +37,12 @@ def caps_document(caps: tuple[Cap, ...]) -> list[dict[str, Any]]:
     return [{"figure": str(cap.figure), "at_most_s": _number(cap.at_most_s), "words": str(cap)} for cap in caps]
 
 
-def trial_document(job: Job, m: Measurement) -> dict[str, Any]:
-    """What one trial showed, what it is worth, and whether it keeps what is asked."""
-    served = m.served
+def trial_document(job: Job, m: Measurement, together: Measurement | None = None) -> dict[str, Any]:
+    """What one trial showed; and what its configuration is worth, and whether that keeps what is asked.
+
+    `together`: what all trials of the configuration show, by which it is judged; a trial that failed is worth nothing.
+    """
+    served, judged = m.served, together if together is not None and m.ok else m
     return {
         "knobs": dict(m.configuration.knobs),
         "usd_per_hour": m.configuration.usd_per_hour,
@@ -51,9 +54,9 @@ def trial_document(job: Job, m: Measurement) -> dict[str, Any]:
         "peak_gb": served.peak_gb if served is not None else None,
         "requests": served.requests if served is not None else None,
         "failures": served.failures if served is not None else None,
-        "value": value(job, m),
-        "keeps": keeps(job, m),
-        "certified": certifies(job, m),
+        "value": value(job, judged),
+        "keeps": keeps(job, judged),
+        "certified": certifies(job, judged),
         "usd_per_million": usd_per_million(m) if m.ok else None,
         "seconds": m.seconds,
         "usd": m.usd,

@@ -44,7 +44,9 @@ def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure], co
     m, told = trial.measurement, dict(trial.measurement.configuration.knobs)
     chosen = trial is story.chosen
     again = m.ok and trial not in story.good
-    verdict = "tried again" if again else certified(story.job, m) if m.ok else outcome_words(m.outcome)
+    verdict = (
+        "tried again" if again else certified(story.job, story.together(trial)) if m.ok else outcome_words(m.outcome)
+    )
     cells = [str(trial.number), *(str(told.get(name, "–")) for name in knobs)]
     cells += [f"{verdict} (chosen)" if chosen else verdict, f"{m.configuration.usd_per_hour:,.3g}"]
     if m.ok:

@@ -61,7 +61,7 @@ def functions(story: Story, boundary: Sequence[Planned]) -> dict[str, Any] | Non
 
 
 def _trial(story: Story, service: Service, trial: Tried) -> dict[str, Any]:
-    m = trial.measurement
+    m, judged = trial.measurement, story.together(trial)
     return {
         "number": trial.number,
         "label": str(m.configuration),
@@ -73,9 +73,9 @@ def _trial(story: Story, service: Service, trial: Tried) -> dict[str, Any]:
         "usd_per_hour": m.configuration.usd_per_hour,
         "usd_per_million": usd_per_million(m) if m.ok else None,
         "peak_gb": m.served.peak_gb if m.served is not None else None,
-        "keeps": keeps(story.job, m) if m.ok else None,
-        "certified": certifies(story.job, m) if m.ok else None,
-        "breaks": broken_words(m, service),
+        "keeps": keeps(story.job, judged) if m.ok else None,
+        "certified": certifies(story.job, judged) if m.ok else None,
+        "breaks": broken_words(judged if m.ok else m, service),
         "chosen": trial is story.chosen,
         "outcome": str(m.outcome),
         "usd": m.usd,

@@ -63,7 +63,7 @@ def _step(story: Story, probe: Tried) -> dict[str, Any]:
 
 
 def _certified(story: Story, probe: Tried) -> bool:
-    return story.certified(probe) if story.job.service is None else certifies(story.job, probe.measurement)
+    return story.certified(probe) if story.job.service is None else certifies(story.job, story.together(probe))
 
 
 def _finish(story: Story, probe: Tried) -> dict[str, Any]:
