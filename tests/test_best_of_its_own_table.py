@@ -30,6 +30,7 @@ from mlcd.modeling.performance import NodePrice, PerformanceModel
 from mlcd.modeling.statistical_efficiency import from_noise
 from mlcd.planners.serverless import PLANNERS
 from mlcd.reports.document import run_document
+from mlcd.reports.serverless.words import plan_name
 from mlcd.reports.view.view import view_of
 from mlcd.seen import Kind as Served
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
@@ -87,8 +88,8 @@ def check_answer(lines: Sequence[Line]) -> dict[str, Any]:
         _check_service(document, view_of(lines)["serving"]["trials"])
         return document
     if "plans" in decision:
-        check(objective, _rows(decision["plans"], decision["configuration"] is not None), "plans of -o json")
-        check(objective, _rows(view_of(lines)["functions"]["plans"]), "plans of the page")
+        check(objective, _rows(decision["plans"]), "plans of -o json")
+        _check_better_plans(document)
     else:
         check(objective, _probe_rows(document), "probes of -o json")
         check(objective, _path_rows(view_of(lines)["path"]), "probes of the page")
@@ -97,8 +98,8 @@ def check_answer(lines: Sequence[Line]) -> dict[str, Any]:
     return document
 
 
-def _rows(shown: Sequence[dict[str, Any]], any_chosen: bool = True) -> list[Row]:
-    return [Row(each["certified"], each["chosen"] and any_chosen, each["seconds"], each["usd"]) for each in shown]
+def _rows(shown: Sequence[dict[str, Any]]) -> list[Row]:
+    return [Row(each["certified"], each["chosen"], each["seconds"], each["usd"]) for each in shown]
 
 
 def _probe_rows(document: dict[str, Any]) -> list[Row]:
@@ -132,6 +133,22 @@ def _check_forecast(document: dict[str, Any]) -> None:
 
 def _check_ranking(objective: str, curve: Sequence[dict[str, Any]]) -> None:
     check(objective, [Row(True, p["chosen"], p["time_factor"], p["cost_factor"]) for p in curve], "the ranking")
+
+
+def _check_better_plans(document: dict[str, Any]) -> None:
+    """All plans that are shown keep the limits. Where one beats the chosen one, the decision says so, or why.
+
+    Only a method that was asked for by name may be beaten, or a training that keeps something back.
+    """
+    objective, words, rows = document["goal"]["objective"], document["decision"]["words"], document["decision"]["plans"]
+    plans = list(zip(rows, _rows(rows), strict=True))
+    for _, chosen in [each for each in plans if each[1].chosen]:
+        better = [document["method"] for document, row in plans if row.beats(chosen, objective)]
+        if better and document["method"] == "exact":
+            assert document["phase"] == "training", f"exact, and {better} are better"
+            assert "kept for more epochs than are expected" in words
+        elif better:
+            assert any(f"the {plan_name(method)} plan would" in words for method in better), words
 
 
 def _check_service(document: dict[str, Any], on_the_page: Sequence[dict[str, Any]]) -> None:

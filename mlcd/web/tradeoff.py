@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mlcd.decision import Decision
-from mlcd.guarantee import fits
 from mlcd.ledger import Line
 from mlcd.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.serverless.foresight import spread
@@ -118,16 +117,18 @@ def _curve(story: Story, decision: Decision) -> list[Point]:
 
 
 def _plans(story: Story, decision: Decision) -> list[Point]:
-    """On functions: each method's plan, at the slow end as much longer as its calibration allows for."""
+    """On functions: each method's plan, at the slow end as much longer as its calibration allows for.
+
+    The certificate is of the chosen one: the run keeps to its own method.
+    """
     gone, chosen = story.search, chosen_plan(decision)
     calibration = decision.calibration
     factor = spread(calibration) if calibration is not None else 1.0
-    sure = calibration is not None and not calibration.modelled
     found = []
     for plan in decision.plans:
         worst_s, worst_usd = gone.elapsed_s + factor * plan.seconds, gone.spent_usd + factor * plan.usd
         name, seconds, usd = plan_name(plan.method), gone.elapsed_s + plan.seconds, gone.spent_usd + plan.usd
-        certified = sure and fits(story.goal, worst_usd, worst_s)
+        certified = plan is chosen and decision.certified
         found.append(Point(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
     return found
 

@@ -87,17 +87,23 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
 
 
 def plans_document(decision: Decision) -> list[dict[str, Any]]:
-    """Every plan that keeps the limits, the chosen one first."""
+    """Every plan that keeps the limits, the chosen one first. Only that one can be certified: it is what will be run."""
     chosen = chosen_plan(decision)
     modelled = decision.calibration is None or decision.calibration.modelled
-    return [method_document(plan, chosen=plan is chosen, modelled=modelled) for plan in decision.plans]
+    return [
+        method_document(plan, chosen=plan is chosen, certified=plan is chosen and decision.certified, modelled=modelled)
+        for plan in decision.plans
+    ]
 
 
-def method_document(plan: Plan, *, chosen: bool = False, modelled: bool = False) -> dict[str, Any]:
+def method_document(
+    plan: Plan, *, chosen: bool = False, certified: bool = False, modelled: bool = False
+) -> dict[str, Any]:
     """The plan of one method, stage by stage. `numbers`: whether the model was calibrated by measuring."""
     return {
         "method": plan.method,
         "chosen": chosen,
+        "certified": certified,
         "numbers": "modelled" if modelled else "predicted",
         "seconds": plan.seconds,
         "usd": plan.usd,

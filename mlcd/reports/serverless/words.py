@@ -21,6 +21,7 @@ METHODS = {
     "exact": "exact",
 }
 """The plans that are compared, in this order, and what they are called."""
+ROUNDING = 1 + 1e-9
 
 
 def plan_name(method: str) -> str:
@@ -225,21 +226,31 @@ def _measured(provenance: Provenance) -> str:
 
 
 def _rival(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
-    """What the even split would take, of what is made small; nothing where it is what was chosen.
+    """What another plan would take, of what is made small: a better one, or else the even split.
 
     A training that keeps something back for more epochs than are expected is slower than one that does not, if they
     are as many as expected: that is said instead.
     """
-    if plan.method == "fixed":
-        return ""
     if plan.method == "exact" and trains(plan):
         return "; the rest is kept for more epochs than are expected" if goal.limited else ""
+    best = min(plans, key=lambda each: _made_small(each, goal))
+    if _made_small(best, goal) * ROUNDING < _made_small(plan, goal):
+        return f"; the {plan_name(best.method)} plan would {_takes(best, goal)}"
+    if plan.method == "fixed":
+        return ""
     even = next((each for each in plans if each.method == "fixed"), None)
     if even is None:
         return "; the even split cannot keep the limit" if goal.limited and len(plans) > 1 else ""
-    if goal.objective is Objective.CHEAPEST:
-        return f"; the even split would cost {format_usd(even.usd)}"
-    return f"; the even split would take {format_duration(even.seconds)}"
+    return f"; the even split would {_takes(even, goal)}"
+
+
+def _made_small(plan: Plan, goal: Goal) -> float:
+    return plan.usd if goal.objective is Objective.CHEAPEST else plan.seconds
+
+
+def _takes(plan: Plan, goal: Goal) -> str:
+    cheap = goal.objective is Objective.CHEAPEST
+    return f"cost {format_usd(plan.usd)}" if cheap else f"take {format_duration(plan.seconds)}"
 
 
 def _certificate(decision: Decision, goal: Goal) -> str:
