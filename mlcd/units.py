@@ -193,11 +193,14 @@ def _meant(value: float, text: str | float, most: float) -> float:
 
 
 def parse_latency(text: str | float) -> float:
-    """'30ms', '1.5 s', '0.2' seconds -> seconds, more than zero."""
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*(ms|us|s|)\s*", str(text), re.IGNORECASE)
-    value = _number(match[1]) * {"ms": 1e-3, "us": 1e-6}.get(match[2].lower(), 1.0) if match is not None else 0.0
+    """'30ms', '1.5 s' -> seconds, more than zero."""
+    expected = "expected a latency, such as 30ms or 1.5s"
+    if isinstance(text, bool) or re.fullmatch(rf"\s*{_NUMBER}\s*", str(text)):
+        raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(ms|us|s)\s*", str(text), re.IGNORECASE)
+    value = _number(match[1]) * {"ms": 1e-3, "us": 1e-6, "s": 1.0}[match[2].lower()] if match is not None else 0.0
     if not 0 < value < math.inf:
-        raise ValueError(f"'{text}': expected a latency, such as 30ms")
+        raise ValueError(f"'{text}': {expected}")
     return value
 
 

@@ -18,6 +18,7 @@ from mlcd.units import (
     parse_count,
     parse_duration,
     parse_gb,
+    parse_latency,
     parse_range,
     parse_usd,
 )
@@ -87,6 +88,10 @@ def test_ranges_include_both_ends(written: Any, counts: tuple[int, int]) -> None
         (parse_duration, "6", "a number alone has no unit"),
         (parse_duration, 6, "a number alone has no unit"),
         (parse_duration, True, "expected a duration"),
+        (parse_latency, "20", "such as 30ms or 1.5s (a number alone has no unit)"),
+        (parse_latency, 0.2, "a number alone has no unit"),
+        (parse_latency, True, "expected a latency"),
+        (parse_latency, "0ms", "expected a latency"),
         (parse_duration, "", "expected a duration"),
         (parse_duration, "h6", "expected a duration"),
         (parse_duration, "6h and more", "expected a duration"),

@@ -21,7 +21,7 @@ from mlcd.reports.document import curve_documents, decision_document, goal_docum
 from mlcd.reports.story import Story, series
 from mlcd.units import format_duration, format_usd
 
-MEASURED, MODELLED = "measured", "modelled"
+MEASURED, MODELLED, RANKED, RANKED_BY_RATE = "measured", "modelled", "ranked", "ranked, rate measured"
 WIDEST = 10.0
 """An interval is drawn up to so many times its middle: more than that says that nothing is known."""
 
@@ -145,7 +145,10 @@ def curve_table(curve: Curve) -> Table:
 
 def cells(curve: Curve, p: Point) -> tuple[str, str, str, str, str, str]:
     """A row of the table: configuration, time, cost, interval, where the numbers come from, marks."""
-    source = MEASURED if p.prediction.measured else MODELLED
+    measured = p.prediction.measured
+    source = MEASURED if measured else MODELLED
+    if curve.relative:  # a factor is no measurement, wherever its rate comes from
+        source = RANKED_BY_RATE if measured else RANKED
     return p.name, curve.time_words(p.time), curve.cost_words(p.cost), curve.interval_words(p), source, p.marks
 
 

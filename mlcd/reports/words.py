@@ -53,7 +53,7 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     expected = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)} expected"
     if decision.curve and decision.curve[0].relative:
         takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
-        expected = f"{takes} {all_the_work_words(decision)}; how soon it comes is not known yet"
+        expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
     if decision.configuration.offer.spot:
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcd.asked import KINDS, of_text, serving
+from mlcd.asked.serving import CAPS
 from mlcd.cli.options import read_job
 from mlcd.cli.scale import scale
 from mlcd.cli.train import train
@@ -117,6 +118,13 @@ def test_a_model_is_served_as_it_was_asked_for() -> None:
     assert job.service.table.knobs == {"threads": (1, 2)}
     assert (job.goal.objective, job.goal.budget_usd, job.search.trials) == (Objective.PER_DOLLAR, 2.0, 4)
     assert (job.search.method, job.on, job.search.seed) == ("grey-box", "local", 0)
+
+
+@pytest.mark.parametrize("option", [*CAPS, "deadline"])
+@pytest.mark.parametrize("written", [20, 0.2, "20"])
+def test_a_time_without_its_unit_is_refused(option: str, written: object) -> None:
+    with pytest.raises(UserError, match=rf"'{written}': expected .* \(a number alone has no unit\)"):
+        serving(ModelFacts("tiny"), {option: written}, "knobs: {threads: [1, 2]}\nprice: {threads: 0.04}\n")
 
 
 def test_a_mistake_in_the_knobs_is_told_by_its_line() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+
+from mlcd.cli import cli
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -199,3 +202,30 @@ def test_a_machine_that_looks_like_markup_is_shown_as_it_is(
     assert mlcd("train", recorded_job(), "--instances", "*small", "--budget", "none", "--decide-only").code == 0
     for command in (["runs"], ["show", "last"], ["ledger", "last"], ["what-if", "last"]):
         assert "[/x]small" in mlcd(*command).out
+
+
+def times(command: click.Command, name: str = "mlcd") -> Iterator[tuple[str, click.Option]]:
+    """Every option of every command that takes a time."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.metavar in ("TIME", "DURATION"):
+            yield f"{name} {option.opts[0]}", option
+    if isinstance(command, click.Group):
+        for child in command.list_commands(click.Context(command)):
+            below = command.get_command(click.Context(command), child)
+            assert below is not None
+            yield from times(below, f"{name} {child}")
+
+
+TIMES = dict(times(cli))
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_no_option_takes_a_time_without_its_unit(name: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"'20': expected .*, such as .* \(a number alone has no unit\)"):
+        TIMES[name].process_value(click.Context(cli), "20")
+
+
+def test_the_options_that_take_a_time_are_found() -> None:
+    assert {"mlcd train --deadline", "mlcd serve --latency-p95", "mlcd what-if --itl-p50", "mlcd clean --older"} <= set(
+        TIMES
+    )

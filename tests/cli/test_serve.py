@@ -88,6 +88,10 @@ def test_a_service_is_exported_and_not_launched(mlcd: Mlcd, recorded: str) -> No
         (["net_z"], "recorded model 'net_z'"),
         (["net_a", "--latency-p95", "soon"], "expected a latency, such as 30ms"),
         (["net_a", "--latency-p95", "-3ms"], "expected a latency"),
+        (
+            ["net_a", "--latency-p95", "20"],
+            "'20': expected a latency, such as 30ms or 1.5s (a number alone has no unit)",
+        ),
         (["net_a", "--min-rps", "0"], "min-rps"),
         (["net_a", "--method", "magic"], "magic"),
         (["net_a", "--knobs", "nowhere.yaml"], "nowhere.yaml: no such file"),

@@ -87,7 +87,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
 
 
 def plans_document(decision: Decision) -> list[dict[str, Any]]:
-    """Every plan that keeps the limits, the chosen one first. Only that one can be certified: it is what will be run."""
+    """Every plan that keeps the limits, the chosen one first: only what will be run can be certified."""
     chosen = chosen_plan(decision)
     modelled = decision.calibration is None or decision.calibration.modelled
     return [
