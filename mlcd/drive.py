@@ -15,12 +15,13 @@ from mlcd.backend import Launch, Purpose
 from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
-from mlcd.errors import BackendError, Interrupted
+from mlcd.errors import BackendError, Interrupted, NoCapacity, NothingOrdered, StillUp
 from mlcd.guarantee import decide, left_usd, lifetime_s, refusal, remaining
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
 from mlcd.measurement import Measurement, Outcome
+from mlcd.outages import check_place
 from mlcd.profiler import Profiler
 from mlcd.serverless import MOST_ATTEMPTS
 from mlcd.strategy import Apply, Finish, Probe, Round, Strategy
@@ -49,9 +50,11 @@ def drive(
 ) -> Finish:
     """Take steps until the strategy finishes. `stop` is asked between steps; True interrupts, losing nothing.
 
-    If it raises `Interrupted` itself, the run is left as it stands, for another process to go on with.
+    If it raises `Interrupted` itself, the run is left as it stands, for another process to go on with. A place that
+    fails two launches in a row raises `Outage`: that says nothing about the configurations, so nothing is concluded.
     """
     reclaim(profiler, book)
+    outages: list[BackendError] = []
     while True:
         history = book.account.history
         if (mistake := _mistake(history)) is not None:
@@ -63,7 +66,8 @@ def drive(
         if stop():
             raise _interrupted(book)
         if isinstance(step, Apply):
-            _take([_interruptible(step, job, stop)], left, space, profiler, book, stop)
+            failed = _take([_interruptible(step, job, stop)], left, space, profiler, book, stop)
+            outages = check_place([*outages, *failed] if failed else [], book)
             continue
         probes = step.probes if isinstance(step, Round) else (step,)
         # Of a round that is too much at once, the first ones are taken; they were wanted most.
@@ -72,7 +76,8 @@ def drive(
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
-            _take(probes, left, space, profiler, book, stop)
+            failed = _take(probes, left, space, profiler, book, stop)
+            outages = check_place([*outages, *failed] if len(failed) == len(probes) else [], book)
 
 
 def search(
@@ -144,7 +149,8 @@ def reclaim(profiler: Profiler, book: Book) -> None:
 def _mistake(history: History) -> str | None:
     """What the job itself gets wrong: its own output says so, the same way on each of the first machines."""
     mistakes = [m.mistake for m in history.measurements if m.mistake is not None]
-    if history.good or len(mistakes) < SAME_MISTAKES or len(set(mistakes)) > 1:
+    ran = history.good or any(m.calibrated is not None for m in history.measurements)
+    if ran or len(mistakes) < SAME_MISTAKES or len(set(mistakes)) > 1:
         return None
     return mistakes[0]
 
@@ -156,10 +162,11 @@ def _take(
     profiler: Profiler,
     book: Book,
     stop: Callable[[], bool],
-) -> None:
-    """Reserve the worst case of each, launch, settle what they came to; whatever happens, the books are closed.
+) -> list[BackendError]:
+    """Reserve the worst case of each, launch, settle what they came to; the launches that the place has failed.
 
-    Reserves are written together, and so are settlements: a crash in between never leaves half a round.
+    Whatever happens, the books are closed, but for machines that are still up. Reserves are written together, and so
+    are settlements: a crash in between never leaves half a round.
     """
     reserved = [_reserve(step, i, job, space, book) for i, step in enumerate(steps)]
     book.write(*reserved)
@@ -167,28 +174,43 @@ def _take(
     results = book.clock.together(
         [partial(_measure, job, order, step, profiler, book.clock) for order, step in zip(orders, steps, strict=True)]
     )
-    book.write(*(Settled(order, measurement) for order, (measurement, _) in zip(orders, results, strict=True)))
+    book.write(*(closed for closed, _ in results if closed is not None))
+    failed = [error for _, error in results if isinstance(error, BackendError)]
     for _, error in results:
         if isinstance(error, KeyboardInterrupt):
             stop()  # raises where the run is to be left as it stands
             raise _interrupted(book) from error
-        if error is not None:
+        if error is not None and not isinstance(error, BackendError):
             raise error
+    return failed
 
 
 def _measure(
     job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock
-) -> tuple[Measurement, BaseException | None]:
-    """What a launch showed; if it was cut short, what that cost, and what is still to be raised."""
+) -> tuple[Settled | Voided | None, BaseException | None]:
+    """How a launch is closed in the books, None if its machines are still up; and what went wrong, if anything did."""
     before_s = clock.elapsed_s()
     look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
+
+    def cut_short(outcome: Outcome, detail: str) -> Settled:
+        return Settled(order, _cut_short(order, clock.elapsed_s() - before_s, outcome, detail))
+
     try:
-        return _billed(order, profiler.measure(job, order, look, watch), clock.elapsed_s() - before_s), None
+        measurement = profiler.measure(job, order, look, watch)
+        return Settled(order, _billed(order, measurement, clock.elapsed_s() - before_s)), None
+    except NoCapacity as error:  # an answer about this configuration, and no fault of the place
+        seconds = clock.elapsed_s() - before_s
+        free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, seconds, 0.0, detail=str(error))
+        return Settled(order, free), None
+    except NothingOrdered as error:
+        return Voided(order, f"nothing was ordered and nothing is billed: {error}"), error
+    except StillUp as error:
+        return None, error
     except BackendError as error:
-        return _cut_short(order, clock.elapsed_s() - before_s, Outcome.FAILED, str(error)), None
+        return cut_short(Outcome.LAUNCH_FAILED, str(error)), error
     except BaseException as error:
         # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
-        return _cut_short(order, clock.elapsed_s() - before_s, Outcome.INTERRUPTED, type(error).__name__), error
+        return cut_short(Outcome.INTERRUPTED, type(error).__name__), error
 
 
 def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:

@@ -15,8 +15,13 @@ MlcdError                    one sentence a person can act on; the command line 
  │   └─ LedgerUnreachable    its database does not answer
  ├─ WrongState               the run is not in a state that allows this (finished, undecided, busy ...)
  ├─ MissingExtra             an optional part is not installed: says which `pip install`
- ├─ BackendError             a cloud did not do what it was asked
+ ├─ BackendError             a cloud did not do what it was asked; what it may have started is billed
+ │   ├─ NothingOrdered       it failed before any machine was ordered: nothing is billed
+ │   │   ├─ NoAccess         and so would every other launch
+ │   │   └─ NoCapacity       it has no such machines now; others may be free
+ │   └─ StillUp              its machines could not be torn down: the launch stays open in the ledger
  └─ Interrupted              Ctrl-C: says how to resume
+     └─ Outage               the place cannot be used: says what to do, and how to resume
 """
 
 from __future__ import annotations
@@ -108,8 +113,31 @@ class MissingExtra(MlcdError):
 
 
 class BackendError(MlcdError):
-    """A cloud did not do what it was asked."""
+    """A cloud did not do what it was asked. Machines may have been ordered, so the time is billed."""
+
+
+class NothingOrdered(BackendError):
+    """It failed before any request that creates machines was sent, so nothing is billed.
+
+    Raise it only when that is certain: a request whose answer was lost may have created machines.
+    """
+
+
+class NoAccess(NothingOrdered):
+    """The place refuses this user, whatever is asked for: no other launch would fare better."""
+
+
+class NoCapacity(NothingOrdered):
+    """The place has no such machines now. Other configurations may be free."""
+
+
+class StillUp(BackendError):
+    """Machines could not be torn down. They cost until somebody does: the launch is not closed in the ledger."""
 
 
 class Interrupted(MlcdError):
     """The user pressed Ctrl-C; everything measured so far is in the ledger."""
+
+
+class Outage(Interrupted):
+    """The place cannot be used now; everything measured so far is in the ledger."""

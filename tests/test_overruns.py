@@ -13,7 +13,7 @@ from mlcd.backend import Provenance, Purpose
 from mlcd.clock import VirtualClock, WallClock
 from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.drive import drive, launch, search
-from mlcd.errors import BackendError
+from mlcd.errors import BackendError, Outage
 from mlcd.job import Goal, Job
 from mlcd.ledger import Ledger, Refused, Reserved, Settled, Started, Voided
 from mlcd.measurement import Ended, Outcome, Sample
@@ -120,11 +120,12 @@ def test_what_never_launched_is_never_charged():
     assert book.account.history.spent_usd == 0.0
 
 
-def test_a_cloud_that_breaks_in_a_probe_is_paid_for_what_it_was_up_and_the_search_goes_on():
+def test_a_cloud_that_breaks_in_a_probe_is_paid_for_what_it_was_up():
     ledger, book, backend, profiler = begin(error=BackendError("the cloud said no"))
-    drive(Script(ONE, TWO), JOB, SPACE, profiler, book)
+    with pytest.raises(Outage):
+        drive(Script(ONE, TWO), JOB, SPACE, profiler, book)
     first, second = entries(ledger, book, Settled)
-    assert (first.measurement.outcome, first.measurement.detail) == (Outcome.FAILED, "the cloud said no")
+    assert (first.measurement.outcome, first.measurement.detail) == (Outcome.LAUNCH_FAILED, "the cloud said no")
     assert first.measurement.usd == pytest.approx(ONE.usd(60))  # thirty seconds, billed at the minimum of sixty
     assert backend.torn_down == backend.launched
     assert second.measurement.configuration == TWO

@@ -10,12 +10,14 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlcd.backend import Launch
 from mlcd.clock import Clock
+from mlcd.errors import BackendError, NoAccess, NothingOrdered, UserError
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,19 @@ class Launches:
     def folder(self, label: str) -> Path:
         """Where a launch of this label is kept."""
         return self.root / label
+
+
+@contextmanager
+def before_ordering() -> Iterator[None]:
+    """What fails within has ordered nothing, and costs nothing. A user's mistake would fail every other launch too."""
+    try:
+        yield
+    except NothingOrdered:
+        raise
+    except UserError as error:
+        raise NoAccess(str(error)) from error
+    except BackendError as error:
+        raise NothingOrdered(str(error)) from error
 
 
 def _begun_at(process: int) -> str | None:

@@ -31,13 +31,14 @@ from mlcd.backends.skypilot.stream import Stream
 from mlcd.backends.skypilot.task import GOING_S, task_of
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Offer
-from mlcd.errors import BackendError, LedgerError, MissingExtra, UserError
+from mlcd.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError
 from mlcd.job import Communication, Goal, Job, Search
 from mlcd.ledger import Account, Book, Ledger, Settled, Started, Status, Voided
 from mlcd.measurement import Ended, Outcome, Sample
 from mlcd.planners.train import RunToCompletion
 from mlcd.platforms import processes
 from mlcd.testing.backends import BackendContract
+from mlcd.testing.outages import OutageContract
 from mlcd.testing.skypilot import Fate, InMemory
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -157,7 +158,8 @@ class Train:
         billed = {c.name: c.bill_s for c in self.sky.clusters.values() if not c.never}
         for entry in self.settled:
             name, measured = self.place.backend.name(entry.launch.label), entry.measurement
-            assert measured.usd == pytest.approx(entry.launch.configuration.usd(measured.seconds))
+            free = name in self.sky.clusters and self.sky.clusters[name].never
+            assert measured.usd == pytest.approx(0.0 if free else entry.launch.configuration.usd(measured.seconds))
             assert measured.seconds >= billed.pop(name, 0.0) - slack_s, "paid less than the cloud asks"
         assert all(seconds == 0.0 for seconds in billed.values()), "not in the books"
         assert account.history.spent_usd == pytest.approx(sum(entry.measurement.usd for entry in self.settled))
@@ -198,14 +200,16 @@ def test_machines_that_cannot_be_had_are_bad_luck_and_the_search_goes_on(home):
     assert path.search() is not None
     assert path.settled[0].measurement.outcome is Outcome.LAUNCH_FAILED
     assert "nothing left of this type" in path.settled[0].measurement.detail
+    assert path.settled[0].measurement.usd == 0.0
     path.check()
 
 
 def test_without_access_to_a_cloud_the_search_ends_at_once_and_says_so(home):
     path = Train(home, a_job(), Fate(no_access=True))
-    with pytest.raises(UserError, match="credentials have expired; see: mlcd check skypilot"):
+    with pytest.raises(Outage, match=r"credentials have expired; .*: sky check\. .* nothing is billed"):
         path.search()
     assert len(path.sky.clusters) == 1
+    assert path.settled == []
     path.check()
 
 
@@ -264,7 +268,7 @@ def test_a_teardown_that_never_works_is_told_and_the_cluster_goes_by_itself(home
     path = Train(home, a_job())
     path.sky.failing_downs = 10**6
     backend = path.place.backend
-    with pytest.raises(BackendError, match=r"could not be torn down.*sky down mlcd-"):
+    with pytest.raises(StillUp, match=r"could not be torn down.*sky down mlcd-"):
         list(backend.run(path.job, replace(order(), samples=1e12)))
     (cluster,) = path.sky.clusters.values()
     assert cluster.gone_s - cluster.asked_s <= 1_200.0
@@ -413,7 +417,7 @@ def test_secrets_come_from_the_environment_and_are_written_nowhere(home, monkeyp
     path = Train(home, a_job())
     job = replace(path.job, task={**path.job.task, "secrets": {"HF_TOKEN": None}})
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    with pytest.raises(UserError, match="HF_TOKEN is not set"):
+    with pytest.raises(NoAccess, match="HF_TOKEN is not set"):
         next(path.place.backend.run(job, order()))
     monkeypatch.setenv("HF_TOKEN", "hf_very_secret")
     list(path.place.backend.run(job, order()))
@@ -706,6 +710,64 @@ def test_what_goes_wrong_with_a_launch_is_told_in_a_line():
     assert end == End(EndKind.NO_ACCESS, "NoCloudAccessError: run sky check")
     end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {}))
     assert end.kind is EndKind.FAILED
+
+
+NO_NAME = ConnectionError(
+    "HTTPSConnectionPool(host='raw.githubusercontent.com', port=443): Max retries exceeded with url: /x/vms.csv "
+    "(Caused by NameResolutionError(\"HTTPSConnection(host='raw.githubusercontent.com', port=443): Failed to resolve "
+    "'raw.githubusercontent.com' ([Errno -2] Name or service not known)\"))"
+)
+NOT_ENABLED = ImaginedSky.exceptions.ResourcesUnavailableError(
+    "Task requires AWS which is not enabled. Run: sky check aws"
+)
+
+
+def test_of_a_failed_connection_its_cause_is_told():
+    end = ended(Sdk(lambda: ImaginedSky(launch=NO_NAME)).launch("x", {}))
+    cause = "Failed to resolve 'raw.githubusercontent.com' ([Errno -2] Name or service not known)"
+    assert end == End(EndKind.BROKEN, f"ConnectionError: {cause}")
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        {"status": ConnectionError("refused")},
+        {"launch": NO_NAME},
+        {"launch": "r", "stream_and_get": NO_NAME},
+        {"launch": "r", "stream_and_get": NOT_ENABLED},
+        {"launch": "r", "stream_and_get": ImaginedSky.exceptions.NoCloudAccessError("no cloud is enabled")},
+    ],
+    ids=["no server", "before the order", "before a cloud is asked", "not enabled", "no access"],
+)
+class TestOutage(OutageContract):
+    @pytest.fixture
+    def cloud(self, fails, home):
+        none = ImaginedSky.exceptions.ClusterDoesNotExist("none")
+        sky = ImaginedSky(**{"api_status": lambda **_: [], "down": none, "get": lambda _: [], **fails})
+        return skypilot_cloud(a_job(), "", Sdk(lambda: sky), Noon())
+
+    def check_message(self, message, run):
+        super().check_message(message, run)
+        assert "sky check" in message
+
+
+def test_a_launch_that_failed_after_a_cloud_was_asked_is_billed(home):
+    """SkyPilot notes a cluster before it asks a cloud for machines: some may have come."""
+    path = Train(home, a_job())
+
+    def broken(*_, **__):
+        path.clock.wait(30.0)
+        raise NO_NAME
+
+    none = ImaginedSky.exceptions.ClusterDoesNotExist("none")
+    known = [{"name": path.place.backend.name(f"digits-1-{i}"), "duration": 30} for i in (1, 2)]
+    answers = {"cost_report": "bill", "launch": "r", "stream_and_get": broken, "down": none}
+    sky = ImaginedSky(api_status=lambda **_: [], get=lambda asked: known if asked == "bill" else [], **answers)
+    path.place = skypilot_cloud(path.job, "", Sdk(lambda: sky), path.clock)
+    with pytest.raises(Outage):
+        path.search()
+    assert [entry.measurement.outcome for entry in path.settled] == [Outcome.LAUNCH_FAILED] * 2
+    assert path.book.account.history.spent_usd > 0
 
 
 def test_a_broken_connection_to_a_job_is_made_again():

@@ -10,7 +10,7 @@ from pathlib import Path
 import mlcd.backends.local.teardown as teardown
 import mlcd.backends.ray.cluster as cluster
 from mlcd.backend import Events, Launch, Provenance
-from mlcd.backends.launches import Launches
+from mlcd.backends.launches import Launches, before_ordering
 from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local.watchman import Watchman
 from mlcd.backends.ray.node_types import NodeTypes, load_node_types
@@ -48,7 +48,8 @@ class Ray:
         """Take the nodes, run the job on them, give them back."""
         started_s = self.clock.elapsed_s()
         environment = self._environment(job, launch)
-        cluster.connect(_working_folder(job))
+        with before_ordering():
+            cluster.connect(_working_folder(job))
         folder = self.launches.open(launch, lifetime_s=launch.lifetime_s)
         with ExitStack() as stack:
             stack.enter_context(Watchman(folder, launch.lifetime_s))

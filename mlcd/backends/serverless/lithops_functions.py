@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from mlcd.backend import Events, Launch, Provenance
-from mlcd.backends.launches import Launches
+from mlcd.backends.launches import Launches, before_ordering
 from mlcd.backends.local import teardown
 from mlcd.backends.local.watchman import Watchman
 from mlcd.backends.serverless.ahead import Ahead
@@ -29,7 +29,7 @@ from mlcd.backends.serverless.models import Models
 from mlcd.backends.serverless.orders import Faults, Orders, no_faults
 from mlcd.backends.serverless.tries import Lost, Pace
 from mlcd.clock import Clock
-from mlcd.errors import BackendError
+from mlcd.errors import BackendError, MlcdError
 from mlcd.job import Job
 from mlcd.serverless import CALIBRATION_STEPS, Allocation, Serverless
 from mlcd.storages.storage import PATIENCE_S
@@ -79,8 +79,9 @@ class LithopsFunctions:
                 stack.push(ahead.ending)
                 caller, orders = ahead.caller, ahead.orders
             else:
-                caller = self._caller(stack, folder, allocation, launch.configuration.nodes)
-                orders = self._orders(job, launch.label, allocation, caller)
+                with before_ordering():  # no function is called before its data is there
+                    caller = self._caller(stack, folder, allocation, launch.configuration.nodes)
+                    orders = self._orders(job, launch.label, allocation, caller)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
             done = launch.work.done if launch.work is not None else 0
             models = Models(self.home / "functions" / _run_of(launch), caller.bucket, done)
@@ -121,7 +122,13 @@ class LithopsFunctions:
 
     def _orders(self, job: Job, label: str, allocation: Allocation, caller: Caller) -> Orders:
         workload = _serverless(job).workload
-        stored = store(caller.bucket, workload.data, workload.samples, job.folder)
+        try:
+            stored = store(caller.bucket, workload.data, workload.samples, job.folder)
+        except MlcdError:
+            raise
+        except Exception as error:  # whatever a cloud's own client raises
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise BackendError(f"functions:{self.platform}: the data cannot be stored: {why}") from error
         url, here = self.endpoints[allocation.storage], self.platform == LOCALHOST
         name = f"{label}-{uuid4().hex[:8]}"
         return Orders(job, allocation, stored, url, name, here, self.asks_s, self.faults)

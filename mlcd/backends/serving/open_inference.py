@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlcd.backend import Events, Launch, Provenance
+from mlcd.backends.launches import before_ordering
 from mlcd.backends.serving.examples import from_server
 from mlcd.backends.serving.trial import Pace, Trials, arrivals_of, service_of
 from mlcd.clock import Clock
@@ -45,11 +46,14 @@ class OpenInference:
         """Start the server if there is a command, load it, tear it down."""
         service, knobs = service_of(job), dict(launch.configuration.knobs)
         arrivals, server = arrivals_of(service, knobs, launch.ordinal), self._speak(self.answers_within_s)
-        command = self._filled_in(knobs)
-        if self.endpoint.command and server.is_ready():
-            raise UserError(f"{self.endpoint.url}: something answers there before the command was run: end it first")
-        if not self.endpoint.command:
-            self.check()
+        with before_ordering():
+            command = self._filled_in(knobs)
+            if command and server.is_ready():
+                raise UserError(
+                    f"{self.endpoint.url}: something answers there before the command was run: end it first"
+                )
+            if not command:
+                self.check()
         with self._trials.begun(launch) as trial:
             if command:
                 started = trial.start(["sh", "-c", command], _environment(knobs), Path(job.folder or "."))

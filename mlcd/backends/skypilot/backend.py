@@ -9,17 +9,18 @@ from pathlib import Path
 
 from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.environment import check_environment, secrets
-from mlcd.backends.launches import Launches
+from mlcd.backends.launches import Launches, before_ordering
 from mlcd.backends.live import Patience
 from mlcd.backends.local import teardown
-from mlcd.backends.skypilot.client import Client, ClusterState, Following
+from mlcd.backends.skypilot.client import CHECK, Client, ClusterState, Following
 from mlcd.backends.skypilot.follow import Follower
 from mlcd.backends.skypilot.names import cluster_name, owner_of
 from mlcd.backends.skypilot.prelude import shipped
 from mlcd.backends.skypilot.task import GOING_S, task_of
 from mlcd.clock import Clock
-from mlcd.errors import BackendError
+from mlcd.errors import BackendError, NoCapacity, NothingOrdered, StillUp
 from mlcd.job import Job
+from mlcd.measurement import Ended, Outcome
 
 STARTUP_LIMIT_S = 900.0
 """To have machines, their set-up and a first report of progress."""
@@ -59,23 +60,31 @@ class SkyPilot:
         """Rent the machines, run the job on them, and be sure that they are gone."""
         started_s, name = self.clock.elapsed_s(), self.name(launch.label)
         started_at = self.clock.now().timestamp()
-        check_environment(job)
-        if self.client.state(name) is not None:  # SkyPilot would put the job on what is there
-            raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
+        with before_ordering():
+            check_environment(job)
+            self._check_name(name)
         folder = self.launches.open(launch, started_at=started_at, cluster=name, lifetime_s=launch.lifetime_s)
         configuration = launch.configuration
         ship = _write(folder / "ship", shipped(job, configuration.nodes, configuration.offer.workers))
         task = task_of(job, launch, name, ship, started_at, secrets(job))
         patience = Patience(self.startup_s, self.hangs_after_s, GOING_S)
-        following = None
+        following, failure = None, None
         with (folder / "0.log").open("w", encoding="utf-8") as log:
             try:
                 following = self.client.launch(name, task)
                 yield from Follower(
                     job, launch, following, lambda: self._is_up(name), self.clock, patience, started_s, log
                 ).events()
+            except BackendError as error:
+                failure = error
             finally:
                 self._tear_down(folder, name, following)
+        if failure is not None and not self._was_asked_for(name):
+            raise failure if isinstance(failure, NothingOrdered) else NothingOrdered(str(failure))
+        if isinstance(failure, NoCapacity):  # some of the machines may have come, and were paid for until now
+            yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, str(failure))
+        elif failure is not None:
+            raise BackendError(str(failure))
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it was up, None if it never was."""
@@ -101,6 +110,22 @@ class SkyPilot:
         labels = {folder.name for folder in self.launches.folders()}
         return {label for label in labels if self.name(label) in there}
 
+    def _check_name(self, name: str) -> None:
+        """See that SkyPilot answers and has no cluster of this name: it would put the job there."""
+        try:
+            state = self.client.state(name)
+        except BackendError as error:
+            raise BackendError(f"{error}; {CHECK}") from error
+        if state is not None:
+            raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
+
+    def _was_asked_for(self, name: str) -> bool:
+        """Whether a cloud may have been asked for the machines: SkyPilot notes a cluster before it does that."""
+        try:
+            return self.client.billed_s(name) is not None
+        except BackendError:
+            return True
+
     def _is_up(self, name: str) -> bool:
         return self.client.state(name) is ClusterState.UP
 
@@ -121,7 +146,7 @@ class SkyPilot:
             except KeyboardInterrupt as error:  # is heard when the machines are gone: until then they cost
                 interrupted = error
         else:
-            raise BackendError(f"{name} could not be torn down ({why}); see to it: sky down {name}")
+            raise StillUp(f"{name} could not be torn down ({why}); see to it: sky down {name}")
         teardown.note_end(folder, self.clock.now().timestamp())
         if interrupted is not None:
             raise interrupted

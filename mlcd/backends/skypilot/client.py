@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+CHECK = "check the network and your credentials: sky check"
+"""What to do when SkyPilot cannot rent."""
+
 
 class ClusterState(StrEnum):
     """Of a cluster that exists. One that is starting, or has lost nodes, is not UP."""

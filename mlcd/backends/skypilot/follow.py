@@ -10,11 +10,11 @@ from typing import IO
 
 from mlcd.backend import Launch
 from mlcd.backends.live import KEPT_OUTPUT, Patience
-from mlcd.backends.skypilot.client import End, EndKind, Following
+from mlcd.backends.skypilot.client import CHECK, End, EndKind, Following
 from mlcd.backends.skypilot.prelude import ELSEWHERE
 from mlcd.backends.skypilot.stream import COLOUR
 from mlcd.clock import Clock
-from mlcd.errors import BackendError, UserError
+from mlcd.errors import BackendError, NoAccess, NoCapacity
 from mlcd.job import Job
 from mlcd.measurement import Ended, Event, Outcome, Sample
 from mlcd.platforms import Reader, diagnose
@@ -62,7 +62,7 @@ class Follower:
     lines: Lines = field(default_factory=Lines)
 
     def events(self) -> Iterator[Event]:
-        """What happens, until the job ends or its machines' time is over."""
+        """What happens, until the job ends or its machines' time is over. A launch that fails raises `BackendError`."""
         reader = Reader(self.job)
         self.heard_s = self._now_s()
         while True:
@@ -104,14 +104,14 @@ class Follower:
         if end.kind is EndKind.DONE:
             return self._job_ended(0)
         if end.kind is EndKind.NO_CAPACITY:
-            return self._told(Outcome.LAUNCH_FAILED, f"no machines to be had: {end.message}")
-        if end.kind is EndKind.NO_ACCESS:  # ends the search, not just this launch
-            raise UserError(f"SkyPilot cannot rent anything: {end.message}; see: mlcd check skypilot")
+            raise NoCapacity(f"no machines to be had: {end.message}")
+        if end.kind is EndKind.NO_ACCESS:
+            raise NoAccess(f"SkyPilot may not rent anything: {end.message}; {CHECK}")
         if self.following.submitted() and self._is_lost():
             return self._lost()
         if end.kind is EndKind.FAILED:
             return self._job_ended(1)
-        raise BackendError(f"SkyPilot: {end.message}")
+        raise BackendError(f"SkyPilot: {end.message}; {CHECK}")
 
     def _job_ended(self, status: int) -> Ended:
         if status == 0 and self.last_report_s is None:

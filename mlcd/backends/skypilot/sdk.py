@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -22,9 +23,13 @@ from mlcd.errors import BackendError, MissingExtra
 SUCCEEDED, NOT_FINISHED = 0, 101
 """What following a job's output returns: sky.exceptions.JobExitCode."""
 NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthenticationError")
+NOT_ENABLED = "not enabled"
+"""What SkyPilot says of a cloud that it has no credentials for, where it speaks of missing resources."""
 LISTENS = 5
 """Times that a broken connection to a job is made again. It then tells all from the beginning, which does no harm:
 progress that was seen before is no progress."""
+_CAUSE = re.compile(r"Caused by \w+\([^\n]*: (.+?)['\"]?\)\)$")
+"""At the end of what `requests` says of a connection: HTTPSConnectionPool(...): ... (Caused by X("...: cause"))."""
 
 
 def load_sky() -> ModuleType:
@@ -89,7 +94,8 @@ class Sdk:
             stream.started()
             code = self._follow(name, job, output)
         except sky.exceptions.ResourcesUnavailableError as error:
-            return End(EndKind.NO_CAPACITY, _line(error))
+            kind = EndKind.NO_ACCESS if NOT_ENABLED in str(error) else EndKind.NO_CAPACITY
+            return End(kind, _line(error))
         except Exception as error:  # an SDK over HTTP raises its server's errors, of any kind; here they end a launch
             refused = isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS))
             return End(EndKind.NO_ACCESS if refused else EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
@@ -147,6 +153,8 @@ class _Writer(io.TextIOBase):
 
 
 def _line(error: BaseException) -> str:
-    """The first line of an error that says anything."""
+    """The first line of an error that says anything; of a failed connection, its cause."""
     plain = COLOUR.sub("", str(error))
-    return next((line.strip() for line in plain.splitlines() if line.strip()), "no reason given")
+    line = next((line.strip() for line in plain.splitlines() if line.strip()), "no reason given")
+    cause = _CAUSE.search(line)
+    return cause[1] if cause is not None else line

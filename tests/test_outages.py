@@ -1,0 +1,168 @@
+"""A place that fails: what was never ordered costs nothing, and an outage is no answer about the job."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcd.backend import Provenance
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.drive import launch, search
+from mlcd.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
+from mlcd.job import Goal, Job
+from mlcd.ledger import Ledger, Settled, Started, Status, Voided
+from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.outages import FAILED_LAUNCHES
+from mlcd.planners.train import RunToCompletion
+from mlcd.profilers import TrainingProfiler
+from mlcd.testing.outages import EveryConfiguration
+
+OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second
+SPACE = Space((Choice(OFFER, (1, 2, 3)),), ProbeTime(600, 60))
+ONE, TWO, THREE = SPACE.configurations
+JOB = Job("job", 1e5, Goal(budget_usd=500.0))
+AWAY = NothingOrdered("no answer; check the network")
+FULL = NoCapacity("no such machines free")
+LOST = BackendError("the answer was lost")
+STUCK = StillUp("x could not be torn down")
+FORBIDDEN = NoAccess("the credentials have expired")
+
+
+class Unsteady:
+    """A place whose launches meet these errors in turn; None, and all that come after them, go well."""
+
+    provenance = Provenance.LIVE
+
+    def __init__(self, clock, *errors):
+        self.clock, self.errors, self.launched, self.ordered_s = clock, list(errors), [], {}
+
+    def run(self, job, order):
+        self.launched.append(order.configuration)
+        error, start_s = self.errors.pop(0) if self.errors else None, self.clock.elapsed_s()
+        self.clock.wait(70.0)
+        if not isinstance(error, NothingOrdered):
+            self.ordered_s[order.label] = 70.0
+        if error is not None:
+            raise error
+        for number in range(30):
+            self.clock.wait(10.0)
+            self.ordered_s[order.label] = self.clock.elapsed_s() - start_s
+            yield Sample(self.ordered_s[order.label], 1_000.0 * order.configuration.nodes * number)
+        yield Ended(self.ordered_s[order.label], Outcome.OK)
+
+    def reclaim(self, label):
+        return self.ordered_s.get(label)
+
+
+class Driven:
+    """A run on such a place."""
+
+    def __init__(self, *errors):
+        self.clock, self.ledger = VirtualClock(), Ledger(None)
+        self.place = Unsteady(self.clock, *errors)
+        self.profiler = TrainingProfiler(self.place)
+        self.book = self.ledger.begin("job", self.clock, Started(JOB, SPACE, "fake", Provenance.LIVE, "test"))
+
+    def search(self):
+        return search(EveryConfiguration(), JOB, SPACE, self.profiler, self.book)
+
+    def launch(self, configuration):
+        return launch(RunToCompletion(configuration), JOB, SPACE, self.profiler, self.book)
+
+    def entries(self, kind):
+        return [line.entry for line in self.ledger.lines("job-1") if isinstance(line.entry, kind)]
+
+    @property
+    def account(self):
+        return self.ledger.account("job-1")
+
+
+def test_a_place_that_cannot_be_reached_books_nothing_and_stops_the_run_after_two():
+    run = Driven(*[AWAY] * 33)
+    with pytest.raises(Outage, match=r"no answer; check the network.*nothing is billed.*mlcd resume job-1"):
+        run.search()
+    assert len(run.place.launched) == FAILED_LAUNCHES
+    assert run.account.history.spent_usd == 0.0
+    assert len(run.entries(Voided)) == FAILED_LAUNCHES
+    assert run.account.status is Status.STOPPED
+
+
+def test_what_an_outage_stopped_goes_on_from_there_and_pays_for_nothing_twice():
+    run = Driven(None, AWAY, AWAY)
+    with pytest.raises(Outage):
+        run.search()
+    assert [m.configuration for m in run.account.history.good] == [ONE]
+    assert run.account.decision is None  # an outage is no answer
+    assert run.search().configuration is not None
+    assert run.place.launched == [ONE, TWO, TWO, TWO, THREE]
+    assert len(run.entries(Settled)) == 3
+
+
+def test_one_failed_launch_between_good_ones_is_made_again():
+    run = Driven(None, AWAY, None, LOST, None, AWAY)
+    assert run.search().configuration is not None
+    assert {m.configuration for m in run.account.history.good} == {ONE, TWO, THREE}
+
+
+def test_a_request_whose_answer_was_lost_is_billed_and_stops_the_run_after_two():
+    run = Driven(LOST, LOST)
+    with pytest.raises(Outage, match="the answer was lost"):
+        run.search()
+    assert [entry.measurement.outcome for entry in run.entries(Settled)] == [Outcome.LAUNCH_FAILED] * 2
+    assert run.account.history.spent_usd == pytest.approx(2 * ONE.usd(70))
+
+
+def test_want_of_capacity_costs_nothing_and_other_configurations_are_tried():
+    run = Driven(FULL, FULL, None)
+    assert run.search().configuration is not None
+    assert run.place.launched == [ONE, ONE, TWO, THREE]
+    first, second, *_ = run.entries(Settled)
+    for entry in (first, second):
+        assert (entry.measurement.outcome, entry.measurement.usd) == (Outcome.LAUNCH_FAILED, 0.0)
+
+
+def test_no_access_stops_the_run_at_once():
+    run = Driven(FORBIDDEN)
+    with pytest.raises(Outage, match="credentials have expired"):
+        run.search()
+    assert len(run.place.launched) == 1
+    assert run.account.history.spent_usd == 0.0
+
+
+def test_machines_that_are_still_up_stay_open_in_the_books_until_they_are_found():
+    run = Driven(None, STUCK)
+    with pytest.raises(Outage, match="could not be torn down"):
+        run.search()
+    (left,) = run.account.open
+    run.place.ordered_s[left.launch.label] = 500.0  # they went on after we had given up
+    run.search()
+    assert run.account.open == ()
+    assert [entry.measurement.seconds for entry in run.entries(Settled)][1] == 500.0
+
+
+def test_the_job_itself_waits_for_the_place_to_come_back():
+    run = Driven(None, None, None, LOST, AWAY)
+    chosen = run.search().configuration
+    with pytest.raises(Outage):
+        run.launch(chosen)
+    assert run.account.status is Status.STOPPED
+    assert run.launch(chosen).outcome is Outcome.OK
+    assert run.account.status is Status.FINISHED
+
+
+@given(st.lists(st.sampled_from([None, AWAY, FULL, LOST, STUCK, FORBIDDEN]), max_size=8))
+def test_whatever_fails_the_books_say_what_was_ordered(errors):
+    run = Driven(*errors)
+    for _ in range(len(errors) + 1):
+        try:
+            run.search()
+            break
+        except Outage:
+            continue
+    assert run.account.decision is not None
+    assert run.account.open == ()
+    paid = {entry.launch.label: entry.measurement.usd for entry in run.entries(Settled) if entry.measurement.usd}
+    assert paid.keys() == run.place.ordered_s.keys()
+    assert run.account.history.spent_usd == pytest.approx(sum(paid.values()))
