@@ -1,0 +1,93 @@
+"""Every place that rents, while it cannot be used: nothing is booked, and the run stops. SkyPilot's is beside its own."""
+
+from __future__ import annotations
+
+import socket
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pytest
+
+from mlcd.assemble import Cloud
+from mlcd.backends.ray import Ray, load_node_types
+from mlcd.backends.serverless import LithopsFunctions
+from mlcd.backends.serving import OpenInference
+from mlcd.clock import WallClock
+from mlcd.configuration import Choice, ProbeTime, Space, serving_space
+from mlcd.job import Job
+from mlcd.knobs import KnobTable
+from mlcd.planners.serverless import calibration_space
+from mlcd.profilers import FunctionsProfiler, ServingProfiler, TrainingProfiler
+from mlcd.serverless import Serverless, StorageRate, Tariff, Workload
+from mlcd.service import Endpoint, ModelFacts, Service
+from mlcd.testing.outages import OutageContract
+from mlcd.workloads import facts
+
+TYPES = "types: {small: {cpus: 2, memory: 4GB, link: 1Gbit, usd_per_hour: $3}}"
+
+
+def clock() -> WallClock:
+    return WallClock(datetime.now(UTC))
+
+
+@pytest.fixture
+def nobody():
+    """An address of this machine at which nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'mlcd[ray]'")
+class TestRay(OutageContract):
+    @pytest.fixture
+    def cloud(self, tmp_path, monkeypatch, nobody):
+        monkeypatch.setenv("RAY_ADDRESS", nobody)
+        (tmp_path / "types.yaml").write_text(TYPES)
+        types = load_node_types(tmp_path / "types.yaml")
+        backend = Ray(types, tmp_path, clock())
+        space = Space((Choice(types.types[0].offer, (1, 2, 3)),), ProbeTime(600, 60))
+        return Cloud(space, backend, TrainingProfiler(backend), backend.clock)
+
+
+class TestEndpoint(OutageContract):
+    @pytest.fixture
+    def cloud(self, tmp_path, nobody):
+        backend = OpenInference(Endpoint(f"http://{nobody}", "model"), tmp_path, clock())
+        space = serving_space(KnobTable({"concurrency": (1, 2, 4)}), ProbeTime(20.0, 0.0))
+        return Cloud(space, backend, ServingProfiler(backend), backend.clock)
+
+    def job(self):
+        return Job("outage", 1.0, service=Service(ModelFacts("model")))
+
+
+class NoBucket(LithopsFunctions):
+    """A platform that can be reached, whose bucket cannot."""
+
+    def _caller(self, stack, folder, allocation, at_once):
+        def away(*_):
+            raise ConnectionError("no route to host\nand more")
+
+        bucket = SimpleNamespace(backend="s3", bucket="b", list_keys=away, put_object=away)
+        return SimpleNamespace(bucket=bucket, close=lambda: None)
+
+
+@pytest.mark.skipif(find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'")
+@pytest.mark.parametrize("kind", [LithopsFunctions, NoBucket], ids=["no account", "no bucket"])
+class TestFunctions(OutageContract):
+    @pytest.fixture
+    def cloud(self, kind, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.delenv("LITHOPS_CONFIG_FILE", raising=False)
+        backend = kind(tmp_path, clock(), {"s3": "s3://nowhere"}, "aws_lambda")
+        space = calibration_space(self.serverless())
+        return Cloud(space, backend, FunctionsProfiler(backend), backend.clock)
+
+    def serverless(self):
+        data_mb, model_mb = facts("lr", "higgs", 1_000)
+        workload = Workload("lr", "higgs", 1_000, data_mb, model_mb, 50, 0.1)
+        return Serverless(workload, tariff=Tariff(1e-5, 1e-7, (StorageRate("s3"),)), storages=("s3",))
+
+    def job(self):
+        return Job("outage", 1_000.0, serverless=self.serverless())
