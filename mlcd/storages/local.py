@@ -181,10 +181,9 @@ class Server:
                 if each.stdin:
                     each.stdin.close()
         self._process = self._watchman = None
-        if self.name == StorageKind.S3:  # it leaves these behind when it is killed
-            for port in self._ports:
-                for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
-                    left.unlink(missing_ok=True)
+        for pattern in self._sockets:
+            for left in Path("/").glob(pattern.removeprefix("/")):
+                left.unlink(missing_ok=True)
 
     def restart(self) -> None:
         """Kill it and start it again, at the same address."""
@@ -197,6 +196,11 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @property
+    def _sockets(self) -> list[str]:
+        """What SeaweedFS leaves behind when it is killed; most of these names cannot be set."""
+        return [f"/tmp/seaweedfs-*-{port}.sock" for port in self._ports] if self.name == StorageKind.S3 else []
+
     def _launch(self) -> None:
         recipe = _recipe(self.name)
         command = recipe.command(recipe.program() or "", self.folder.resolve(), self._ports)
@@ -206,7 +210,7 @@ class Server:
             )
         # Its input ends when whoever started it does, however that ends.
         self._watchman = subprocess.Popen(
-            ["/bin/sh", "-c", f"read _; kill -9 -{self._process.pid}"],
+            ["/bin/sh", "-c", f"read _; kill -9 -{self._process.pid}; rm -f {' '.join(self._sockets)}"],
             stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
