@@ -103,10 +103,11 @@ class Target:
 def parse_target(written: object) -> Target:
     """'accuracy >= 0.97', 'loss <= 0.2', 'top-1 >= 75 %'."""
     expected = f"'{written}': expected a metric and its value, such as 'accuracy >= 0.97' or 'loss <= 0.2'"
-    told = re.fullmatch(r"\s*([A-Za-z_][\w./ -]*?)\s*(>=|<=)\s*(-?(?:\d+\.?\d*|\.\d+))\s*(%?)\s*", str(written))
-    if told is None:
+    name = r"[A-Za-z_][\w./-]*+(?: ++[\w./-]++)*+"  # possessive: no text makes it try all ways to split the blanks
+    match = re.fullmatch(rf"\s*+({name})\s*+(>=|<=)\s*+(-?(?:\d+\.?\d*|\.\d+))\s*+(%?)\s*+", str(written))
+    if match is None:
         raise ValueError(expected)
-    return Target(told[1], float(told[3]) / (100 if told[4] else 1), told[2] == ">=")
+    return Target(match[1], float(match[3]) / (100 if match[4] else 1), match[2] == ">=")
 
 
 class LearningRate(StrEnum):

@@ -57,7 +57,8 @@ class Sample:
 
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
     it is judged by; NaN is a value too. Of a service, the samples are answers, and `window` is what came since the last
-    report. On functions, `epoch` is one that has ended, and `calibrated` what a probe has found out.
+    report. On functions, `epoch` is one that has ended, and `calibrated` what a probe has found out. `remark`: why its
+    reports can no longer be understood.
     """
 
     elapsed_s: float
@@ -68,6 +69,7 @@ class Sample:
     window: Window | None = None
     epoch: Epoch | None = None
     calibrated: Calibrated | None = None
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def parse_duration(text: str | float) -> float:
     if not re.fullmatch(rf"(?:{_NUMBER}\s*+[A-Za-z]++\s*+)++", written):
         raise ValueError(f"'{text}': {expected}")
     seconds = 0.0
-    for number, word in re.findall(rf"({_NUMBER})\s*+([A-Za-z]++)", written):
+    for number, word in re.findall(rf"(?<!\d)({_NUMBER})\s*+([A-Za-z]++)", written):
         unit = _UNIT_NAMES.get(word.lower(), word.lower())
         if unit not in SECONDS:
             raise ValueError(f"'{text}': unknown unit '{word}'; {expected}")
@@ -85,7 +85,7 @@ def parse_count(text: str | float) -> float:
     """'60M', '1.2B', '50k', 50000 -> a number, more than zero."""
     if isinstance(text, bool):
         raise ValueError(f"'{text}': expected a number, such as 60M")
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*([kKmMgGbBtTpP]?)\s*", str(text))
+    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+([kKmMgGbBtTpP]?)\s*+", str(text))
     if match is None:
         raise ValueError(f"'{text}': expected a positive number, such as 60M, 1.2B or 50000")
     value = _meant(_number(match[1]) * _MULTIPLES[match[2].lower()], text, MOST_COUNT)
@@ -96,7 +96,7 @@ def parse_count(text: str | float) -> float:
 
 def parse_gb(text: str | float) -> float:
     """'32', '32GB', '32GiB', '1.5TB', '512MB' -> gigabytes, more than zero."""
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:([kmgt])i?b)?\s*", str(text), re.IGNORECASE)
+    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(?:([kmgt])i?b)?\s*+", str(text), re.IGNORECASE)
     if isinstance(text, bool) or match is None:
         raise ValueError(f"'{text}': expected an amount of memory, such as 32GB")
     gb = {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()]
@@ -195,9 +195,9 @@ def _meant(value: float, text: str | float, most: float) -> float:
 def parse_latency(text: str | float) -> float:
     """'30ms', '1.5 s' -> seconds, more than zero."""
     expected = "expected a latency, such as 30ms or 1.5s"
-    if isinstance(text, bool) or re.fullmatch(rf"\s*{_NUMBER}\s*", str(text)):
+    if isinstance(text, bool) or re.fullmatch(rf"\s*+{_NUMBER}\s*+", str(text)):
         raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*(ms|us|s)\s*", str(text), re.IGNORECASE)
+    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(ms|us|s)\s*+", str(text), re.IGNORECASE)
     value = _number(match[1]) * {"ms": 1e-3, "us": 1e-6, "s": 1.0}[match[2].lower()] if match is not None else 0.0
     if not 0 < value < math.inf:
         raise ValueError(f"'{text}': {expected}")

@@ -206,6 +206,49 @@ def test_work_that_cannot_be_counted_is_refused(work: str, told: str) -> None:
     assert told in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "more, told",
+    [
+        ("report: 'loss (?P<loss>.*)'", "expected a pattern with a group"),
+        ("report: '(?P<step>'", "(missing ): (?P<step>)"),
+        (
+            r"report: 'step (?P<step>\d+)(?=,)'",
+            "(lookahead and lookbehind are not supported: ",
+        ),
+        (r"report: '(?P<step>\d+) of \1'", "(backreferences are not supported: patterns are matched by RE2"),
+        (
+            r"report: '(?P<epoch>\d+) (?P<step>\d+)'",
+            "report: with an `epoch` group, say how long an epoch is: `work",
+        ),
+        (r"report: '(?P<epoch>\d+) (?P<samples>\d+)'", "report: with an `epoch` group, say how long an epoch is"),
+        (r"report: 'epoch (?P<epoch>[\d.]+)'", "report: with an `epoch` group, say how long an epoch is"),
+    ],
+)
+def test_a_report_that_cannot_be_matched_or_counted_is_refused(more: str, told: str) -> None:
+    with pytest.raises(JobFileError) as refused:
+        parse_job(f"mlcd:\n  work: 1M\n  {more}\n", PATH)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        r"work: 1M, report: '(?P<epoch>\d+) (?P<step>\d+)/(?P<steps>\d+)'",
+        r"work: {dataset: 5k, epochs: 2}, batch: 8, report: '(?P<epoch>\d+) (?P<step>\d+)'",
+        r"work: {dataset: 5k, epochs: 2}, report: '(?P<epoch>\d+) (?P<samples>\d+)'",
+        r"work: {dataset: 5k, epochs: 2}, report: 'epoch (?P<epoch>[\d.]+)'",
+    ],
+)
+def test_an_epoch_whose_length_is_known_can_be_counted(more: str) -> None:
+    assert "epoch" in parse_job(f"mlcd: {{{more}}}\n", PATH).report
+
+
+def test_a_step_within_an_epoch_needs_its_batch() -> None:
+    with pytest.raises(JobFileError, match="say `batch: 128`"):
+        parse_job(r"mlcd: {work: {dataset: 5k, epochs: 2}, report: '(?P<epoch>\d+) (?P<step>\d+)'}", PATH)
+
+
 def test_a_file_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(JobFileError, match="no such file; a job file is"):
         load_job(tmp_path / "nope.yaml")

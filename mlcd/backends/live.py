@@ -71,8 +71,12 @@ class LiveJob:
         last = Sample(0.0, 0.0)
         while True:
             statuses = [member.running.status() for member in members]  # before reading: then nothing is missed
-            for sample in self._read(members, reader):
-                last_report_s, last = self._now_s(), sample
+            reports = reader.reports
+            samples = self._read(members, reader)
+            if reader.reports > reports:  # a sign of life, even where it says nothing new
+                last_report_s = self._now_s()
+            for sample in samples:
+                last = sample
                 if (yield sample) and self.asked_s is None:
                     self._ask_to_leave()
             if (end := self._end(members, statuses, last_report_s)) is not None:

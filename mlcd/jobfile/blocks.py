@@ -15,6 +15,7 @@ from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
 from mlcd.jobfile.functions import FunctionsBlock
 from mlcd.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.jobfile.task import listed
+from mlcd.pattern import compile_pattern
 from mlcd.units import parse_range, parse_share, parse_usd
 
 DEFAULT = Search()
@@ -48,13 +49,15 @@ def _usd_or_unlimited(written: Any) -> float | None:
 
 
 def _report(written: Any) -> str:
-    told = f"'{written}': expected a pattern with a group, such as 'step (?P<step>\\d+)' or '(?P<samples>\\d+) samples'"
+    expected = (
+        f"'{written}': expected a pattern with a group, such as 'step (?P<step>\\d+)' or '(?P<samples>\\d+) samples'"
+    )
     try:
-        groups = re.compile(str(written)).groupindex
-    except re.error as error:
-        raise ValueError(f"{told} ({error})") from None
-    if not {"step", "samples"} & set(groups):
-        raise ValueError(told)
+        groups = compile_pattern(str(written)).groupindex
+    except ValueError as error:
+        raise ValueError(f"{expected} ({error})") from None
+    if not {"step", "samples", "epoch"} & set(groups):
+        raise ValueError(expected)
     return str(written)
 
 
@@ -141,6 +144,20 @@ class Block(Keys):
     def _functions_count_epochs(self) -> Block:
         if self.functions is not None and self.work.dataset is None:
             raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+        return self
+
+    @model_validator(mode="after")
+    def _an_epoch_has_a_length(self) -> Block:
+        groups = set(compile_pattern(self.report).groupindex)
+        if "epoch" not in groups or {"step", "steps"} <= groups:
+            return self
+        if self.work.dataset is None:
+            raise ValueError(
+                "report: with an `epoch` group, say how long an epoch is: `work: {dataset: 50k, epochs: 20}`, "
+                "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'"
+            )
+        if "step" in groups and "samples" not in groups and self.batch is None:
+            raise ValueError("report: steps within an epoch are counted in samples; say `batch: 128`, or as it is")
         return self
 
     @property

@@ -12,6 +12,8 @@ from mlcd.errors import MissingExtra, UserError
 
 LONGEST = 300
 """Characters of a reason; what matters may be at its end."""
+MOST_READ = 4_000
+"""Characters of a message that are looked at, at both of its ends: a model may name its nodes as it likes."""
 _FATAL_ONLY = 4
 """What ONNX Runtime may print by itself: its errors are told by us, on one line."""
 
@@ -46,12 +48,17 @@ def told_on_one_line(path: Path | str) -> Iterator[None]:
 
 def reason(message: str) -> str:
     """What ONNX Runtime says, without its own file names and codes, on one line of a readable length."""
-    text = " ".join(message.split())
+    text = " ".join(_cut(message, MOST_READ).split())
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
     text = re.sub(r"^Load model from .*? failed: ?", "", text)
     text = re.sub(r"\S*/onnxruntime/\S+:\d+ .*?(?= \S+ was false| [A-Z])", "", text).strip()
-    text = re.sub(r'.*In Node, \("(.*?)", (\w+),.*, Error (.*)$', r"node '\1' (\2): \3", text)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    text = re.sub(r'^.*?In Node, \("([^"]*)", (\w+),.*, Error (.*)$', r"node '\1' (\2): \3", text)
+    return _cut(text, LONGEST)
+
+
+def _cut(text: str, most: int) -> str:
+    """Its beginning and its end, where it is longer."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
 def _runtime() -> Any:

@@ -28,7 +28,7 @@ _MEMORY = re.compile(
 _MODULE = re.compile(r"No module named '?([\w.]+)'?")
 _FILE = re.compile(r"can't open file '([^'\n]+)'|No such file or directory: '([^'\n]+)'")
 _SHELL_FILE = re.compile(r"(?m)^(?:\S+: )*?(?:line \d+: )?(\S+): No such file or directory$")
-_COMMAND = re.compile(r"(\S+): (?:command )?not found")
+_COMMAND = re.compile(r"(?<!\S)(\S+): (?:command )?not found")
 _ERROR = re.compile(r"^(?:\[\w+\]:\s*)?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
 _LAUNCHER = re.compile(r"(?ms)^E\d{4} [^\n]*torch/distributed/elastic[^\n]*failed \(exitcode: (-?\d+)\).*")
 """What torchrun says of a script that failed: a page about itself, after the script's own words."""

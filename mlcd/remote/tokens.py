@@ -77,7 +77,9 @@ def address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise UserError(told)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    path = re.sub(rf"(/|{API})+$", "", parts.path)
+    path = parts.path
+    while path.endswith(("/", API)):
+        path = path.removesuffix("/").removesuffix(API)
     return f"{parts.scheme}://{host}{f':{port}' if port is not None else ''}{path}"
 
 

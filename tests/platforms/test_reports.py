@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlcd.errors import UserError
 from mlcd.job import Hints, Job
 from mlcd.measurement import Sample
 from mlcd.platforms import Reader
+from mlcd.platforms.reports import PATTERN_RESTARTED, TRACKER_RESTARTED
 
 STEPS = Job("job", 1_000.0, hints=Hints(global_batch=32), report=r"step (?P<step>\d+)")
 SAMPLES = Job("job", 1_000.0, report=r"(?P<samples>[\d,.a-z]+) samples")
@@ -97,6 +101,77 @@ def test_output_without_an_end_of_line_is_not_kept_for_ever():
         reader.feed("." * 5_000, 1.0)
     assert len(reader._rest) <= 10_000
     assert [s.samples for s in reader.feed("\n" + line(1.0, 8), 2.0)] == [8]
+
+
+STEPS_OF_EPOCHS = Job(
+    "job", 150_000.0, hints=Hints(global_batch=128), dataset_samples=50_000.0,
+    report=r"[Ee]poch (?P<epoch>\d+) step (?P<step>\d+)",
+)  # fmt: skip
+OF_STEPS = Job("job", 1e6, hints=Hints(global_batch=10), report=r"(?P<epoch>\d+) \[(?P<step>\d+)/(?P<steps>\d+)\]")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_step_that_starts_again_in_each_epoch_is_counted_on(first: int):
+    log = [f"epoch {first + epoch} step {step} loss 0.1\n" for epoch in range(3) for step in (100, 200, 391)]
+    found = [sample.samples for sample in told(STEPS_OF_EPOCHS, *log)]
+    assert found == [50_000 * epoch + done for epoch in range(3) for done in (12_800, 25_600, 50_000)]
+
+
+def test_the_length_of_an_epoch_may_stand_in_each_line():
+    log = [f"{epoch} [{step}/40]\n" for epoch in (1, 2) for step in (0, 20, 40)]
+    assert [sample.samples for sample in told(OF_STEPS, *log)] == [0, 200, 400, 400, 600, 800]
+    known = Job("job", 1e6, report=OF_STEPS.report, dataset_samples=395.0)
+    assert [sample.samples for sample in told(known, "1 [20/40]\n", "1 [40/40]\n", "2 [20/40]\n")] == [
+        197.5,
+        395,
+        592.5,
+    ]
+
+
+def test_a_job_that_goes_on_from_its_own_checkpoint_reports_its_place_in_the_whole():
+    assert [sample.samples for sample in told(STEPS_OF_EPOCHS, "epoch 3 step 10\n")] == [2 * 50_000 + 1_280]
+
+
+def test_epochs_alone_are_epochs_done():
+    job = Job("job", 1e6, report=r"'epoch': (?P<epoch>[\d.]+)", dataset_samples=1_000.0)
+    found = told(job, "{'loss': 0.5, 'epoch': 0.5}\n", "{'loss': 0.4, 'epoch': 2.25}\n")
+    assert [sample.samples for sample in found] == [500, 2_250]
+
+
+def test_a_step_that_starts_again_without_an_epoch_is_told_once_with_advice():
+    log = [f"step {step}\n" for _ in range(3) for step in range(10, 60, 10)]
+    found = told(STEPS, *log)
+    remarks = [(sample.elapsed_s, sample.samples, sample.remark) for sample in found if sample.remark]
+    assert remarks[:1] == [(8.0, 50 * 32, PATTERN_RESTARTED)], "three reports that go up from below are no stray line"
+    assert len(remarks) == 2, "once for each time that it starts again"
+    assert "(?P<epoch>" in PATTERN_RESTARTED
+
+
+def test_stray_lines_from_below_are_passed_over():
+    found = told(STEPS, *(f"step {step}\n" for step in [10, 20, 5, 6, 30, 40, 7, 7, 7, 50, 1, 2, 60]))
+    assert [sample.remark for sample in found] == [""] * 6
+
+
+def test_a_script_that_starts_again_within_a_launch_is_told_as_such():
+    pieces = ["".join(line(t, 10 * t) for t in range(1, 9)), "".join(line(t, 10 * t) for t in range(1, 4))]
+    *_, last = told(STEPS, *pieces, every_s=10.0)
+    assert last.remark == TRACKER_RESTARTED
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|aa)+$", r"(.*a){25}$", r"(\w+\s*)+:"])
+def test_no_pattern_takes_long_on_any_line(pattern: str):
+    """Python's own engine takes longer than the universe lasts on the first one; nothing can stop it then."""
+    job = Job("job", 10.0, report=f"{pattern}(?P<step>1)")
+    began_s = time.process_time()
+    for hostile in ("a" * 50_000 + "b", "a" * 50_000, "a " * 25_000 + "!"):
+        assert told(job, hostile + "\n") == []
+    assert time.process_time() - began_s < 5
+
+
+def test_a_stored_pattern_that_cannot_be_matched_any_more_is_told_in_a_line():
+    with pytest.raises(UserError, match="lookahead and lookbehind are not supported"):
+        Reader(Job("job", 10.0, report=r"(?<=step )(?P<step>\d+)"))
 
 
 NOISE = st.text(alphabet="ab 1\r\n\x0b\x0c\x1c\x85\u2028@", max_size=12)

@@ -19,6 +19,7 @@ from mlcd.job import Job
 from mlcd.measurement import Ended, Event, Outcome, Sample
 from mlcd.platforms import Reader, diagnose
 from mlcd.platforms.failures import last_lines
+from mlcd.platforms.reports import LONGEST_LINE
 
 LOOK_EVERY_S = 1.0
 LOST_AFTER_S = 60.0
@@ -39,8 +40,9 @@ class Lines:
 
     def feed(self, output: str) -> list[str]:
         """The lines that are complete now."""
-        *lines, self._rest = (self._rest + output).replace("\r\n", "\n").split("\n")
-        return [_PREFIX.sub("", COLOUR.sub("", line)) for line in lines]
+        *lines, rest = (self._rest + output).replace("\r\n", "\n").split("\n")
+        self._rest = rest[-LONGEST_LINE:]
+        return [_PREFIX.sub("", COLOUR.sub("", line[-LONGEST_LINE:])) for line in lines]
 
 
 @dataclass
@@ -67,9 +69,11 @@ class Follower:
         self.heard_s = self._now_s()
         while True:
             end = self.following.end()  # before reading: then nothing is missed
-            for sample in self._read(reader):
+            reports = reader.reports
+            samples = self._read(reader)
+            if reader.reports > reports:  # a sign of life, even where it says nothing new
                 self.last_report_s = self._now_s()
-                yield sample
+            yield from samples
             ended = self._ended(end)
             if ended is not None and self.exit_status != OVER:
                 yield ended

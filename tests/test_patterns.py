@@ -1,0 +1,72 @@
+"""No regular expression of MLCD's own takes long on any text: a job's output, a file or a field may be hostile."""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import mlcd
+from mlcd.operators.onnx_session import MOST_READ
+
+ROOT = Path(mlcd.__file__).parent
+LENGTH, MOST_S = 20_000, 0.5
+BOUNDED = {"operators/onnx_session.py": MOST_READ}
+"""Characters of a text that are looked at, in files that cut it first."""
+CALLS = {"compile", "match", "search", "fullmatch", "finditer", "findall", "sub", "split"}
+PUMPED = [
+    *("a", " ", "1", ".", "-", "/", ":", ",", "'", "(", "{", "[", "\n", "\x1b[", "a: ", "a.", "a ", "1 ", "1_", "1,"),
+    *("a-", "a=1 ", "ready: ", "E0000 ", "[a]:\n", "No such file or directory: '", 'In Node, ("a", b,'),
+    *("('HANDLER', '", "pid=1 ", "@mlcd t=1", "/onnxruntime/a:1 "),
+]
+AROUND = [("", ""), ("a", "!"), ("1", "!"), ("1 ", "x\n!"), ("(", "!"), ("a >", "!"), ("E0000 torch/distributed", "")]
+
+
+def literals() -> Iterator[tuple[str, str, int]]:
+    """Where each pattern is written that `re` is given, itself, and how it is used."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+                continue
+            if getattr(node.func.value, "id", "") != "re" or node.func.attr not in CALLS:
+                continue
+            written = _text(node.args[0], path)
+            flags = re.MULTILINE if any("MULTILINE" in ast.dump(each) for each in node.args[1:]) else 0
+            if written is not None:
+                where = f"{path.relative_to(ROOT)}:{node.lineno}"
+                yield where, f"(?:{written})\\Z" if node.func.attr == "fullmatch" else written, flags
+
+
+def _text(node: ast.expr, path: Path) -> str | None:
+    """The pattern, with the constants of its module filled in; None of one that is put together at run time."""
+    names = ".".join(("mlcd", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+    try:
+        written = eval(compile(ast.Expression(node), str(path), "eval"), vars(import_module(names)))
+    except (NameError, ImportError):
+        return None
+    return written if isinstance(written, str) else None
+
+
+PATTERNS = list(literals())
+
+
+def test_there_are_patterns_to_look_at() -> None:
+    assert len(PATTERNS) > 40
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("where, written, flags", PATTERNS, ids=[where for where, _, _ in PATTERNS])
+def test_a_pattern_takes_no_longer_than_the_text_is_long(where: str, written: str, flags: int) -> None:
+    pattern, length = re.compile(written, flags), BOUNDED.get(where.partition(":")[0], LENGTH)
+    for pumped in PUMPED:
+        for before, after in AROUND if len(pumped) == 1 else AROUND[:1]:
+            text = before + (pumped * length)[:length] + after
+            began_s = time.process_time()
+            pattern.search(text) if not written.endswith(")\\Z") else pattern.match(text)
+            took_s = time.process_time() - began_s
+            assert took_s < MOST_S, f"{where}: {took_s:.1f} s on {before!r} + {pumped!r} * n + {after!r}"
