@@ -7,19 +7,21 @@ Everything MLCD spends, it spends in `drive`. `search` drives an exploring strat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from mlcd import service_level
+from mlcd.alarm import RunAlarm
 from mlcd.backend import Launch, Purpose
 from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
-from mlcd.errors import BackendError, Interrupted, NoCapacity, NothingOrdered, StillUp
+from mlcd.errors import BackendError, Interrupted, MlcdError, NoCapacity, NothingOrdered, StillUp
 from mlcd.guarantee import decide, left_usd, lifetime_s, refusal, remaining
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
+from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
 from mlcd.measurement import Measurement, Outcome
 from mlcd.outages import check_place
 from mlcd.profiler import Profiler
@@ -66,7 +68,8 @@ def drive(
         if stop():
             raise _interrupted(book)
         if isinstance(step, Apply):
-            failed = _take([_interruptible(step, job, stop)], left, space, profiler, book, stop)
+            step = _interruptible(_with_alarm(step, left, book), job, stop)
+            failed = _take([step], left, space, profiler, book, stop)
             outages = check_place([*outages, *failed] if failed else [], book)
             continue
         probes = step.probes if isinstance(step, Round) else (step,)
@@ -175,6 +178,7 @@ def _take(
         [partial(_measure, job, order, step, profiler, book.clock) for order, step in zip(orders, steps, strict=True)]
     )
     book.write(*(closed for closed, _ in results if closed is not None))
+    _warn_of_mismatch([closed.measurement for closed, _ in results if isinstance(closed, Settled)], book)
     failed = [error for _, error in results if isinstance(error, BackendError)]
     for _, error in results:
         if isinstance(error, KeyboardInterrupt):
@@ -211,6 +215,30 @@ def _measure(
     except BaseException as error:
         # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
         return cut_short(Outcome.INTERRUPTED, type(error).__name__), error
+
+
+def _warn_of_mismatch(measurements: Sequence[Measurement], book: Book) -> None:
+    """Tell that what probes report is not what `work` states, once: every forecast counts on `work`."""
+    telling = [m.mismatch.words for m in measurements if m.mismatch is not None and m.outcome is not Outcome.FAILED]
+    if telling and not book.account.warnings and not book.account.history.runs:
+        book.write(Warned(telling[0]))
+
+
+def _with_alarm(step: Apply, job: Job, book: Book) -> Apply:
+    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work."""
+    if job.serverless is not None:
+        return step
+    history, within = book.account.history, step.watch
+    certified = next((m for m in history.good if m.configuration == step.configuration), None)
+    alarm = RunAlarm(replace(job, work_samples=step.samples), history, certified)
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        if (warning := alarm(so_far)) is not None:
+            with suppress(MlcdError):  # a ledger that is away for a moment is no reason to end the run
+                book.write(Warned(warning))
+        return within(so_far) if within is not None else None
+
+    return replace(step, watch=watch)
 
 
 def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:

@@ -84,6 +84,44 @@ class Ended:
 
 Event = Sample | Ended
 
+TOLERANCE = 0.05
+"""The share of a job's stated work by which what it reports may differ from it: the last batch, a rounded number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A job whose reports do not agree with its `work`: samples reported in all, and samples stated.
+
+    Either it ended by itself, with exit code 0, before it had done its work; or it has done more than that.
+    """
+
+    reported: float
+    stated: float
+
+    @property
+    def short(self) -> bool:
+        """Whether the job ended before its work was done."""
+        return self.reported < self.stated
+
+    @property
+    def share(self) -> str:
+        """What was reported of what was stated: '13 %'."""
+        percent = 100 * self.reported / self.stated
+        return f"{percent:,.0f} %" if percent >= 1 else f"{percent:.2g} %"
+
+    @property
+    def words(self) -> str:
+        """Both numbers, and what to look at."""
+        if self.short:
+            return (
+                f"the job ended by itself (exit code 0) after {self.reported:,.0f} samples, {self.share} of the "
+                f"{self.stated:,.0f} that `work` states: is `work` too large, or does it report too few (`batch`)?"
+            )
+        return (
+            f"the job has reported {self.reported:,.0f} samples, {self.share} of the {self.stated:,.0f} that `work` "
+            "states: is `work` too small, or does it report too many (`batch`)?"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -94,7 +132,7 @@ class Measurement:
     keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     `served`: what a load test showed besides its rate. `epochs`, `calibrated`: what functions did, or found out.
-    `work`: what functions were asked for.
+    `work`: what functions were asked for. `mismatch`: where what the job reported is not what its `work` states.
     `metered`: the dollars are what was used, as functions are billed, and not the time that it was held.
     """
 
@@ -116,6 +154,7 @@ class Measurement:
     calibrated: Calibrated | None = None
     metered: bool = False
     work: Work | None = None
+    mismatch: Mismatch | None = None
 
     @property
     def ok(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -123,14 +123,14 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
         results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
         return
     accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in found[name]) for name in found}
-    total_usd = sum(account.history.spent_usd for account in accounts.values())
+    totals = spent_by_provenance(accounts.values())
     table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
     for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
         table.add_column(column, no_wrap=True)
     table.add_column("TRIED", justify="right")
-    table.add_column("CHOSEN", no_wrap=True, footer="total")
+    table.add_column("CHOSEN", no_wrap=True, footer="\n".join(f"total, {place}" for place in totals))
     table.add_column("TIME", justify="right", no_wrap=True)
-    table.add_column("COST", justify="right", no_wrap=True, footer=format_usd(total_usd))
+    table.add_column("COST", justify="right", no_wrap=True, footer="\n".join(map(format_usd, totals.values())))
     for name in names:
         if name in found:
             cells = _cells(name, found[name][0].written_at, accounts[name], _status(ledger, name, accounts[name]))
@@ -138,6 +138,16 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
             cells = (name, "-", "-", "-", f"{DAMAGED}: restore the ledger from a copy", "-", "-", "-", "-")
         table.add_row(*map(escape, cells))
     results.print(table)
+
+
+def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
+    """What runs have spent for real, and what simulated and recorded ones say they have: never in one sum."""
+    from mlcd.backend import Provenance
+
+    totals: dict[Provenance, float] = {}
+    for account in accounts:
+        totals[account.provenance] = totals.get(account.provenance, 0.0) + account.history.spent_usd
+    return {str(place): totals[place] for place in reversed(Provenance) if place in totals}
 
 
 def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:

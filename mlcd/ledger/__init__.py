@@ -1,7 +1,19 @@
 """The ledger: every dollar, probe and reason of every run, in order. All other state is its replay."""
 
 from mlcd.ledger.account import Account, Status
-from mlcd.ledger.entries import Decided, Ended, Entry, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided
+from mlcd.ledger.entries import (
+    Decided,
+    Ended,
+    Entry,
+    Refused,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stopped,
+    Voided,
+    Warned,
+)
 from mlcd.ledger.rows import Line, Unreadable
 from mlcd.ledger.store import Book, Ledger
 from mlcd.ledger.submissions import Asked
@@ -24,4 +36,5 @@ __all__ = [
     "Stopped",
     "Unreadable",
     "Voided",
+    "Warned",
 ]

@@ -22,6 +22,7 @@ from mlcd.ledger.entries import (
     Started,
     Stopped,
     Voided,
+    Warned,
 )
 from mlcd.service import Service
 
@@ -46,7 +47,8 @@ class BrokenBooks(RuntimeError):
 class Account:
     """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place.
 
-    `orders` counts what was reserved, `launches` and `rounds` what was settled.
+    `orders` counts what was reserved, `launches` and `rounds` what was settled. `warnings`: what the user was warned
+    of, in the order it was written.
     """
 
     started: Started | None = None
@@ -59,6 +61,7 @@ class Account:
     orders: int = 0
     launches: int = 0
     rounds: int = 0
+    warnings: tuple[str, ...] = ()
 
     @staticmethod
     def replay(entries: Iterable[tuple[Entry, float]]) -> Account:
@@ -126,6 +129,8 @@ class Account:
             case Refused():
                 refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
                 return replace(here, history=replace(history, refusals=refusals))
+            case Warned():
+                return replace(here, warnings=(*self.warnings, entry.because))
             case Decided():
                 return replace(here, decision=entry.decision, at_decision=history, stopped=False)
             case Stopped():

@@ -5,6 +5,7 @@ reserved   the worst case of a launch was set aside, before anything was launche
 settled    what that launch really showed and cost
 voided     a launch that never came to be: nothing was spent
 refused    a step that the limits did not allow
+warned     what the user should know of a run as it goes: nothing is spent by it
 decided    the search ended
 stopped    the user interrupted
 resumed    somebody went on; the time in between counts as the clock says
@@ -83,6 +84,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """What the user should know: the final run is too slow, or what the job reports is not what its `work` states."""
+
+    because: str
+    kind: Literal["warned"] = "warned"
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """The search ended with this decision."""
 
@@ -115,7 +124,7 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Entry = Started | Reserved | Settled | Voided | Refused | Decided | Stopped | Resumed | Ended
+Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended
 
 # What is not a number, or has no end, is a value too; plain JSON has no word for it.
 _CODEC: TypeAdapter[Entry] = TypeAdapter(

@@ -51,7 +51,7 @@ def reason(message: str) -> str:
     text = " ".join(_cut(message, MOST_READ).split())
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
     text = re.sub(r"^Load model from .*? failed: ?", "", text)
-    text = re.sub(r"\S*/onnxruntime/\S+:\d+ .*?(?= \S+ was false| [A-Z])", "", text).strip()
+    text = re.sub(r"(?<!\S)\S*/onnxruntime/\S+:\d+ .*?(?= \S+ was false| [A-Z])", "", text).strip()
     text = re.sub(r'^.*?In Node, \("([^"]*)", (\w+),.*, Error (.*)$', r"node '\1' (\2): \3", text)
     return _cut(text, LONGEST)
 

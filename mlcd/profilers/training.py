@@ -6,13 +6,14 @@ extends the profiling time when large discrepancy is observed'.
 
 from __future__ import annotations
 
+import itertools
 import math
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from mlcd.backend import Backend, Events, Launch, Purpose
 from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample, Z
+from mlcd.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
 from mlcd.profilers.progress import Progress
 from mlcd.profilers.rates import (
     FEWEST,
@@ -31,6 +32,8 @@ WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
 
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
+TOO_SHORT = "the job ended by itself (exit code 0) before its rate could be measured"
+TOO_SELDOM = "let it report more often, or do more"
 NOT_A_NUMBER = "its metric is not a number: the training has diverged; try a lower learning rate or a smaller batch"
 
 
@@ -60,10 +63,11 @@ class TrainingProfiler:
         """Launch, watch until it is known or over, tear down, conclude."""
         seen: list[Sample] = []
         ended: Ended | None = None
+        by_itself = False
         with closing(self.backend.run(job, launch)) as events:
             for event in events:
                 if isinstance(event, Ended):
-                    ended = event
+                    ended, by_itself = event, event.outcome is Outcome.OK
                     break
                 self._keep(launch, seen, event)
                 self.progress(job, launch, event)
@@ -87,7 +91,10 @@ class TrainingProfiler:
         seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
         if seconds is None:
             seconds = seen[-1].elapsed_s if seen else 0.0
-        return self._conclude(job, launch, seen, ended, seconds)
+        mismatch = _mismatch(job, launch, seen, by_itself)
+        if by_itself and launch.purpose is Purpose.PROBE and not self._has_rate(seen):
+            ended = _too_short(seen, seconds, mismatch)
+        return replace(self._conclude(job, launch, seen, ended, seconds), mismatch=mismatch)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
@@ -126,6 +133,7 @@ class TrainingProfiler:
             now.elapsed_s,
             usd,
             samples_done=now.samples,
+            detail=now.remark,
             saved_samples=saved,
             metric=_metric(job, seen),
             noise=now.noise,
@@ -148,7 +156,7 @@ class TrainingProfiler:
             launch.configuration.usd(seconds),
             startup_s=seen[0].elapsed_s if seen else seconds,
             samples_done=max(seen[-1].samples, seen[-1].saved) if seen else 0.0,
-            detail=ended.detail if ended is not None else "",
+            detail=ended.detail if ended is not None and ended.detail else seen[-1].remark if seen else "",
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
             metric=_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else _kept(job, seen)),
@@ -162,9 +170,9 @@ class TrainingProfiler:
         if launch.purpose is Purpose.RUN and ended is None:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
             return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
+        if launch.purpose is Purpose.RUN:
+            return self._averaged(launch, so_far, seen)
         steady = self._steady(seen) if len(seen) > 2 else seen
-        if launch.purpose is Purpose.RUN and (len(steady) <= 2 or overall_rate(steady) <= 0):
-            return so_far  # over before there was anything to tell; it has ended well all the same
         if len(steady) <= 2:  # a single interval has no scatter, and so no error
             detail = f"only {counted(len(seen), 'report')} of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
@@ -176,6 +184,19 @@ class TrainingProfiler:
         if rate <= 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
         return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, steady, seconds))
+
+    def _averaged(self, launch: Launch, so_far: Measurement, seen: list[Sample]) -> Measurement:
+        """A run that has ended, with the rate of all of it: what came first was no warm-up, but work that was done."""
+        even = evenly_spaced(seen) if len(seen) > 2 else seen
+        if len(even) <= 2 or overall_rate(even) <= 0:
+            return so_far  # over before there was anything to tell; it has ended well all the same
+        return replace(
+            so_far, samples_per_s=overall_rate(even), rel_error=self._rel_error(launch, even, so_far.seconds)
+        )
+
+    def _has_rate(self, seen: list[Sample]) -> bool:
+        steady = self._steady(seen) if len(seen) > 2 else seen
+        return len(steady) > 2 and overall_rate(steady) > 0
 
     def _steady(self, seen: list[Sample]) -> list[Sample]:
         """Reports about equally far apart, without the warm-up."""
@@ -189,6 +210,8 @@ class TrainingProfiler:
 
 def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
     """A job that has gone wrong, or has reached its target and saved what did: there is nothing more to wait for."""
+    if event.remark and launch.purpose is Purpose.PROBE:  # the job itself is let go on: its end is what counts
+        return Ended(event.elapsed_s, Outcome.FAILED, event.remark, f"at {event.samples:,.0f} samples")
     if event.metric is None:
         return None
     if math.isnan(event.metric):
@@ -196,6 +219,31 @@ def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
     if job.target is None or not job.target.reached(event.metric):
         return None
     return Ended(event.elapsed_s, Outcome.OK) if event.saved >= event.samples or not job.checkpoints else None
+
+
+def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> Mismatch | None:
+    """Whether what the job reported is not what its work states; what came after its last report is not known.
+
+    A job that has reached its target has done what it was for, however soon.
+    """
+    stated = launch.saved_samples + launch.samples
+    reported = launch.saved_samples + (max(seen[-1].samples, seen[-1].saved) if seen else 0.0)
+    if reported > (1 + TOLERANCE) * stated:
+        return Mismatch(reported, stated)
+    metric = _metric(job, seen)
+    if not by_itself or (job.target is not None and metric is not None and job.target.reached(metric)):
+        return None
+    apart = max((after.samples - before.samples for before, after in itertools.pairwise(seen)), default=0.0)
+    return Mismatch(reported, stated) if reported + apart < (1 - TOLERANCE) * stated else None
+
+
+def _too_short(seen: list[Sample], seconds: float, mismatch: Mismatch | None) -> Ended:
+    """A probe whose job was over before its rate was known. Elsewhere it may take longer, but will do no more."""
+    reports = f"{counted(len(seen), 'report')} of progress in {seconds:.0f} s"
+    if mismatch is None:
+        return Ended(seconds, Outcome.FAILED, f"{TOO_SHORT}, {reports}: {TOO_SELDOM}")
+    advice = f"after {mismatch.share} of its `work`: is `work` or the report wrong?"
+    return Ended(seconds, Outcome.FAILED, f"{TOO_SHORT}, {advice}", log=reports)
 
 
 def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:

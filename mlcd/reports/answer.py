@@ -18,6 +18,8 @@ from mlcd.units import counted, format_duration, format_usd
 
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
+MOST_WARNINGS = 3
+"""That are told beside the answer, the newest ones."""
 
 
 def answer(story: Story) -> str:
@@ -119,7 +121,13 @@ def limits_words(story: Story) -> str:
 
 
 def sentences(story: Story) -> tuple[str, list[str]]:
-    """The answer, and what needs saying after it."""
+    """The answer, and what needs saying after it, warnings too."""
+    sentence, more = _sentences(story)
+    warnings = [f"Warning: {warning.rstrip('.')}." for warning in story.account.warnings[-MOST_WARNINGS:]]
+    return sentence, [*more, *(warning.replace("?.", "?") for warning in warnings)]
+
+
+def _sentences(story: Story) -> tuple[str, list[str]]:
     probes = counted(len(story.probes), "probe")
     decision = story.decision
     resume = f"Go on with: mlcd resume {story.run}"

@@ -50,6 +50,7 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dic
         "saved_samples": history.saved_samples,
         "probes": probe_documents(lines, account),
         "refused": [{**_place(r.configuration), "because": r.because} for r in history.refusals],
+        "warnings": list(account.warnings),
         "decision": decision_document(account.decision) if account.decision is not None else None,
         "final_run": {**_launch(final), "because": account.ended.because if account.ended else ""} if final else None,
         "spent_usd": history.spent_usd,
@@ -257,6 +258,7 @@ def _launch(measurement: Measurement) -> dict[str, Any]:
         "startup_s": measurement.startup_s,
         "samples_done": measurement.samples_done,
         "detail": measurement.detail,
+        **({"mismatch": asdict(measurement.mismatch)} if measurement.mismatch is not None else {}),
         **({"noise": _numbers(asdict(measurement.noise))} if measurement.noise is not None else {}),
         **({} if measurement.metric is None else _numbers({"metric": measurement.metric})),
     }

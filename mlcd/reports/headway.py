@@ -5,6 +5,7 @@ A gauge makes it of a job's reports. As JSON it goes to whoever looks from elsew
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,8 +25,9 @@ from mlcd.units import format_duration, format_rate, format_usd
 class Headway:
     """A launch as it stood `at` a time of day, `elapsed_s` after its machines were asked for.
 
-    `share`: how much of its work is done; None of a probe, which ends when enough is known. `rate`: None as long as
-    there is none; so is `left_s`, the time that it will still take. `usd`: what it has cost so far. `words`: all of it.
+    `share`: how much of its work is done, above 1 of a job that does more than its work states; None of a probe, which
+    ends when enough is known. `rate`: of the last minutes, None as long as there is none; so is `left_s`, the time that
+    it will still take. `usd`: what it has cost so far. `words`: all of it.
     """
 
     label: str
@@ -57,10 +59,31 @@ def from_json(text: str) -> list[Headway]:
         return []
 
 
+WINDOW_S = (10.0, 300.0)
+WINDOW_SHARE = 0.25
+"""A rate is that of the last quarter of the time since the first report: ten seconds of it at least, five minutes at
+the most."""
+APART = 64
+"""Reports of a window that are kept, at about equal distances."""
+
+
 @dataclass
 class _Seen:
-    first: Sample
+    first_s: float
+    recent: deque[Sample] = field(default_factory=deque)
     epochs: list[Epoch] = field(default_factory=list)
+
+    def recent_rate(self, sample: Sample) -> float:
+        """Samples a second over the last minutes, with this report."""
+        recent = self.recent
+        window_s = min(max(WINDOW_S[0], WINDOW_SHARE * (sample.elapsed_s - self.first_s)), WINDOW_S[1])
+        if len(recent) > 1 and recent[-1].elapsed_s - recent[-2].elapsed_s < window_s / APART:
+            recent.pop()
+        recent.append(sample)
+        while len(recent) > 2 and sample.elapsed_s - recent[1].elapsed_s >= window_s:
+            recent.popleft()
+        took_s = sample.elapsed_s - recent[0].elapsed_s
+        return (sample.samples - recent[0].samples) / took_s if took_s > 0 else 0.0
 
 
 class Gauge:
@@ -72,26 +95,24 @@ class Gauge:
 
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> Headway:
         """Where the launch stands with this report."""
-        seen = self._seen.setdefault(launch.label, _Seen(sample))
+        seen = self._seen.setdefault(launch.label, _Seen(sample.elapsed_s))
         if sample.epoch is not None:
             seen.epochs.append(sample.epoch)
         if job.serverless is not None:
             return self._on_functions(job.serverless, launch, seen.epochs, sample)
         unit = UNITS[job.service.counted] if job.service is not None else "samples/s"
-        return self._on_machines(launch, seen.first, sample, unit)
+        return self._on_machines(launch, seen.recent_rate(sample), sample, unit)
 
     def forget(self, label: str) -> None:
         """A launch that is over."""
         self._seen.pop(label, None)
 
-    def _on_machines(self, launch: Launch, first: Sample, sample: Sample, unit: str) -> Headway:
+    def _on_machines(self, launch: Launch, rate: float, sample: Sample, unit: str) -> Headway:
         usd = launch.configuration.usd(sample.elapsed_s)
-        took_s = sample.elapsed_s - first.elapsed_s
-        rate = (sample.samples - first.samples) / took_s if took_s > 0 else 0.0
         share = left_s = None
         if launch.purpose is Purpose.RUN and launch.samples > 0:
-            share = min(1.0, sample.samples / launch.samples)
-            left_s = max(0.0, launch.samples - sample.samples) / rate if rate > 0 else None
+            share = sample.samples / launch.samples
+            left_s = (launch.samples - sample.samples) / rate if rate > 0 and share <= 1 else None
         spent = f"{format_duration(sample.elapsed_s)}, {format_usd(usd)}"
         words = f"{launch.configuration}  {format_rate(rate)} {unit}, {spent}  {_outlook(share, left_s, unit)}"
         about = (launch.label, launch.purpose, str(launch.configuration), self._now(), sample.elapsed_s)
@@ -113,4 +134,6 @@ def _outlook(share: float | None, left_s: float | None, unit: str) -> str:
     """How it will go on."""
     if share is None:
         return "probing" if unit == "samples/s" else "under load"
+    if share > 1:
+        return f"{share:.0%} of its stated work done; when it ends is not known"
     return f"{share:.0%} done, about {format_duration(left_s) if left_s is not None else '?'} left"

@@ -14,10 +14,14 @@ from mlcd.measurement import Sample
 from mlcd.reports.headway import Gauge, Headway
 
 TENTHS = 10
+BEYOND = 0.5
 
 
 class ProgressLine:
-    """Told every report of a live launch. A terminal gets a line that changes, a log file one for every tenth."""
+    """Told every report of a live launch. A terminal gets a line that changes, a log file one for every tenth.
+
+    A job that goes on beyond its stated work gets one for every half of it.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -44,9 +48,10 @@ class ProgressLine:
                 self._status.start()
             self._status.update(Text(headway.words))  # the words are no markup
             return
-        tenth = int(TENTHS * (headway.share or 0.0))
-        if self._told.get(headway.label, 0) < tenth < TENTHS:
-            self._told[headway.label] = tenth
+        share = headway.share or 0.0
+        reached = int(TENTHS * share) if share < 1 else TENTHS + int((share - 1) / BEYOND)
+        if self._told.get(headway.label, 0) < reached != TENTHS:  # at its end there is an entry that says so
+            self._told[headway.label] = reached
             self._console.print(f"     {headway.words}", style="dim", highlight=False, markup=False)
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcd.backend import Purpose
-from mlcd.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided
+from mlcd.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
 from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
@@ -36,7 +36,7 @@ def reasons(story: Story) -> str:
                 items.append(_item("–", str(line.entry.configuration), line.entry.because, "refused", "refused"))
             case Voided():
                 items.append(_item("–", str(line.entry.launch.configuration), line.entry.because, "void", "refused"))
-            case Stopped() | Resumed():
+            case Warned() | Stopped() | Resumed():
                 items.append(_item("–", line.entry.kind, line.entry.because, "", "refused"))
             case Ended():
                 items.append(_item("–", line.entry.kind, line.entry.because, "", "refused"))

@@ -26,6 +26,7 @@ from mlcd.ledger import (
     Started,
     Stopped,
     Voided,
+    Warned,
 )
 from mlcd.measurement import Measurement
 from mlcd.reports.finishing import finish, last_metric
@@ -98,6 +99,8 @@ class Narrator:
                     self._say(f"       [dim]| {escape(log_line)}[/dim]")
             case Refused(configuration=configuration, because=because):
                 self._say(f"  -  {escape(str(configuration))} refused: {escape(because)}")
+            case Warned(because=because):
+                self._say(f"  !  [yellow]{escape(because)}[/yellow]")
             case Decided(decision=decision):
                 self._say(f"[dim]search ended: {escape(decision.because)}[/dim]")
             case Voided(because=because) | Stopped(because=because) | Resumed(because=because):
@@ -151,6 +154,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
         if told:
             console.print(told, style="dim", highlight=False)
     console.print()
+    if not account.history.runs:
+        _show_warnings(console, account)
     for line in reserve_words(decision, goal, history):
         console.print(f"Reserve: {line}", highlight=False)
     style = "bold green" if decision.configuration is not None else "bold yellow"
@@ -159,6 +164,12 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     )
     if decision.curve:
         console.print(f"Curve: {curve_words(decision)}", highlight=False, markup=False)
+
+
+def _show_warnings(console: Console, account: Account) -> None:
+    """What the user was warned of."""
+    for warning in account.warnings:
+        console.print(f"Warning: {warning}", style="yellow", highlight=False, markup=False)
 
 
 def _show_functions(console: Console, account: Account, decision: Decision, goal: Goal) -> None:
@@ -230,6 +241,7 @@ def show_outcome(console: Console, account: Account) -> None:
     console.print(f"Final run: {ended}. {took}; {said}", highlight=False, markup=False)
     if job.target is not None:
         console.print(f"Target: {reached_words(job.target, last_metric(runs))}", highlight=False, markup=False)
+    _show_warnings(console, account)
     _show_total(console, account)
 
 
@@ -278,7 +290,7 @@ def _ledger_cells(line: Line, service: Service | None) -> tuple[str, str, str, s
         case Decided(decision=decision):
             place = str(decision.configuration) if decision.configuration is not None else "none"
             return place, "", "", "", decision.because
-        case Stopped(because=because) | Resumed(because=because) | Ended(because=because):
+        case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
             return "", "", "", "", because
 
 

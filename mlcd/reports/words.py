@@ -6,7 +6,7 @@ from mlcd.decision import Decision, Relaxation
 from mlcd.guarantee import rounded_up
 from mlcd.history import History
 from mlcd.job import Goal, Target
-from mlcd.measurement import Measurement, Noise, Z
+from mlcd.measurement import Measurement, Mismatch, Noise, Z
 from mlcd.reports.serverless.words import result_words as functions_words
 from mlcd.reports.serving.words import asked_words, trial_words
 from mlcd.service import Service
@@ -98,10 +98,16 @@ def result_words(measurement: Measurement, service: Service | None = None) -> st
         said = [f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"]
         said += [noise_words(measurement.noise)] if measurement.noise is not None else []
         said += [f"metric {measurement.metric:.4g}"] if measurement.metric is not None else []
+        said += [mismatch_words(measurement.mismatch)] if measurement.mismatch is not None else []
         return ", ".join(said)
     outcome = str(measurement.outcome).replace("_", " ")
     detail = measurement.detail
     return outcome if not detail or detail == outcome else f"{outcome} ({detail})"
+
+
+def mismatch_words(mismatch: Mismatch) -> str:
+    """'ended by itself after 13 % of its `work`', '400 % of its `work`'."""
+    return f"{'ended by itself after ' if mismatch.short else ''}{mismatch.share} of its `work`"
 
 
 def noise_words(noise: Noise) -> str:

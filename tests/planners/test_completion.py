@@ -120,6 +120,65 @@ def test_with_nowhere_to_go_it_stops_at_the_limit_with_its_work_saved():
     assert account.history.elapsed_s <= goal.deadline_s
 
 
+def test_a_run_that_is_slower_than_certified_is_told_at_once_even_where_there_is_nowhere_to_go():
+    goal = Goal(deadline_s=1.2 * TEN_HOURS)
+    one = small_recording([[100.0]], [1.0], work_samples=RECORDING.work_samples, probe_s=300.0)
+    backend = Changing(VirtualClock(), TEN_HOURS / 2, 0.1)
+    account, _ = run(goal, backend, recording=replace(one, points={FIRST: RECORDING.points[FIRST]}))
+    (warning,) = account.warnings
+    assert "samples that" not in warning
+    assert warning.startswith("slower than the ")
+    assert "past the deadline; it is stopped at the limit, with what it has saved" in warning
+
+
+def test_a_run_that_moves_away_was_told_to_be_slow():
+    account, _ = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.2))
+    assert [warning.partition(" that ")[0] for warning in account.warnings] == ["slower than the 97"]
+
+
+def test_a_steady_run_is_not_warned_of():
+    assert run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 1.0))[0].warnings == ()
+
+
+@dataclass(frozen=True)
+class Ending(Changing):
+    """A cloud on which the job itself ends after this share of its work, whatever was stated."""
+
+    share: float = 1.0
+
+    def run(self, job: Job, launch: Launch):
+        own = replace(launch, samples=launch.samples * self.share)
+        return play(self._events(own), job, launch, self.clock)
+
+
+def test_a_job_that_ends_before_its_work_is_done_has_not_finished():
+    account, _ = run(Goal(), Ending(VirtualClock(), 1e9, 1.0, share=0.13), checkpoints=False)
+    (last,) = account.history.runs
+    assert last.outcome is Outcome.OK
+    assert account.status == "failed"
+    assert account.ended.because == (
+        "the job ended by itself (exit code 0) after 468,000 samples, 13 % of the 3,600,000 that `work` states: "
+        "is `work` too large, or does it report too few (`batch`)?"
+    )
+
+
+def test_a_job_that_does_more_than_its_work_has_finished_and_is_told_as_soon_as_it_does():
+    account, _ = run(Goal(), Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
+    assert account.status == "finished"
+    assert "14,400,000 samples, 400 % of the 3,600,000 that `work` states" in account.ended.because
+    (warning,) = account.warnings
+    assert "105 % of the 3,600,000" in warning
+    assert "when it ends is not known, and there is no limit to stop it" in warning
+
+
+def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why():
+    goal = Goal(deadline_s=1.5 * TEN_HOURS)
+    account, _ = run(goal, Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
+    assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
+    assert "samples done when the limit was reached; the job has reported" in account.ended.because
+    assert "is `work` too small" in account.ended.because
+
+
 def test_a_lost_run_is_launched_again_from_its_checkpoint():
     account, _ = run(Goal(), Changing(VirtualClock(), 1e9, 1.0, lost_s=TEN_HOURS / 2))
     lost, rest = account.history.runs

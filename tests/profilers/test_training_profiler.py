@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.job import Job, Target
+from mlcd.measurement import Ended, Mismatch, Outcome, Sample
 from mlcd.profilers import TrainingProfiler
 from mlcd.profilers.training import warm_up_length
 
@@ -136,7 +137,12 @@ def test_what_was_over_with_a_single_interval_has_no_rate():
     run, _ = measure(seen, Purpose.RUN)
     assert (run.outcome, run.samples_per_s, run.samples_done) == (Outcome.OK, None, 1e6)
     probe, _ = measure(seen)
-    assert (probe.outcome, probe.detail) == (Outcome.TIMED_OUT, "only 3 reports of progress in 61 s")
+    assert probe.outcome is Outcome.FAILED
+    assert probe.detail == (
+        "the job ended by itself (exit code 0) before its rate could be measured, 3 reports of progress in 61 s: "
+        "let it report more often, or do more"
+    )
+    assert probe.mistake is None, "on slower machines it may be measured"
 
 
 def test_a_final_run_that_ended_well_did_so_however_its_last_reports_came():
@@ -150,6 +156,79 @@ def test_a_final_run_cut_off_by_its_limit_says_how_far_it_came():
     m, _ = measure(reports([100.0] * 30), Purpose.RUN)
     assert m.outcome is Outcome.AT_THE_LIMIT
     assert "30,000 of 1,000,000" in m.detail
+
+
+OK = Outcome.OK
+
+
+def test_a_probe_that_ends_by_itself_too_soon_to_be_measured_has_not_timed_out():
+    seen = [Sample(50.0, 0.0), Sample(60.0, 130_000.0), Ended(61.0, OK)]
+    first, second = measure(seen)[0], measure([*seen[:2], Ended(75.0, OK)])[0]
+    assert first.outcome is Outcome.FAILED
+    assert "ended by itself (exit code 0)" in first.detail
+    assert "13 % of its `work`: is `work` or the report wrong?" in first.detail
+    assert first.mistake == second.mistake, "the same on every machine: the search ends, and says why"
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+def test_a_job_that_ends_by_itself_before_its_work_is_done_is_told_with_both_numbers(purpose):
+    m, _ = measure([*reports([100.0] * 130, every_s=10), Ended(1_400.0, OK)], purpose, tight=None)
+    assert m.outcome is OK
+    assert m.ok
+    assert m.mismatch == Mismatch(130_000.0, 1e6)
+    assert "130,000 samples, 13 % of the 1,000,000 that `work` states" in m.mismatch.words
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+@pytest.mark.parametrize("end", [[], [Ended(50_000.0, OK)]], ids=["still running", "ended"])
+def test_a_job_that_does_four_times_its_work_is_told_with_both_numbers(purpose, end):
+    m, _ = measure([*reports([100.0] * 400, every_s=100), *end], purpose, tight=None)
+    assert m.mismatch == Mismatch(4e6, 1e6)
+    assert "4,000,000 samples, 400 % of the 1,000,000" in m.mismatch.words
+
+
+@pytest.mark.parametrize("share", [0.955, 1.0, 1.045])
+def test_a_job_that_does_about_its_work_is_not_complained_about(share):
+    m, _ = measure([*reports([1_000 * share] * 100), Ended(1_100.0, OK)], Purpose.RUN)
+    assert m.mismatch is None
+
+
+def test_what_a_job_did_after_its_last_report_is_not_held_against_it():
+    """It reports every 350 steps of 391."""
+    m, _ = measure([Sample(10.0, 0.0), Sample(20.0, 350_000.0), Sample(30.0, 700_000.0), Ended(39.0, OK)], Purpose.RUN)
+    assert m.mismatch is None
+
+
+def test_a_job_that_goes_on_from_a_checkpoint_has_done_what_is_saved_too():
+    backend = Scripted([*reports([100.0] * 10), Ended(150.0, OK)])
+    resumed = replace(launch(Purpose.RUN), samples=10_000.0, saved_samples=990_000.0)
+    assert TrainingProfiler(backend).measure(JOB, resumed).mismatch is None
+    backend.events = [Ended(150.0, OK)]
+    early = TrainingProfiler(backend).measure(JOB, replace(resumed, samples=500_000.0, saved_samples=500_000.0))
+    assert early.mismatch == Mismatch(500_000.0, 1e6)
+
+
+def test_a_target_that_is_reached_ends_a_job_before_its_work():
+    job = replace(JOB, target=Target("accuracy", 0.9))
+    for metric, mismatch in ((0.95, None), (0.5, Mismatch(1_000.0, 1e6))):
+        events = [*reports([10.0] * 9), Sample(150.0, 1_000.0, 1_000.0, metric), Ended(160.0, OK)]
+        assert TrainingProfiler(Scripted(events)).measure(job, launch(Purpose.RUN)).mismatch == mismatch
+
+
+def test_a_run_that_slows_down_is_summarised_as_a_whole():
+    """Its fast part is no warm-up: 30 h at 100 samples/s and 30 h at 20 are 60 on the average."""
+    m, _ = measure([*reports([100.0] * 30 + [20.0] * 30, every_s=3_600), Ended(220_000.0, OK)], Purpose.RUN)
+    assert m.samples_per_s == pytest.approx(60.0)
+    assert m.rel_error > 0.05, "and it was anything but steady"
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+def test_reports_that_start_again_end_a_probe_and_are_noted_of_a_run(purpose):
+    m, backend = measure([*reports([100.0] * 5), Sample(110.0, 5_000.0, remark="again"), Ended(120.0, OK)], purpose)
+    assert m.detail == "again"
+    assert m.outcome is (Outcome.FAILED if purpose is Purpose.PROBE else OK)
+    assert backend.emitted == (7 if purpose is Purpose.PROBE else 8)
+    assert m.mistake == ("again" if purpose is Purpose.PROBE else None)
 
 
 def test_reclaiming_asks_the_backend():

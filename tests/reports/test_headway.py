@@ -58,7 +58,8 @@ def test_whatever_a_job_reports_shares_are_shares_and_nothing_is_negative(told: 
     gauge = Gauge()
     found = [gauge(JOB, launch, sample) for sample in told]
     for sample, each in zip(told, found, strict=True):
-        assert each.share is None or 0.0 <= each.share <= 1.0
+        assert each.share is None or each.share == sample.samples / RUN.samples
+        assert each.share is None or each.share <= 1 or (each.left_s is None and "stated work" in each.words)
         assert all(value is None or value >= 0 for value in (each.rate, each.left_s, each.usd, each.elapsed_s))
         assert each.usd == PLACE.usd(sample.elapsed_s)
     read = from_json(to_json(found))
@@ -94,6 +95,22 @@ def standing(share: float) -> Headway:
 
 def test_a_log_file_gets_a_line_for_every_tenth_whoever_runs_the_job() -> None:
     assert lines(0.01, 0.11, 0.12, 0.35, None, 0.39, 0.41, 1.0).split() == ["[b]11%", "[b]35%", "[b]41%"]
+
+
+def test_a_job_that_goes_on_beyond_its_work_does_not_go_quiet() -> None:
+    assert lines(0.95, 1.02, 1.3, 1.55, 1.6, 2.4, 4.1).split() == ["[b]95%", "[b]155%", "[b]240%", "[b]410%"]
+
+
+def test_the_time_that_is_left_follows_the_rate_of_the_last_minutes() -> None:
+    """Nine hours at 100 samples/s, then at 10: what is left takes ten times as long, whatever the average says."""
+    gauge, run = Gauge(lambda: NOW), replace(RUN, samples=3_600_000.0)
+    done, headway = 0.0, None
+    for minute in range(9 * 60 + 10):
+        headway = gauge(JOB, run, Sample(60.0 * minute, done))
+        done += 60 * (100.0 if minute < 9 * 60 else 10.0)
+    assert headway is not None
+    assert headway.rate == pytest.approx(10.0)
+    assert headway.left_s == pytest.approx((run.samples - 100 * 9 * 3_600 - 10 * 9 * 60) / 10.0)
 
 
 def test_a_terminal_gets_one_line_that_changes_and_goes() -> None:

@@ -17,6 +17,7 @@ from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.elastic.belief import believe, curve, reached
+from mlcd.planners.train.completion import run_ended
 from mlcd.strategy import Apply, Finish, Step, Watch
 from mlcd.units import format_count
 
@@ -57,12 +58,13 @@ def _apply(job: Job, space: Space, history: History, where: Configuration, becau
 
 def _ended(job: Job, history: History, last: Measurement) -> Finish:
     if job.target is None:
-        return Finish("the job ran to its end", last.configuration)
+        return run_ended(last)
     metrics = [m.metric for m in (*history.measurements, *history.runs) if m.metric is not None]
     told = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
-    whole = job.work_samples + history.saved_samples
+    whole = last.mismatch.reported if last.mismatch is not None else job.work_samples + history.saved_samples
     epochs = f" in {whole / job.dataset_samples:.3g} epochs" if job.dataset_samples else ""
-    return Finish(f"{job.target} was not reached{epochs}; {told}")
+    early = f"; {last.mismatch.words}" if last.mismatch is not None else ""
+    return Finish(f"{job.target} was not reached{epochs}; {told}{early}")
 
 
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:

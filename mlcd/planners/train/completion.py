@@ -34,14 +34,22 @@ class RunToCompletion:
             return _apply(job, space, history, self.configuration, "the decided configuration")
         last = history.runs[-1]
         if last.outcome is Outcome.OK:
-            return Finish("the job ran to its end", last.configuration)
+            return run_ended(last)
         if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
-            return Finish(_ending(job, history, last))
+            return Finish(_ending(history, last))
         if history.setbacks >= MOST_SETBACKS:
             return Finish(
                 f"{len(history.runs)} launches did not end the job, the last one: {last.ending}{_saved(history)}"
             )
         return _again(job, space, history, last)
+
+
+def run_ended(last: Measurement) -> Finish:
+    """A job that ended by itself has finished, unless it had reported clearly less than its work."""
+    if last.mismatch is None:
+        return Finish("the job ran to its end", last.configuration)
+    because = f"{last.mismatch.words}{f' ({last.detail})' if last.detail else ''}"
+    return Finish(because, None if last.mismatch.short else last.configuration)
 
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
@@ -84,7 +92,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
 
 def _at_best(job: Job, then: History, so_far: Measurement) -> float:
     """The objective of going on as it is, at the fast end of the rate; infinite if even that passes a limit."""
-    seconds = (job.work_samples - so_far.samples_done) / so_far.fast_samples_per_s
+    seconds = max(0.0, job.work_samples - so_far.samples_done) / so_far.fast_samples_per_s
     usd = seconds * so_far.configuration.usd_per_hour / 3_600
     if not fits(job.goal, then.spent_usd + usd, then.elapsed_s + seconds):
         return inf
@@ -108,8 +116,9 @@ def _expected_to_fit(job: Job, space: Space, history: History, measurement: Meas
     return fits(job.goal, history.spent_usd + ahead.usd, history.elapsed_s + ahead.seconds)
 
 
-def _ending(job: Job, history: History, last: Measurement) -> str:
-    return f"the job ended: {last.ending}{_saved(history)}"
+def _ending(history: History, last: Measurement) -> str:
+    more = f"; {last.mismatch.words}" if last.mismatch is not None else ""
+    return f"the job ended: {last.ending}{_saved(history)}{more}"
 
 
 def _saved(history: History) -> str:
