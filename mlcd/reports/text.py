@@ -150,9 +150,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
         console.print()
         if history.good:
             console.print(_measured_table(account, decision, goal))
-        told = _failures(history.measurements)
-        if told:
-            console.print(told, style="dim", highlight=False)
+        for told in filter(None, (_failures(history.measurements), _left_out(decision, history.good))):
+            console.print(told, style="dim", highlight=False, markup=False)
     console.print()
     if not account.history.runs:
         _show_warnings(console, account)
@@ -292,6 +291,13 @@ def _ledger_cells(line: Line, service: Service | None) -> tuple[str, str, str, s
             return place, "", "", "", decision.because
         case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
             return "", "", "", "", because
+
+
+def _left_out(decision: Decision, measured: Sequence[Measurement]) -> str:
+    """What was measured and is no choice, since its batch is expected to miss the target."""
+    expected = {p.configuration for p in decision.curve}
+    names = [str(m.configuration) for m in measured if m.configuration not in expected] if expected else []
+    return f"Left out, expected to need more epochs than `work` allows: {'; '.join(names)}" if names else ""
 
 
 def _failures(measurements: Sequence[Measurement]) -> str:

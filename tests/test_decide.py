@@ -1,0 +1,88 @@
+"""How the guarantee chooses: by the rows that the answer shows, and not by what a strategy names."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.decision import Decision, Prediction
+from mlcd.guarantee import choices, decide
+from mlcd.history import History
+from mlcd.job import Goal, Job, Mode, Objective
+from mlcd.ledger.entries import Decided, from_json, to_json
+from mlcd.measurement import Measurement, Outcome
+from mlcd.reports.text import show_decision
+from mlcd.testing.elastic_clouds import World
+from mlcd.testing.elastic_promises import account_of, scale
+
+OFFER = Offer("node", 1.0, 4, 16)
+SPACE = Space((Choice(OFFER, (1, 2, 4)),), ProbeTime(60.0, 6.0), startup_limit_s=60.0)
+ONE, TWO, FOUR = (Configuration(OFFER, nodes) for nodes in (1, 2, 4))
+HISTORY = History(tuple(Measurement(c, Outcome.OK, 60.0, 0.1, rate) for c, rate in ((ONE, 10), (TWO, 19), (FOUR, 30))))
+"""Four nodes are the fastest, one is the cheapest, and two give up little of either."""
+
+
+def job(objective: Objective) -> Job:
+    return Job("job", 1e6, Goal(objective))
+
+
+def expected(configuration: Configuration, seconds: float, **more: bool) -> Prediction:
+    return Prediction(configuration, seconds, configuration.usd(seconds), seconds, seconds, **more)
+
+
+@pytest.mark.parametrize("named", [ONE, TWO, FOUR, None])
+@pytest.mark.parametrize("objective, best", [(Objective.FASTEST, FOUR), (Objective.CHEAPEST, ONE)])
+def test_the_best_is_chosen_whatever_a_strategy_names(
+    objective: Objective, best: Configuration, named: Configuration | None
+) -> None:
+    decision = decide(job(objective), SPACE, HISTORY, "because", named)
+    assert (decision.configuration, decision.certified) == (best, True)
+    assert decision.forecast == choices(job(objective), SPACE, HISTORY)[best]
+
+
+def test_of_the_knee_a_strategy_names_any_that_nothing_beats() -> None:
+    for named in (ONE, TWO, FOUR):
+        assert decide(job(Objective.KNEE), SPACE, HISTORY, "because", named).configuration == named
+    slow = replace(HISTORY.measurements[2], samples_per_s=18.0)  # four nodes, slower than two
+    beaten = replace(HISTORY, measurements=(*HISTORY.measurements[:2], slow))
+    assert decide(job(Objective.KNEE), SPACE, beaten, "because", FOUR).configuration != FOUR
+
+
+def test_what_a_curve_expects_is_what_is_chosen_by_and_shown() -> None:
+    curve = (expected(ONE, 9_000.0), expected(TWO, 20_000.0), expected(FOUR, 30_000.0))
+    decision = decide(job(Objective.FASTEST), SPACE, HISTORY, "because", FOUR, curve)
+    assert decision.configuration == ONE
+    assert decision.forecast is not None
+    assert decision.forecast.seconds == 9_000.0
+
+
+def test_what_a_curve_leaves_out_is_chosen_only_if_nothing_else_can_be() -> None:
+    assert decide(job(Objective.FASTEST), SPACE, HISTORY, "because", None, (expected(ONE, 9e4),)).configuration == ONE
+    unmeasured = (expected(Configuration(OFFER, 3), 9e4),)
+    assert decide(job(Objective.FASTEST), SPACE, HISTORY, "because", None, unmeasured).configuration == FOUR
+
+
+def test_a_ranking_of_an_older_ledger_counts_all_of_the_work() -> None:
+    ranking = (expected(ONE, 1.0, relative=True), expected(FOUR, 2.0, relative=True))
+    written = to_json(Decided(Decision(ONE, "as it was", curve=ranking))).replace(',"work_share":1.0', "")
+    assert "work_share" not in written
+    old = from_json(written)
+    assert isinstance(old, Decided)
+    assert choices(job(Objective.FASTEST), SPACE, HISTORY, old.decision.curve)[FOUR].seconds == pytest.approx(1e6 / 30)
+
+
+def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> None:
+    world = World(nodes=(1, 2), batches=(64, 256), epochs=30.0, most_epochs=40.0)
+    plain = world.job(Goal(Objective.FASTEST), Mode.FULL)
+    assert plain.elastic is not None
+    lines, decision = scale(replace(plain, elastic=replace(plain.elastic, epochs=30.0)), world.cloud())
+    assert decision.configuration is not None
+    assert decision.configuration.batch == 64
+    screen = io.StringIO()
+    show_decision(Console(file=screen, width=300), account_of(lines), decision, plain.goal)
+    left_out = "1 x type-0, batch 256; 2 x type-0, batch 256"
+    assert f"Left out, expected to need more epochs than `work` allows: {left_out}" in screen.getvalue()
