@@ -15,6 +15,8 @@ Z = 3.0
 """Standard errors between a measured rate and the rate that certificates count on."""
 SUREST = 0.01
 """However often a configuration is measured, its next launch differs from the last by about so much."""
+_WHICH = re.compile(r"^(?:.* failed(?: \d+ times)?; )?(?:node|function) \d+: ")
+"""Which of the nodes or functions failed, and how often, before what it said."""
 
 
 class Outcome(StrEnum):
@@ -170,8 +172,8 @@ class Measurement:
 
     @property
     def mistake(self) -> str | None:
-        """What the job's own output says is wrong with it, whichever node said it first."""
-        return re.sub(r"^node \d+: ", "", self.detail) if self.outcome is Outcome.FAILED and self.log else None
+        """What the job's own output says is wrong with it, whichever node or function said it first."""
+        return _WHICH.sub("", self.detail) if self.outcome is Outcome.FAILED and self.log else None
 
     @property
     def ending(self) -> str:

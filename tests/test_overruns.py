@@ -204,3 +204,30 @@ def _crawl(cloud, order):
         at_s = order.lifetime_s * (i / 10)
         cloud.clock.advance_to(start_s + at_s)
         yield Sample(at_s, at_s)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        ("node 0: no such layer", "node 3: no such layer"),
+        (
+            "the calibration failed; function 1: no such layer",
+            "the calibration failed 2 times; function 0: no such layer",
+        ),
+    ],
+    ids=["machines", "functions"],
+)
+def test_the_job_s_own_mistake_twice_ends_the_search_whoever_says_it(details):
+    _, book, backend, profiler = begin()
+    left = list(details)
+    inner = backend.run
+
+    def fails(job, order):
+        for event in inner(job, order):
+            yield Ended(event.elapsed_s + 1.0, Outcome.FAILED, left.pop(0), "Traceback\nno such layer")
+
+    backend.run = fails
+    decision = search(Script(ONE, TWO, ONE, TWO), JOB, SPACE, profiler, book)
+    assert left == []
+    assert "the mistake is in the job, not in the machines: no such layer" in decision.because
+    assert "no such layer" in decision.binding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from mlcd.backends.serverless.calls import Answer
 from mlcd.backends.serverless.counted import Counted, TooManyRequests
 from mlcd.backends.serverless.dataset import bounds, load, store
 from mlcd.backends.serverless.meter import Bill, Meter
 from mlcd.backends.serverless.models import Models
-from mlcd.backends.serverless.tries import LATEST_S, STRAGGLER, Pace
+from mlcd.backends.serverless.tries import LATEST_S, STRAGGLER, Group, Lost, Pace
+from mlcd.backends.serverless.worker import calibrate
 from mlcd.errors import BackendError
-from mlcd.serverless import Allocation, StorageRate, Tariff
+from mlcd.serverless import MOST_ATTEMPTS, Allocation, StorageRate, Tariff
 from mlcd.workloads import partition
 
 STEPS = 10
@@ -194,3 +197,56 @@ def test_a_function_asks_no_more_than_it_may():
     with pytest.raises(TooManyRequests, match="the 2 requests"):
         counted.get("c")
     assert counted.requests == 2
+
+
+@dataclass
+class Failing:
+    """A platform on which every function reports one of these errors, attempt by attempt."""
+
+    errors: list[Answer]
+    calls: int = 0
+
+    def call(self, function: object, orders: list[dict[str, object]], timeout_s: float) -> Failing:
+        self.calls += 1
+        return self
+
+    def answers(self) -> list[Answer]:
+        return [self.errors[min(self.calls, len(self.errors)) - 1]]
+
+    def began_at(self, number: int) -> None:
+        return None
+
+    def end(self, call: Failing) -> None:
+        return None
+
+
+def error(words: str, *, of_job: bool) -> Answer:
+    report = {"error": words, "of_job": of_job, "final": False, "log": f"Traceback\n{words}", "requests": 0}
+    return Answer({**report, "ended_at": 0.0}, "", 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("errors", "attempts", "blames_job"),
+    [
+        ([error("ValueError: no such layer", of_job=True)], 2, True),
+        ([error("ValueError: a", of_job=True), error("ValueError: b", of_job=True)], 3, True),
+        ([error("s3 has not answered", of_job=False)], MOST_ATTEMPTS, False),
+    ],
+    ids=["the same twice", "one, then another twice", "a storage"],
+)
+def test_the_same_error_of_the_job_is_not_tried_a_third_time(errors, attempts, blames_job):
+    allocation = Allocation(1, 1_769, "s3")
+    caller = Failing(errors)
+    meter = Meter(Tariff(1e-5, 1e-7, (StorageRate("s3"),)), allocation, STEPS)
+    group = Group(caller, calibrate, lambda *_: [{}], "the calibration", allocation, Pace(), meter)
+
+    def try_on() -> None:
+        while True:
+            group.start(math.inf, 1.0)
+            group.look()
+
+    with pytest.raises(Lost) as lost:
+        try_on()
+    assert caller.calls == attempts
+    assert bool(lost.value.log) is blames_job
+    assert str(lost.value).startswith(f"the calibration failed {attempts} times; function 0: ")

@@ -1,4 +1,4 @@
-"""Every place that rents, while it cannot be used: nothing is booked, and the run stops. SkyPilot's is beside its own."""
+"""Every place that rents, while it cannot be used: nothing is booked, and the run stops. SkyPilot: test_skypilot.py."""
 
 from __future__ import annotations
 

@@ -81,6 +81,8 @@ class Launched:
             left = "what is left of the budget does not pay for the next epoch"
             yield Ended(self._now_s(), Outcome.AT_THE_LIMIT, left)
         except Lost as lost:
+            if lost.outcome is Outcome.LAUNCH_FAILED and not self.samples:  # the platform took no call at all
+                raise BackendError(str(lost)) from lost
             if self._now_s() < self.lasts_s:  # what its deadline ended has not failed
                 yield Ended(self._now_s(), lost.outcome, str(lost), lost.log)
         except BackendError as error:

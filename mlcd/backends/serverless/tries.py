@@ -2,7 +2,8 @@
 
 One function that dies, raises, or does not come back in time, or a storage that is gone, breaks the whole attempt: the
 others are ended, and all are called again as a new group, which shares nothing with the old one. Every attempt is
-billed. A straggler is a group that takes `STRAGGLER` times the median of those before it on the same allocation.
+billed. The same error of the job's own code twice is not tried a third time. A straggler is a group that takes
+`STRAGGLER` times the median of those before it on the same allocation.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ class Group:
     """Of the attempt that is under way."""
     called_at: float = 0.0
     lasts_s: float = 0.0
+    last_mistake: str = ""
+    """What the job's own code raised in the attempt before."""
 
     def __post_init__(self) -> None:
         self.began_at = time.time()
@@ -138,7 +141,10 @@ class Group:
         if failed:
             rank, answer = min(failed, key=lambda pair: _blame(pair[1]))
             outcome, why = _diagnosis(answer)
-            final = bool((answer.report or {}).get("final"))
+            mistake = why if (answer.report or {}).get("of_job") else ""
+            repeated = bool(mistake) and mistake == self.last_mistake
+            self.last_mistake = mistake
+            final = repeated or bool((answer.report or {}).get("final"))
             self._broken(outcome, f"function {rank}: {why}", _log(answer), final)
         elif len(reports) == len(answers):
             if wrong := self.check(reports):
@@ -185,7 +191,10 @@ def _blame(answer: Answer) -> int:
 
 
 def _log(answer: Answer) -> str:
-    return str(answer.report["log"]) if answer.report is not None else answer.log
+    """The end of its output, which blames the job; none where a storage has failed."""
+    if answer.report is None:
+        return answer.log
+    return str(answer.report["log"]) if answer.report["of_job"] or answer.report["final"] else ""
 
 
 def _diagnosis(answer: Answer) -> tuple[Outcome, str]:

@@ -268,13 +268,17 @@ def _parts(function: _Function) -> Report:
 
 
 def _told(order: Order, work: Callable[[], Report]) -> Report:
-    """What it returns; of an error, what it is and where. `final`: another attempt would end the same."""
+    """What it returns; of an error, what it is and where.
+
+    `final`: another attempt would end the same. `of_job`: the model's or the data's own code raised it.
+    """
     try:
         found = work()
     except Exception as error:  # whatever goes wrong in a function: whoever called decides what to do about it
         words, final = " ".join(str(error).split()), isinstance(error, UserError)
         known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
-        found = {"error": known, "final": final, "log": traceback.format_exc()}
+        of_job = not isinstance(error, MlcdError | OutOfTime)
+        found = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
     return {**found, "requests": order.get("requests", 0), "ended_at": time.time()}
 
 
