@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from mlcd.backend import Provenance
 from mlcd.errors import WrongState
 from mlcd.job import Job
 from mlcd.ledger import Account, Ledger
@@ -120,6 +121,22 @@ def test_a_training_run_that_has_ended_exports_the_allocations_that_it_came_to()
     told = [(each["functions"], each["storage"]["kind"], each["epochs"]) for each in after["segments"]]
     assert told == [(4, "s3", 9), (12, "elasticache", 15), (12, "vm-ps", 15)]  # the seventh epoch came to nothing
     assert lambda_configuration("t", account_of(tuning_lines()))["from"] == "plan"
+
+
+@pytest.mark.parametrize(
+    ("on", "provenance", "words"),
+    [
+        ("functions", Provenance.LIVE, "measured on this machine; .* nobody was billed"),
+        ("functions:aws_lambda", Provenance.LIVE, "list prices for what was counted"),
+        ("functions:simulated", Provenance.SIMULATED, "as the simulated run went, not measured"),
+    ],
+)
+def test_only_what_was_billed_is_said_to_be(on, provenance, words):
+    account = account_of(training_lines())
+    started = replace(account.started, job=replace(account.job, on=on), provenance=provenance)
+    numbers = lambda_configuration("t", replace(account, started=started))["numbers"]
+    assert re.search(words, numbers)
+    assert "as they were billed" not in numbers
 
 
 def test_names_of_functions_are_safe_whatever_the_run_is_called():

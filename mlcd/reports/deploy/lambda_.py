@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlcd.backend import Provenance
 from mlcd.errors import WrongState
 from mlcd.ledger import Account
 from mlcd.reports.serverless.document import tariff_document
@@ -50,14 +51,15 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
     if decision is None or plan is None:
         why = f": {decision.binding or decision.because}" if decision is not None else " yet"
         raise WrongState(f"run '{name}' has no plan{why}; there is nothing to export")
-    segments = _ran(account) or _planned(plan)
+    ran = _ran(account)
+    segments = ran or _planned(plan)
     told = [_segment(name, serverless, each) for each in segments]
     tariff = serverless.tariff
     return {
         "run": name,
         "source": str(account.provenance),
-        "from": "run" if _ran(account) else "plan",
-        "numbers": "as they were billed" if _ran(account) else basis_words(decision.calibration, account.provenance),
+        "from": "run" if ran else "plan",
+        "numbers": _run_words(account) if ran else basis_words(decision.calibration, account.provenance),
         "region": tariff.region if tariff is not None else "",
         "method": plan.method,
         "workload": _workload(serverless),
@@ -66,6 +68,15 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         "expected": {"seconds": sum(each.seconds for each in segments), "usd": sum(each.usd for each in segments)},
         "prices": tariff_document(tariff) if tariff is not None else None,
     }
+
+
+def _run_words(account: Account) -> str:
+    """Where the times and costs of a run come from."""
+    if account.provenance is not Provenance.LIVE:
+        return f"as the {account.provenance} run went, not measured"
+    if account.job.on == "functions":
+        return "measured on this machine; the costs are AWS's list prices for it, and nobody was billed"
+    return "measured as it ran; the costs are list prices for what was counted"
 
 
 def _planned(plan: Plan) -> list[_Segment]:
