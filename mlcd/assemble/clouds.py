@@ -15,14 +15,14 @@ from mlcd.backends.ray import Ray, available
 from mlcd.backends.simulated import STARTUP_LIMIT_S
 from mlcd.backends.skypilot import STARTUP_LIMIT_S as SKYPILOT_STARTUP_S
 from mlcd.backends.skypilot import Client, Sdk, SkyPilot, checkpoint_folder, clouds_at_hand
-from mlcd.catalog import load_offers
+from mlcd.catalog import CLOUDS, load_offers, load_rows, retired_types, unknown_gpu
 from mlcd.clock import Clock, VirtualClock, WallClock
 from mlcd.configuration import Offer, ProbeTime, Space
 from mlcd.errors import UnknownName, UserError
 from mlcd.guarantee import rounded_up
 from mlcd.job import Job, Search
 from mlcd.planners.elastic import elastic_space
-from mlcd.planners.train import grid, narrow
+from mlcd.planners.train import accelerators_of, grid, narrow
 from mlcd.profilers import FunctionsProfiler, ServingProfiler, TrainingProfiler
 from mlcd.units import format_usd
 
@@ -142,7 +142,17 @@ def skypilot_cloud(job: Job, named: str, client: Client, clock: Clock) -> Cloud:
     offers = _priced(job, clouds)
     backend = SkyPilot(client, home(), clock)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=SKYPILOT_STARTUP_S)
-    return Cloud(narrow(space, job), backend, _live_profiler(backend), clock)
+    return Cloud(_rentable(narrow(space, job)), backend, _live_profiler(backend), clock)
+
+
+def _rentable(space: Space) -> Space:
+    """Without types that their cloud has retired."""
+    since = {c.offer.instance_type: retired_types().get((c.offer.cloud, c.offer.instance_type)) for c in space.choices}
+    choices = tuple(choice for choice in space.choices if since[choice.offer.instance_type] is None)
+    if not choices:
+        gone = ", ".join(f"{name} (since {when})" for name, when in since.items())
+        raise UserError(f"{gone}: retired by its cloud, and not to be rented any more; name another type: mlcd offers")
+    return replace(space, choices=choices)
 
 
 def _infra(job: Job) -> tuple[str, str]:
@@ -154,12 +164,21 @@ def _infra(job: Job) -> tuple[str, str]:
 
 def _priced(job: Job, clouds: tuple[str, ...]) -> tuple[Offer, ...]:
     """What the catalogs of these clouds offer, in the job's region if it has one."""
+    _check_gpus(job)
     spot = bool((job.task.get("resources") or {}).get("use_spot"))
     offers, region = load_offers(clouds, spot=spot, directory=home() / "catalog"), _infra(job)[1]
     if region and region not in {offer.region for offer in offers}:
         place = f"{', '.join(clouds)}/{region}"
         raise UserError(f"no prices of {place}; for aws: mlcd catalog refresh aws --region {region}")
     return tuple(offer for offer in offers if region in ("", offer.region))
+
+
+def _check_gpus(job: Job) -> None:
+    """Say which GPU no catalog has, if that is all the job asks for."""
+    names = accelerators_of(job)
+    known = {row.accelerator for cloud in CLOUDS for row in load_rows(cloud, directory=home() / "catalog")} - {""}
+    if names and not {name.lower() for name in names} & {name.lower() for name in known}:
+        raise unknown_gpu(names, known)
 
 
 def local_backend(node_types: NodeTypes | None = None, clock: Clock | None = None) -> Local:

@@ -2,7 +2,8 @@
 
 from mlcd.catalog.accelerators import Accelerator, known_accelerators
 from mlcd.catalog.files import CLOUDS, load_offers, load_rows
-from mlcd.catalog.query import SORT_ORDERS, select
+from mlcd.catalog.query import SORT_ORDERS, select, unknown_gpu
+from mlcd.catalog.retired import retired_types
 from mlcd.catalog.row import CatalogRow
 
 __all__ = [
@@ -13,5 +14,7 @@ __all__ = [
     "known_accelerators",
     "load_offers",
     "load_rows",
+    "retired_types",
     "select",
+    "unknown_gpu",
 ]

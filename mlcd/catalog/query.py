@@ -100,8 +100,17 @@ def _with_gpu(rows: list[CatalogRow], gpu: str, *, known: set[str]) -> list[Cata
     name, count = match[1].upper(), int(match[2]) if match[2] else None
     wanted = {accelerator for accelerator in known if _is_a(accelerator.upper(), name)}
     if not wanted:
-        raise UnknownName("GPU", name, known)
+        raise unknown_gpu([name], known)
     return [row for row in rows if row.accelerator in wanted and count in (None, row.accelerators)]
+
+
+def unknown_gpu(names: Sequence[str], known: Iterable[str]) -> UserError:
+    """What to say of GPUs that are in no catalog: another model is no typing mistake, so B200 is not taken for H200."""
+    there = sorted(set(known))
+    alike = [other for other in there if other[:1] == names[0][:1].upper()]
+    near = difflib.get_close_matches(names[0].upper(), alike, n=1, cutoff=0.7)
+    meant = f" Did you mean '{near[0]}'?" if near else " If a cloud has it, add its row: docs/reference/catalog.md."
+    return UserError(f"no catalog here has {' or '.join(names)}; they have {', '.join(there)}.{meant}")
 
 
 def _is_a(accelerator: str, name: str) -> bool:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from mlcd import drive
 from mlcd.assemble import Cloud, method, skypilot_cloud
+from mlcd.assemble import cloud as cloud_of
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
 from mlcd.backends.skypilot.follow import Lines
@@ -29,6 +30,7 @@ from mlcd.backends.skypilot.names import cluster_name, owner_of
 from mlcd.backends.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
 from mlcd.backends.skypilot.stream import Stream
 from mlcd.backends.skypilot.task import GOING_S, task_of
+from mlcd.catalog import CLOUDS, retired_types
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Offer
 from mlcd.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError
@@ -164,6 +166,25 @@ class Train:
         assert all(seconds == 0.0 for seconds in billed.values()), "not in the books"
         assert account.history.spent_usd == pytest.approx(sum(entry.measurement.usd for entry in self.settled))
         assert account.history.spent_usd <= self.job.goal.budget_usd
+
+
+def asking(**resources) -> Job:
+    return replace(a_job(), search=Search("heterbo"), task={"run": "python train.py", "resources": resources})
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_types_that_a_cloud_has_retired_are_not_offered_where_they_would_be_rented(home, name):
+    job, gone = asking(infra=name), {each for cloud, each in retired_types() if cloud == name}
+    rented = {offer.instance_type for offer in skypilot_cloud(job, "", InMemory(Noon(), speed), Noon()).space.offers}
+    modelled = {offer.instance_type for offer in cloud_of("simulated", job).space.offers}
+    assert rented == modelled - gone
+    assert gone <= modelled
+
+
+@pytest.mark.parametrize("resources", [{"infra": "aws", "instance_type": "p3.2xlarge"}, {"accelerators": "V100:1"}])
+def test_a_job_that_asks_for_retired_types_alone_is_told_which_and_since_when(home, resources):
+    with pytest.raises(UserError, match=r"p3\.2xlarge \(since 2025-12\): retired by its cloud"):
+        skypilot_cloud(asking(**resources), "aws", InMemory(Noon(), speed), Noon())
 
 
 def test_a_job_is_searched_for_and_run_and_nothing_is_left(home):

@@ -47,9 +47,17 @@ def test_a_malformed_gpu_says_what_was_expected(gpu: str) -> None:
         select(ROWS, gpu=gpu)
 
 
-def test_an_unknown_gpu_gets_a_suggestion() -> None:
-    with pytest.raises(UnknownName, match="unknown GPU 'H10O': did you mean 'H100'"):
+def test_a_misspelled_gpu_gets_a_suggestion() -> None:
+    with pytest.raises(UserError, match=r"no catalog here has H10O; they have .*H100.*\. Did you mean 'H100'\?"):
         select(ROWS, gpu="h10o")
+
+
+@pytest.mark.parametrize("gpu", ["B200", "GB200", "MI300X", "TPU"])
+def test_a_gpu_that_no_catalog_has_is_not_taken_for_another(gpu: str) -> None:
+    with pytest.raises(UserError, match=f"no catalog here has {gpu}; they have ") as error:
+        select(ROWS, gpu=gpu)
+    assert "Did you mean" not in str(error.value)
+    assert "add its row" in str(error.value)
 
 
 def test_a_gpu_that_other_filters_leave_out_is_not_called_unknown() -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from mlcd.catalog import CLOUDS, CatalogRow, known_accelerators, load_offers, load_rows
+from mlcd.catalog import CLOUDS, CatalogRow, known_accelerators, load_offers, load_rows, retired_types
 
 FAMILIES = {"c4", "c5", "c5n", "m5", "r5", "p2", "p3", "p4d", "p5", "g4dn", "g5", "g6"}
 """The kind of space that the paper searches: 62 instance types of these families."""
@@ -80,3 +80,10 @@ def test_the_same_gpu_in_a_larger_machine_of_its_family_is_never_cheaper() -> No
         for gpus in {row.accelerators for row in rows}:
             of_size = sorted((row.vcpus, row.usd_per_hour) for row in rows if row.accelerators == gpus)
             assert [usd for _, usd in of_size] == sorted(usd for _, usd in of_size)
+
+
+def test_a_type_whose_row_says_that_it_was_retired_is_known_as_such_and_the_other_way_round() -> None:
+    rows = {(row.cloud, row.instance_type): row for row in ALL_ROWS}
+    assert retired_types().keys() <= rows.keys()
+    assert {key for key, row in rows.items() if "was retired" in row.source} <= retired_types().keys()
+    assert all(re.fullmatch(r"20\d\d-\d\d", since) for since in retired_types().values())

@@ -13,7 +13,7 @@ from mlcd.planners.train.one_node_linear import OneNodeLinear
 from mlcd.planners.train.outlook import Outlook, cheapest_expected_usd, outlook
 from mlcd.planners.train.paleo import Paleo
 from mlcd.planners.train.random_search import RandomSearch
-from mlcd.planners.train.space import grid, narrow
+from mlcd.planners.train.space import accelerators_of, grid, narrow
 
 __all__ = [
     "CheapestOffer",
@@ -29,6 +29,7 @@ __all__ = [
     "Paleo",
     "RandomSearch",
     "RunToCompletion",
+    "accelerators_of",
     "cheapest_expected_usd",
     "grid",
     "narrow",

@@ -13,6 +13,9 @@ from mlcd.configuration import Choice, Offer, Space
 from mlcd.errors import UserError
 from mlcd.job import Job
 
+ASKED = ("instance_type", "accelerators", "cpus", "memory", "infra", "cloud")
+"""Of `resources`, what a type has to have."""
+
 
 def narrow(space: Space, job: Job) -> Space:
     """The part of a cloud's space that the job asks for: patterns, node range, resources, memory."""
@@ -21,7 +24,7 @@ def narrow(space: Space, job: Job) -> Space:
         raise UserError(_no_match(space, job.search.instances))
     suited = [c for c in named if _suits(c.offer, job)]
     if not suited:
-        raise UserError("no instance matches the job's resources and hints; relax `resources` or `memory`")
+        raise UserError(f"no type here has {_asked(job)}; relax that, or see what there is: mlcd offers")
     low, high = job.search.nodes
     choices = []
     for choice in suited:
@@ -76,6 +79,28 @@ def _enough(wanted: Any, has: float) -> bool:
         return True
     text = str(wanted)
     return has >= float(text[:-1]) if text.endswith("+") else has == float(text)
+
+
+def _asked(job: Job) -> str:
+    """What the job asks of a machine, as it is written."""
+    resources: Mapping[str, Any] = job.task.get("resources") or {}
+    asked = [f"{key} {_written(resources[key])}" for key in ASKED if resources.get(key)]
+    if job.hints.memory_gb is not None:
+        asked.append(f"{job.hints.memory_gb:g} GB for the model (`memory`)")
+    return ", ".join(asked)
+
+
+def _written(wanted: Any) -> str:
+    if isinstance(wanted, Mapping):
+        return " or ".join(f"{name}:{count}" if count else str(name) for name, count in wanted.items())
+    return " or ".join(str(each) for each in wanted) if isinstance(wanted, list | set) else str(wanted)
+
+
+def accelerators_of(job: Job) -> list[str]:
+    """The accelerators that the job's `resources` name, each of which would do, without their counts."""
+    wanted = (job.task.get("resources") or {}).get("accelerators") or []
+    options = wanted if isinstance(wanted, list | dict | set) else [wanted]
+    return [str(option).partition(":")[0] for option in options]
 
 
 def _has_accelerator(wanted: Any, offer: Offer) -> bool:

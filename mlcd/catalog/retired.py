@@ -1,0 +1,23 @@
+"""Types that a cloud has retired: `retired.csv`. Their rows stay, for simulations and for the papers' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from mlcd.catalog.files import packaged_text
+from mlcd.csv_table import read_table
+from mlcd.errors import CatalogError
+
+
+@cache
+def retired_types() -> Mapping[tuple[str, str], str]:
+    """By cloud and instance type, the year and month since when it cannot be rented any more."""
+    text, name = packaged_text("retired.csv"), "mlcd/catalog/retired.csv"
+    columns = ("cloud", "instance_type", "since", "source")
+    lines = read_table(text, name=name, columns=columns, complain=CatalogError)
+    found = {}
+    for line in lines:
+        line.text("source")  # each with who says so
+        found[line.text("cloud"), line.text("instance_type")] = line.text("since")
+    return found
