@@ -3,11 +3,11 @@
 started    a run began: its job, the space with its prices frozen, the cloud, the method
 reserved   the worst case of a launch was set aside, before anything was launched
 settled    what that launch really showed and cost
-voided     a launch that never came to be: nothing was spent
+voided     a launch of which nothing was ordered: nothing was spent
 refused    a step that the limits did not allow
 warned     what the user should know of a run as it goes: nothing is spent by it
 decided    the search ended
-stopped    the user interrupted
+stopped    the user interrupted, or the place cannot be used
 resumed    somebody went on; the time in between counts as the clock says
 ended      the job itself ended, well or badly
 """
@@ -101,7 +101,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The user interrupted; the run can be resumed."""
+    """The user interrupted, or the place cannot be used; the run can be resumed."""
 
     because: str
     kind: Literal["stopped"] = "stopped"
