@@ -19,7 +19,9 @@ from mlcd.ledger import Account, Ledger, Status, Stopped
 from mlcd.units import counted
 
 DIES_WITHIN_S = 30.0
-"""A process that was told to end."""
+"""A process that was told to end; then it is killed."""
+ENDED_WITHIN_S = 120.0
+"""A process of a worker, which the worker itself kills if it does not answer."""
 
 
 def stop(run: str, ledger: Ledger) -> int:
@@ -40,17 +42,35 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
     driver = ledger.driver(name)
     if driver is not None:
         _tell(driver, "down", name, ledger)
-        until_s = clock.elapsed_s() + DIES_WITHIN_S
-        while ledger.is_driven(name):
-            if clock.elapsed_s() > until_s:
-                raise WrongState(f"process {driver or 'of a worker'} does not end; kill it, then: mlcd down {name}")
-            clock.wait(0.05)
+        _await_end(name, driver, ledger, clock)
     with ledger.hold(name):
         check_here(name, ledger, going_on=False)
         gone_on = resume(name, ledger)
         drive.reclaim(gone_on.cloud.profiler, gone_on.book)
         if gone_on.book.account.status in (Status.SEARCHING, Status.RUNNING):
             gone_on.book.write(Stopped("taken down by the user"))
+
+
+def _await_end(run: str, driver: int, ledger: Ledger, clock: Clock) -> None:
+    """Wait until nobody drives a run; a process that does not answer is killed."""
+    if _is_free(run, ledger, clock, DIES_WITHIN_S if driver else ENDED_WITHIN_S):
+        return
+    if driver == 0:
+        raise WrongState(f"the worker that drives run '{run}' does not answer; end it, then: mlcd down {run}")
+    with suppress(ProcessLookupError):
+        os.kill(driver, signal.SIGKILL)
+    if not _is_free(run, ledger, clock, DIES_WITHIN_S):
+        raise WrongState(f"process {driver}, which drives run '{run}', cannot be killed; then: mlcd down {run}")
+
+
+def _is_free(run: str, ledger: Ledger, clock: Clock, within_s: float) -> bool:
+    """Whether nobody drives a run, at last within so many seconds."""
+    until_s = clock.elapsed_s() + within_s
+    while ledger.is_driven(run):
+        if clock.elapsed_s() > until_s:
+            return False
+        clock.wait(0.05)
+    return True
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -160,3 +162,35 @@ def test_what_begins_while_somebody_cleans_up_is_not_torn_down(home: Path):
         assert begun.poll() is None
         begun.kill()
         begun.wait(10)
+
+
+class Waits(VirtualClock):
+    """A clock that lets the system run while it waits, and in which a minute is over at once."""
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(0.005)
+        super().wait(5.0)
+
+
+def test_down_kills_a_driver_that_does_not_answer_and_tears_down_what_it_left(ledger: Ledger, home: Path):
+    run = left_open(ledger, "job")
+    driver = subprocess.Popen([sys.executable, "-c", HANGS, str(home), run], stdout=subprocess.PIPE)
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == b"held\n"
+    with driver:
+        control.down(run, ledger, Waits())
+        assert driver.wait(10) == -signal.SIGKILL
+    account = ledger.account(run)
+    assert (account.status, account.open) == (Status.STOPPED, ())
+
+
+HANGS = """
+import re, signal, sys
+from pathlib import Path
+from mlcd.ledger import Ledger
+
+signal.signal(signal.SIGTERM, lambda *_: None)
+with Ledger(Path(sys.argv[1]) / "ledger.db").hold(sys.argv[2]):
+    print("held", flush=True)
+    re.match("(a+)+$", "a" * 60 + "!")  # in C code, for years: no signal is heard
+"""

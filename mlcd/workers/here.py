@@ -12,7 +12,9 @@ from mlcd.errors import MlcdError, WrongState
 from mlcd.ledger import Ledger
 from mlcd.workers.crew import NEVER_BEGAN, refused, waits
 from mlcd.workers.log import LOG
-from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, send, warm_up
+from mlcd.workers.pace import PACE, Pace
+from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, send, warm_up, watched
+from mlcd.workers.told import BY_THE_USER
 
 UI_ENDED = "mlcd ui ended before it began; submit it again"
 
@@ -23,11 +25,11 @@ class Here:
     A run whose process dies, or whose ledger was locked, gets one more process; after that it waits for its user.
     """
 
-    def __init__(self, ledger: Ledger, at_once: int | None = None) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, at_once: int | None = None, pace: Pace = PACE) -> None:
+        self._ledger, self._pace = ledger, pace
         self._at_once = at_once or max(2, os.cpu_count() or 2)
         self._turn = threading.RLock()
-        self._waiting: deque[tuple[str, Errand]] = deque()
+        self._waiting: deque[tuple[str, Errand, str]] = deque()
         self._children: dict[str, Child] = {}
         self._watchers: list[threading.Thread] = []
         self._given_another: set[str] = set()
@@ -37,7 +39,7 @@ class Here:
     def send(self, run: str, launch: bool = False) -> None:
         """Begin a run that was asked for, or go on with one, as soon as there is room."""
         with self._turn:
-            if any(each == run for each, _ in self._waiting):
+            if any(each == run for each, *_ in self._waiting):
                 raise WrongState(f"run '{run}' is waiting for its turn already")
             self._ledger.wish(run, None)  # whoever goes on has forgotten what was wished for before
             self._given_another.discard(run)
@@ -52,6 +54,8 @@ class Here:
             if not self._ledger.driver(run) and run in self._children:  # it has hardly started, and will look
                 self._ledger.wish(run, "stop")
             elif not withdrawn:
+                if run in self._children:  # should it not hear the signal, it is ended from outside
+                    self._ledger.wish(run, "stop")
                 control.stop(run, self._ledger)
 
     def down(self, run: str) -> None:
@@ -60,11 +64,11 @@ class Here:
             if self.withdraw(run) and refused(run, self._ledger):
                 return
             driver = self._ledger.driver(run)
+            if run in self._children:
+                self._ledger.wish(run, "down")
             if driver:
                 with suppress(ProcessLookupError):
                     os.kill(driver, signal.SIGTERM)
-            elif run in self._children:
-                self._ledger.wish(run, "down")
             self._enqueue(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:
@@ -77,7 +81,7 @@ class Here:
         with self._turn:
             self._closing = True
             children = list(self._children.values())
-            for run, _ in self._waiting:
+            for run, *_ in self._waiting:
                 with suppress(MlcdError):
                     if waits(run, self._ledger):
                         self._ledger.refuse(run, UI_ENDED)
@@ -94,32 +98,36 @@ class Here:
             watcher.join(1.0)
 
     def _enqueue(self, run: str, errand: Errand) -> None:
-        self._waiting.append((run, errand))
+        self._waiting.append((run, errand, BY_THE_USER))
         self._fill()
 
     def _fill(self) -> None:
         """Send whoever is next while there is room; a run has one process at a time."""
-        for run, errand in list(self._waiting):
+        for run, errand, because in list(self._waiting):
             if self._closing or len(self._children) >= self._at_once:
                 return
             if run not in self._children:
-                self._waiting.remove((run, errand))
-                child = self._children[run] = send(run, errand, self._ledger)
+                self._waiting.remove((run, errand, because))
+                child = self._children[run] = send(run, errand, self._ledger, because=because)
                 self._watchers = [each for each in self._watchers if each.is_alive()]
                 self._watchers.append(threading.Thread(target=self._look_after, args=(child,), daemon=True))
                 self._watchers[-1].start()
 
     def _look_after(self, child: Child) -> None:
+        why = watched(child, self._ledger, self._pace)
         outcome = child.outcome()
         with self._turn:
             del self._children[child.run]
-            if outcome in (Outcome.DIED, Outcome.AGAIN) and not self._closing:
+            if why is not None and child.errand is not Errand.TAKE_DOWN and not self._closing:
+                LOG.warning("run '%s': %s", child.run, why)
+                self._waiting.appendleft((child.run, Errand.TAKE_DOWN, why))
+            elif outcome in (Outcome.DIED, Outcome.AGAIN) and not self._closing:
                 again = child.run not in self._given_another
                 self._given_another.add(child.run)
                 then = "another one goes on" if again else f"go on with: mlcd resume {child.run}"
                 LOG.warning("run '%s': its process %s; %s", child.run, _told(outcome), then)
                 if again:
-                    self._waiting.appendleft((child.run, child.errand))
+                    self._waiting.appendleft((child.run, child.errand, BY_THE_USER))
             self._fill()
 
     def withdraw(self, run: str) -> bool:

@@ -19,7 +19,9 @@ from mlcd.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.ledger import Ledger
 from mlcd.workers.asked import from_json
 from mlcd.workers.log import LOG, to_stderr
-from mlcd.workers.told import Told, interrupt_main
+from mlcd.workers.pace import Pace
+from mlcd.workers.pulse import Pulse, Watch
+from mlcd.workers.told import BY_THE_USER, Told, interrupt_main
 
 PRELOADED = ["mlcd.workers.run", "mlcd.assemble", "mlcd.asked", "mlcd.operators"]
 PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn.cluster"]
@@ -84,6 +86,7 @@ class Child:
     errand: Errand
     process: ForkServerProcess
     says: Connection
+    pulse: Pulse
 
     def outcome(self) -> Outcome:
         """Wait for its end."""
@@ -102,15 +105,35 @@ class Child:
                 os.kill(self.process.pid, number)
 
 
-def send(run: str, errand: Errand, ledger: Ledger, queued: bool = False) -> Child:
-    """A new process, on its way. `queued`: what it leaves, another one goes on with."""
+def send(run: str, errand: Errand, ledger: Ledger, queued: bool = False, because: str = BY_THE_USER) -> Child:
+    """A new process, on its way. `queued`: what it leaves, another goes on with. `because`: why it is taken down."""
     context = forkserver()
     says, speaks = context.Pipe(duplex=False)
-    sent = _Sent(run, errand, ledger.path or ledger.database.url, queued, only_computes(run, ledger))
-    process = context.Process(target=_go, args=(sent, os.environ.get("MLCD_HOME"), speaks), daemon=False)
+    pulse = Pulse()
+    sent = _Sent(run, errand, ledger.path or ledger.database.url, queued, only_computes(run, ledger), because)
+    process = context.Process(target=_go, args=(sent, os.environ.get("MLCD_HOME"), speaks, pulse), daemon=False)
     process.start()
     speaks.close()
-    return Child(run, errand, process, says)
+    return Child(run, errand, process, says, pulse)
+
+
+def wish(child: Child, ledger: Ledger) -> str | None:
+    """What the user of a run wants of the process that drives it; of one that takes it down, nothing more."""
+    with suppress(MlcdError):  # a database that is away for a moment: the next look will tell
+        return None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
+    return None
+
+
+def watched(child: Child, ledger: Ledger, pace: Pace) -> str | None:
+    """Wait until a process has spoken, or is gone; why it was ended from outside, if it was."""
+    watch = Watch(child.pulse, pace)
+    while not child.says.poll(pace.watch_s):
+        if (why := watch.why(wish(child, ledger))) is not None:
+            child.tell(signal.SIGTERM)
+            if not child.says.poll(pace.kill_s):
+                child.tell(signal.SIGKILL)
+            return why
+    return None
 
 
 def only_computes(run: str, ledger: Ledger) -> bool:
@@ -145,13 +168,15 @@ class _Sent:
     where: Path | str
     queued: bool
     only_computes: bool
+    because: str
 
 
-def _go(sent: _Sent, home: str | None, speaks: Connection) -> None:
+def _go(sent: _Sent, home: str | None, speaks: Connection, pulse: Pulse) -> None:
     """What the process does."""
     from mlcd.workers.run import Driven
 
     run = sent.run
+    pulse.start()
     os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server hears none
     if sent.only_computes:
@@ -162,7 +187,7 @@ def _go(sent: _Sent, home: str | None, speaks: Connection) -> None:
     leave_with_parent()
     outcome = Outcome.FAILED
     try:
-        outcome = _do(sent)
+        outcome = _do(sent, pulse)
     except (LedgerUnreachable, LedgerLocked, LedgerFull, Driven) as error:
         LOG.warning("run '%s': %s", run, error)
         outcome = Outcome.AGAIN
@@ -187,7 +212,7 @@ def _step_back() -> None:
             AUTOGROUP.write_text("19")
 
 
-def _do(sent: _Sent) -> Outcome:
+def _do(sent: _Sent, pulse: Pulse) -> Outcome:
     # Here, since whoever only sends processes need not have all this.
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -197,10 +222,10 @@ def _do(sent: _Sent) -> Outcome:
     try:
         with threadpool_limits(1):  # the matrices are tiny, and the cores belong to other runs, too
             if sent.errand is Errand.TAKE_DOWN:
-                take_down(sent.run, ledger)
+                take_down(sent.run, ledger, sent.because)
             else:
                 told = Told(sent.run, ledger, queued=sent.queued)
-                see_through(sent.run, ledger, launch=sent.errand is Errand.LAUNCH, told=told)
+                see_through(sent.run, ledger, sent.errand is Errand.LAUNCH, told, pulse)
     finally:
         ledger.close()
     return Outcome.DONE

@@ -10,15 +10,16 @@ from mlcd import drive
 from mlcd.assemble import Run, resume, start
 from mlcd.assemble.machine import elsewhere
 from mlcd.backend import Purpose
-from mlcd.clock import VirtualClock
+from mlcd.clock import VirtualClock, WallClock
 from mlcd.control import DIES_WITHIN_S
 from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
-from mlcd.ledger import Account, Ledger, Resumed, Status, Stopped
+from mlcd.ledger import Account, Ledger, Line, Resumed, Status, Stopped
 from mlcd.workers.asked import from_json
 from mlcd.workers.crew import NEVER_BEGAN, waits
 from mlcd.workers.log import LOG
 from mlcd.workers.log_copies import logs_copied
 from mlcd.workers.noted import Noted
+from mlcd.workers.pulse import DEADLINE, Pulse
 from mlcd.workers.told import BY_THE_USER, Told
 
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
@@ -28,18 +29,20 @@ class Driven(WrongState):
     """Another process drives the run, or is to."""
 
 
-def see_through(run: str, ledger: Ledger, launch: bool = False, told: Told | None = None) -> None:
+def see_through(
+    run: str, ledger: Ledger, launch: bool = False, told: Told | None = None, pulse: Pulse | None = None
+) -> None:
     """From wherever the run stands to its end, or to where it is told to stop.
 
     What cannot begin is refused in the ledger, and what cannot go on is stopped there, with the reason. A ledger that
     cannot be used, and a run that another process drives (`Driven`), are raised: that may be over in a moment.
     """
-    told, noted = told or Told(run, ledger), Noted(ledger)
+    told, noted, pulse = told or Told(run, ledger), Noted(ledger), pulse or Pulse()
     with told.listening(), _held(run, ledger), noted.noting(run), logs_copied(run, ledger):
         _check_machine(run, ledger, going_on=True)
         try:
             told.look()
-            _drive(run, ledger, launch, told, noted)
+            _drive(run, ledger, launch, told, noted, pulse)
         except LedgerError:
             raise
         except Interrupted as interrupted:
@@ -55,15 +58,19 @@ def see_through(run: str, ledger: Ledger, launch: bool = False, told: Told | Non
             ledger.wish(run, None)  # followed, or without an object now
 
 
-def take_down(run: str, ledger: Ledger) -> None:
+def take_down(run: str, ledger: Ledger, because: str = BY_THE_USER) -> None:
     """Tear down and settle what a run has left behind, once nobody drives it any more; it can be resumed."""
     with _held(run, ledger, DIES_WITHIN_S), Noted(ledger).noting(run), logs_copied(run, ledger):
         _check_machine(run, ledger, going_on=False)
-        _put_away(run, ledger, BY_THE_USER)
+        _put_away(run, ledger, because)
         ledger.wish(run, None)
 
 
-def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted) -> None:
+def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted, pulse: Pulse) -> None:
+    def hear(line: Line) -> None:
+        noted.hear(line)
+        pulse.hear(line)
+
     asked = ledger.asked(run)
     if asked is not None and not ledger.has_begun(run):
         if asked.refused is not None:
@@ -73,18 +80,26 @@ def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted) -> 
                 ledger.refuse(run, NEVER_BEGAN)
             return
         job, launch_asked = from_json(asked.asked)
-        driven = start(job, ledger, noted.hear, noted.report, run)
+        driven = start(job, ledger, hear, noted.report, run)
     else:
-        driven = resume(run, ledger, noted.hear, noted.report)
+        driven = resume(run, ledger, hear, noted.report)
         launch_asked = _was_launched(driven.book.account) or (asked is not None and from_json(asked.asked)[1])
         if driven.book.account.status in OVER:
             return
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
+    _bind_to_deadline(driven, pulse)
     try:
         _to_the_end(driven, launch or launch_asked, told)
     finally:
         driven.cloud.close()
+
+
+def _bind_to_deadline(driven: Run, pulse: Pulse) -> None:
+    """Say by when the run is over, where its time is real."""
+    deadline_s, clock = driven.job.goal.deadline_s, driven.book.clock
+    if deadline_s is not None and isinstance(clock, WallClock):
+        pulse.end_within(DEADLINE, deadline_s - clock.elapsed_s())
 
 
 def _to_the_end(driven: Run, launch: bool, told: Told) -> None:

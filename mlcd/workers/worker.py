@@ -16,7 +16,8 @@ from mlcd.errors import MissingExtra
 from mlcd.ledger import Ledger
 from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.pace import PACE, Pace
-from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, leave_with_parent, send, warm_up
+from mlcd.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, leave_with_parent, send, warm_up, wish
+from mlcd.workers.pulse import Watch
 from mlcd.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.workers.queue_tables import prepare
 from mlcd.workers.told import LEAVE
@@ -154,13 +155,34 @@ class _Working:
             raise Again
 
     async def _outcome(self, child: Child) -> Outcome:
-        """Wait for a process; if this worker is to end meanwhile, have it leave its run, and tear down if it cannot."""
+        """Wait for a process, and clean up after it if it had to be ended from outside."""
+        why = await self._watched(child)
+        outcome = child.outcome()
+        if why is None or child.errand is Errand.TAKE_DOWN:
+            return outcome
+        LOG.warning("run '%s': %s", child.run, why)
+        return await self._outcome(
+            await asyncio.to_thread(send, child.run, Errand.TAKE_DOWN, self._ledger, because=why)
+        )
+
+    async def _watched(self, child: Child) -> str | None:
+        """Why a process was ended from outside, if it was.
+
+        If this worker is to end meanwhile, it has the process leave its run, and tear down if it cannot.
+        """
+        watch = Watch(child.pulse, self._pace)
         try:
-            await _ended(child)
+            while not await _ended(child, self._pace.watch_s):
+                if (why := watch.why(await asyncio.to_thread(wish, child, self._ledger))) is not None:
+                    child.tell(signal.SIGTERM)
+                    if not await _ended(child, self._pace.kill_s):
+                        child.tell(signal.SIGKILL)
+                    return why
+            return None
         except asyncio.CancelledError:
             if child.errand is not Errand.TAKE_DOWN:  # that one leaves nothing to be gone on with
                 child.tell(LEAVE)
-            waiting = [asyncio.create_task(each) for each in (_ended(child), self._now.wait())]
+            waiting = [asyncio.create_task(each) for each in (_ended(child, None), self._now.wait())]
             done, _ = await asyncio.wait(waiting, timeout=self._pace.grace_s, return_when=asyncio.FIRST_COMPLETED)
             if waiting[0] not in done:
                 child.tell(signal.SIGTERM)
@@ -169,7 +191,6 @@ class _Working:
             for each in waiting:
                 each.cancel()
             raise
-        return child.outcome()
 
     async def _sweep(self, app: App) -> None:
         """Put back what silent workers had taken. Who comes back in this moment is given the time to say so."""
@@ -199,15 +220,18 @@ class _Working:
             before = lost.keys() - before
 
 
-async def _ended(child: Child) -> None:
-    """Until it has spoken, or is gone."""
+async def _ended(child: Child, within_s: float | None) -> bool:
+    """Whether it has spoken, or is gone, within so many seconds."""
     loop = asyncio.get_running_loop()
     spoken = asyncio.Event()
     loop.add_reader(child.says.fileno(), spoken.set)
     try:
-        await spoken.wait()
+        await asyncio.wait_for(spoken.wait(), within_s)
+    except TimeoutError:
+        return False
     finally:
         loop.remove_reader(child.says.fileno())
+    return True
 
 
 async def _put_back(app: App, job: Queued) -> None:

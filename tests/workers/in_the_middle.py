@@ -19,24 +19,24 @@ class Gate:
     """Prices that whoever goes on with a simulated run has to wait for: it is in the middle until the gate opens."""
 
     def __init__(self, home: Path) -> None:
-        self._prices = home / "catalog" / "aws.csv"
+        self.path = home / "catalog" / "aws.csv"
         self._writes: int | None = None
 
     def shut(self) -> None:
         """From now on, who comes waits."""
-        self._prices.parent.mkdir(exist_ok=True)
-        os.mkfifo(self._prices)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(self.path)
 
     def is_reached(self) -> bool:
         """Whether somebody waits: only then can a pipe be opened to write to without waiting."""
         if self._writes is None:
             with suppress(OSError):
-                self._writes = os.open(self._prices, os.O_WRONLY | os.O_NONBLOCK)
+                self._writes = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
         return self._writes is not None
 
     def open(self) -> None:
         """Who waits goes on, and who comes finds no gate."""
-        self._prices.unlink()
+        self.path.unlink()
         if self._writes is not None:
             header, *rows = packaged_text("aws.csv").splitlines()
             with suppress(BrokenPipeError):  # who waited was killed
@@ -45,7 +45,7 @@ class Gate:
 
     def vanish(self) -> None:
         """Who waits goes on waiting, until it is interrupted; who comes finds no gate."""
-        self._prices.unlink()
+        self.path.unlink()
 
     def close(self) -> None:
         """Let go of it."""

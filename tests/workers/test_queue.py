@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from in_the_middle import Gate, begun
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
+from mlcd import assemble
 from mlcd.errors import WrongState
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Settled, Status, Stopped
@@ -214,6 +216,38 @@ def test_a_run_hears_a_wish_that_stands_in_the_database(how, service, simulated,
     service.queue.send(run)
     until(lambda: service.ledger.account(run).status is Status.DECIDED)
     gate.close()
+
+
+def reader_of(gate: Gate) -> int:
+    """The process that waits at a gate."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(link) == str(gate.path) and int(link.parts[2]) != os.getpid():
+                return int(link.parts[2])
+    return 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells who has a file open")
+def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_again(
+    postgres_url, home, simulated, until
+):
+    pace = replace(QUICK, watch_s=0.1, unheard_s=0.5, kill_s=0.2)
+    with closing(Ledger(postgres_url)) as ledger, closing(Queue(ledger)) as queue:
+        run, gate = assemble.start(simulated, ledger).name, Gate(home)
+        gate.shut()
+        with closing(Supervisor(postgres_url, workers=1, at_once=2, pace=pace)):
+            queue.send(run)
+            until(gate.is_reached)
+            until(lambda: reader_of(gate) != 0)
+            os.kill(reader_of(gate), signal.SIGSTOP)
+            gate.vanish()
+            queue.stop(run)
+            until(lambda: ledger.account(run).status is Status.STOPPED and ledger.wished(run) is None)
+            until(lambda: not queue._queued(run))
+        gate.close()
+        last = ledger.lines(run)[-1].entry
+        assert isinstance(last, Stopped)
+        assert "gave no sign of life" in last.because
 
 
 def test_what_waits_can_be_stopped_and_what_was_lost_is_adopted(postgres_url: str, simulated: Job, home: Path):
