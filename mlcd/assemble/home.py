@@ -20,11 +20,34 @@ def home() -> Path:
 
 
 def open_ledger(folder: Path | None = None) -> Ledger:
-    """The ledger of this machine; where $MLCD_DATABASE_URL names a database, and no folder is given, that one."""
+    """The ledger of this machine; the database that $MLCD_DATABASE_URL names, if no folder is given."""
     url = os.environ.get("MLCD_DATABASE_URL")
+    if not url and (file := os.environ.get("MLCD_DATABASE_URL_FILE")):
+        url = url_in(Path(file))
     if url and folder is None:
         return Ledger(url)
     return Ledger((folder or home()) / "ledger.db")
+
+
+def private_home() -> Path:
+    """The state folder, made if it is not there, which from now on only this user can enter."""
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise UserError(f"{folder}: the state folder must be ours alone: {error.strerror}; set MLCD_HOME") from None
+    return folder
+
+
+def url_in(file: Path) -> str:
+    """The URL of a database that a file holds; `UserError` if others can read it, since a password is in it."""
+    try:
+        if file.stat().st_mode & 0o077:
+            raise UserError(f"{file}: other users can read it, and a password is in it: chmod 600 {file}")
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
 
 
 def launches() -> Launches:

@@ -29,7 +29,8 @@ class Launches:
     def open(self, launch: Launch, **facts: object) -> Path:
         """The folder of a new launch."""
         folder = self.folder(launch.label)
-        folder.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(exist_ok=True, mode=0o700)
         order = {"label": launch.label, "started_at": time.time(), "configuration": str(launch.configuration), **facts}
         order["driver"] = [os.getpid(), _begun_at(os.getpid())]
         partial = folder / "order.json.new"

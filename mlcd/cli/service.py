@@ -31,7 +31,19 @@ database = click.option(
     "--database",
     metavar="URL",
     envvar=DATABASE_URL,
-    help="postgresql://USER:PASSWORD@HOST/DATABASE; better as MLCD_DATABASE_URL, which other users do not see.",
+    help="postgresql://USER:PASSWORD@HOST/DATABASE; better in a file, or as MLCD_DATABASE_URL.",
+)
+database_file = click.option(
+    "--database-file",
+    type=click.Path(path_type=Path),
+    envvar="MLCD_DATABASE_URL_FILE",
+    help="A file with that URL, which only the service's user can read (chmod 600).",
+)
+trust_runners = click.option(
+    "--trust-runners",
+    is_flag=True,
+    envvar="MLCD_TRUST_RUNNERS",
+    help="Jobs may run as the service's own user: each runner can then do all that the service can.",
 )
 at_once = click.option(
     "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Runs that a worker drives at once."
@@ -46,6 +58,7 @@ grace = click.option(
 
 @click.command()
 @database
+@database_file
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @port
 @click.option("--workers", type=click.IntRange(0), help="Worker processes here; one for each core. 0: only elsewhere.")
@@ -58,10 +71,12 @@ grace = click.option(
     show_default=True,
     help="Where jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
 )
+@trust_runners
 @click.option("--count-simulated", is_flag=True, help="Simulated and recorded runs, too, count against budgets.")
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
 def service(
     database: str | None,
+    database_file: Path | None,
     host: str,
     port: int,
     workers: int | None,
@@ -69,6 +84,7 @@ def service(
     grace: float | None,
     recordings: Path | None,
     places: str,
+    trust_runners: bool,
     count_simulated: bool,
     public_url: str | None,
 ) -> None:
@@ -77,16 +93,20 @@ def service(
     The pages and the API of `mlcd ui`, on PostgreSQL. The first start prints the token of `admin`.
 
     \b
-    MLCD_DATABASE_URL=postgresql://USER:PASSWORD@HOST/DATABASE mlcd service
+    mlcd service --database-file /etc/mlcd.database
     """
     from contextlib import ExitStack
 
     from mlcd.cli.listen import address, bound, serve
     from mlcd.web.app import create_app
     from mlcd.workers.supervise import Supervisor
+    from mlcd.workers.trust import check_places
 
-    url = _postgres(database, "mlcd service")
+    url = _postgres(database, database_file, "mlcd service")
     settings = replace(_settings(host, places, recordings, public_url), count_simulated=count_simulated)
+    _prepare(trust_runners)
+    if workers != 0:
+        check_places(settings.places, trust_runners)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
         state = _opened(url, settings, ending)
@@ -99,19 +119,25 @@ def service(
 
 @click.command()
 @database
+@database_file
 @at_once
 @grace
-def worker(database: str | None, at_once: int, grace: float | None) -> None:
+@trust_runners
+def worker(
+    database: str | None, database_file: Path | None, at_once: int, grace: float | None, trust_runners: bool
+) -> None:
     """Drive runs of a service, on this machine or any other.
 
     All it needs is the service's database.
 
     \b
-    MLCD_DATABASE_URL=postgresql://USER:PASSWORD@HOST/DATABASE mlcd worker --at-once 8
+    mlcd worker --database-file /etc/mlcd.database --at-once 8
     """
     from mlcd.workers.worker import work
 
-    work(_postgres(database, "mlcd worker"), at_once, _pace(grace))
+    url = _postgres(database, database_file, "mlcd worker")
+    _prepare(trust_runners)
+    work(url, at_once, _pace(grace))
 
 
 def _pace(grace_s: float | None) -> Pace:
@@ -120,12 +146,28 @@ def _pace(grace_s: float | None) -> Pace:
     return PACE if grace_s is None else replace(PACE, grace_s=grace_s)
 
 
-def _postgres(database: str | None, command: str) -> str:
+def _prepare(trust_runners: bool) -> None:
+    """The state folder, and the memory of this process, are for nobody else; workers know whom to trust."""
+    from mlcd.assemble.home import private_home
+    from mlcd.workers.trust import TRUST, keep_memory_private
+
+    private_home()
+    keep_memory_private()
+    os.environ.pop(TRUST, None)
+    if trust_runners:
+        os.environ[TRUST] = "1"
+
+
+def _postgres(database: str | None, file: Path | None, command: str) -> str:
     """The URL that was given; nothing of it is repeated, since a password is in it, nor handed on to jobs."""
-    os.environ.pop(DATABASE_URL, None)  # a job that prints its environment would show it to all who read its log
+    from mlcd.assemble.home import url_in
+
+    os.environ.pop(DATABASE_URL, None)  # nothing that is started here needs it
+    if not database and file is not None:
+        database = url_in(file)
     if not database:
         raise UserError(
-            f"{command} needs PostgreSQL: set MLCD_DATABASE_URL, or give --database, "
+            f"{command} needs PostgreSQL: give --database-file, or set MLCD_DATABASE_URL, "
             "as postgresql://USER:PASSWORD@HOST/DATABASE; for one person: mlcd ui"
         )
     if not database.startswith(("postgresql://", "postgresql+psycopg://", "postgres://")):

@@ -6,10 +6,11 @@ So the order of `seq` is the order of commits, and who has seen entry n has seen
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, make_url
@@ -47,7 +48,9 @@ class Database:
         self._turn: AbstractContextManager[object] = threading.RLock() if alone else nullcontext()
         with explained_files(self.name):
             if self.path is not None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with suppress(OSError):  # SQLite itself says what is wrong; but it would make a file for all to read
+                    os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         self._engine = sqlite_engine(self.path) if self.dialect == "sqlite" else postgres_engine(url)
         weakref.finalize(self, self._engine.dispose)  # psycopg warns of a connection that nobody has closed
         # Reading needs no transaction: each statement sees what is committed then.

@@ -8,5 +8,8 @@ from __future__ import annotations
 
 import gc
 
+from mlcd.workers.trust import keep_memory_private
+
+keep_memory_private()  # and so of every child: a fork keeps it
 gc.collect()
 gc.freeze()

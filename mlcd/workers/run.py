@@ -21,6 +21,7 @@ from mlcd.workers.log_copies import logs_copied
 from mlcd.workers.noted import Noted
 from mlcd.workers.pulse import DEADLINE, Pulse
 from mlcd.workers.told import BY_THE_USER, Told
+from mlcd.workers.trust import check_trusted
 
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
@@ -80,12 +81,14 @@ def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted, pul
                 ledger.refuse(run, NEVER_BEGAN)
             return
         job, launch_asked = from_json(asked.asked)
+        check_trusted(job)
         driven = start(job, ledger, hear, noted.report, run)
     else:
         driven = resume(run, ledger, hear, noted.report)
         launch_asked = _was_launched(driven.book.account) or (asked is not None and from_json(asked.asked)[1])
         if driven.book.account.status in OVER:
             return
+        check_trusted(driven.job)
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
     _bind_to_deadline(driven, pulse)

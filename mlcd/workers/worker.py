@@ -21,6 +21,7 @@ from mlcd.workers.pulse import Watch
 from mlcd.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.workers.queue_tables import prepare
 from mlcd.workers.told import LEAVE
+from mlcd.workers.trust import keep_memory_private
 
 if TYPE_CHECKING:
     from procrastinate import App, JobContext
@@ -49,6 +50,7 @@ def work(url: str, at_once: int, pace: Pace = PACE) -> None:
     except ImportError:
         raise MissingExtra("a worker", "service") from None
     to_stderr()
+    keep_memory_private()
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # its stories are of jobs; ours are of runs
     ledger = Ledger(url)
     try:

@@ -15,6 +15,7 @@ import pytest
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.environment import KEPT, URL_WITH_USER, check_environment, inherited, secrets, wanted
 from mlcd.backends.local import Local, load_node_types, why_not_isolated
+from mlcd.backends.local.workplace import OwnPlace
 from mlcd.backends.ray.node import Node
 from mlcd.backends.serving.trial import Pace, Trials
 from mlcd.backends.skypilot.task import task_of
@@ -102,7 +103,7 @@ def test_on_nodes_of_this_machine_in_setup_and_run(isolated: bool, tmp_path: Pat
 
 def test_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
     with Trials(tmp_path, clock, Pace()).begun(launch(Configuration(Offer("here", 1.0, 1, 1), 1))) as trial:
-        server = trial.start(["env"], {}, tmp_path)
+        server = trial.start(["env"], {}, OwnPlace(tmp_path))
         server.popen.wait(PATIENCE_S)
         check(server.output())
 

@@ -96,6 +96,59 @@ def test_what_a_service_starts_does_not_find_the_databases_password_in_its_envir
     assert "secret" not in " ".join(os.environ.values())
 
 
+@pytest.mark.parametrize("command", ["service", "worker"])
+def test_the_databases_url_may_be_in_a_file_that_nobody_else_can_read(command: str, mlcd: Mlcd, tmp_path: Path):
+    file = tmp_path / "database"
+    assert "cannot be read" in mlcd(command, "--database-file", file).complaint
+    file.write_text("postgresql://ada:secret@127.0.0.1:1/mlcd\n")
+    file.chmod(0o640)
+    assert f"chmod 600 {file}" in mlcd(command, "--database-file", file).complaint
+    file.chmod(0o600)
+    lost = mlcd(command, "--database-file", file).complaint
+    assert "cannot be reached" in lost
+    assert "secret" not in lost
+
+
+def test_other_commands_read_the_same_file(mlcd: Mlcd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "database"
+    file.write_text("postgresql://ada:secret@127.0.0.1:1/mlcd\n")
+    file.chmod(0o600)
+    monkeypatch.setenv("MLCD_DATABASE_URL_FILE", str(file))
+    assert "cannot be reached" in mlcd("runs").complaint
+
+
+@pytest.mark.parametrize("place", ["ray", "functions"])
+def test_members_jobs_do_not_run_as_the_services_own_user_unless_the_operator_says_so(
+    place: str, mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MLCD_TRUST_RUNNERS", "")  # the command sets it for its workers
+    url = ("--database", "postgresql://ada@127.0.0.1:1/mlcd")
+    refused = mlcd("service", *url, "--places", f"simulated,{place}").complaint
+    assert "--trust-runners" in refused
+    assert place in refused
+    for accepted in (("--trust-runners",), ("--workers", "0")):
+        assert "cannot be reached" in mlcd("service", *url, "--places", place, *accepted).complaint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes a privilege away from root")
+def test_a_root_that_cannot_give_jobs_a_user_of_their_own_refuses_local_too(home: Path):
+    command = [sys.executable, "-m", "mlcd", "service", "--database", "postgresql://ada@127.0.0.1:1/x", "--places"]
+    confined = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--", *command, "local"]
+    refused = subprocess.run(confined, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "root is confined here" in refused.stderr
+    assert "--trust-runners" in refused.stderr
+    trusted = subprocess.run([*confined, "--trust-runners"], capture_output=True, text=True, check=False)
+    assert "cannot be reached" in trusted.stderr
+
+
+def test_the_state_folder_of_a_service_is_its_own(home: Path, mlcd: Mlcd):
+    home.mkdir(exist_ok=True)
+    home.chmod(0o755)
+    mlcd("service", "--database", "postgresql://ada@127.0.0.1:1/mlcd")
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
 def test_one_persons_pages_are_for_this_machine_alone(mlcd: Mlcd):
     assert "mlcd service" in mlcd("ui", "--host", "0.0.0.0").complaint
     assert "mlcd service" in mlcd("ui", "--host", "example.org").complaint
@@ -158,7 +211,7 @@ def test_a_service_makes_its_first_admin_runs_what_is_submitted_within_their_bud
             until, status = time.monotonic() + PATIENCE_S, ""
             while status != "finished":
                 assert time.monotonic() < until, status
-                time.sleep(0.05)
+                time.sleep(0.2)  # no more often: 600 requests a minute are allowed
                 summary = client.get(f"/api/v1/runs/{run}").json()["summary"]
                 status = summary["status"]
             refused = client.post("/api/v1/runs", json={"kind": "train", "job": job})

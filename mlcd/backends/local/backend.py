@@ -16,12 +16,13 @@ from typing import IO
 import mlcd.backends.local.teardown as teardown
 import mlcd_tracker
 from mlcd.backend import Events, Launch, Provenance
-from mlcd.backends.environment import inherited
+from mlcd.backends.environment import check_environment
 from mlcd.backends.launches import Launches
 from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.backends.local.node_types import NodeType, NodeTypes
 from mlcd.backends.local.watchman import Watchman
+from mlcd.backends.local.workplace import Workplace, workplace
 from mlcd.clock import Clock
 from mlcd.job import Job
 from mlcd.platforms import leave_file
@@ -52,6 +53,7 @@ class Local:
     def run(self, job: Job, launch: Launch) -> Events:
         """Bring the nodes up, run the job on them, tear them down."""
         started_s = self.clock.elapsed_s()
+        check_environment(job)
         folder = self.launches.open(launch)
         with ExitStack() as stack:
             stack.enter_context(Watchman(folder, launch.lifetime_s))
@@ -59,9 +61,10 @@ class Local:
             stack.callback(teardown.tear_down, folder, reap=partial(_close, started))
             node_type = self.node_types.named(launch.configuration.offer.instance_type)
             make = IsolatedNodes if self.isolated else PlainNodes
-            nodes = _Nodes(folder, job, make(teardown.mark_of(folder), node_type, launch.configuration.nodes), started)
+            place, environment = self._furnished(job, launch, folder, node_type)
+            machines = make(teardown.mark_of(folder), node_type, launch.configuration.nodes)
+            nodes = _Nodes(folder, place, machines, started)
             patience = Patience(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
-            environment = self._environment(job, launch, folder, node_type)
             yield from LiveJob(job, launch, nodes, self.clock, patience, started_s, environment).events()
 
     def reclaim(self, label: str) -> float | None:
@@ -74,24 +77,27 @@ class Local:
         left = teardown.marks()
         return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in left}
 
-    def _environment(self, job: Job, launch: Launch, folder: Path, node_type: NodeType) -> dict[str, str]:
-        """What a process gets beside the framework's variables."""
-        tracker = folder / "tracker"
-        shutil.copytree(Path(mlcd_tracker.__file__).parent, tracker / "mlcd_tracker", dirs_exist_ok=True)
+    def _furnished(
+        self, job: Job, launch: Launch, folder: Path, node_type: NodeType
+    ) -> tuple[Workplace, dict[str, str]]:
+        """Where processes work, and what they get beside the framework's variables."""
+        place = workplace(job, launch, self.home, folder)
+        shutil.copytree(Path(mlcd_tracker.__file__).parent, folder / "tracker" / "mlcd_tracker", dirs_exist_ok=True)
+        place, tracker = place.show("tracker", folder / "tracker")
         python_path = os.environ.get("PYTHONPATH")
-        found = {
+        variables = {
             "MLCD_LAUNCH": teardown.mark_of(folder),
             "OMP_NUM_THREADS": str(max(1, round(node_type.cpus))),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-            "PYTHONPATH": f"{tracker}{os.pathsep}{python_path}" if python_path else str(tracker),
+            "PYTHONPATH": f"{tracker}{os.pathsep}{python_path}" if python_path else tracker,
             "PYTHONUNBUFFERED": "1",
         }
         if job.checkpoints:
-            kept = self.home / "checkpoints" / launch.label.rpartition("-")[0]
-            kept.mkdir(parents=True, exist_ok=True)
-            found["MLCD_CHECKPOINT_DIR"] = str(kept)
-            found["MLCD_LEAVE"] = leave_file(str(kept), launch.label)
-        return found
+            kept_in = self.home / "checkpoints" / launch.label.rpartition("-")[0]
+            place, kept = place.show("checkpoints", kept_in, to_write=True)
+            variables["MLCD_CHECKPOINT_DIR"] = kept
+            variables["MLCD_LEAVE"] = leave_file(kept, launch.label)
+        return place, variables
 
 
 @dataclass
@@ -113,7 +119,7 @@ class _Nodes:
     """Nodes that are up, and the processes on them."""
 
     folder: Path
-    job: Job
+    place: Workplace
     nodes: IsolatedNodes | PlainNodes
     started: list[_Process]
 
@@ -123,15 +129,16 @@ class _Nodes:
 
     def start(self, node: int, command: str, environment: Mapping[str, str]) -> _Process:
         log = self.folder / f"{len(self.started)}.log"
-        inside = Path(self.job.folder or ".") / str(self.job.task.get("workdir") or ".")
+        started = self.place.started(command, {**self.nodes.environment, **environment})
         with log.open("wb") as output:
+            self.place.give(log)
             popen = subprocess.Popen(
-                self.nodes.enter(node, command),
+                self.nodes.enter(node, started.command),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=inside,
-                env={**inherited(), **self.nodes.environment, **environment},
+                cwd=started.inside,
+                env=started.environment,
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
         process = _Process(popen, log.open(encoding="utf-8", errors="replace"))

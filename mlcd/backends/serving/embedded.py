@@ -11,10 +11,11 @@ from pathlib import Path
 
 import mlcd.servers
 from mlcd.backend import Events, Launch, Provenance
+from mlcd.backends.local.workplace import OwnPlace, Workplace, workplace
 from mlcd.backends.serving.examples import from_file
-from mlcd.backends.serving.trial import Pace, Server, Trials, arrivals_of, service_of
+from mlcd.backends.serving.trial import Pace, Server, Trial, Trials, arrivals_of, service_of
 from mlcd.clock import Clock
-from mlcd.job import Job
+from mlcd.job import SUBMITTED, Job
 from mlcd.load import Target
 from mlcd.load.oip import speak, targets
 from mlcd.servers import Settings, other_cores
@@ -39,7 +40,7 @@ class Embedded:
         arrivals, cores = arrivals_of(service, knobs, launch.ordinal), other_cores(settings.threads)
         asked = from_file(service, Path(job.folder))
         with self._trials.begun(launch) as trial:
-            server = trial.start(self._command(Path(job.folder) / service.path, settings), _environment(), Path.cwd())
+            server = self._started(trial, job, Path(job.folder) / service.path, settings)
             if (ended := trial.until_ready(server, lambda: _url(server) is not None)) is not None:
                 yield ended
                 return
@@ -58,9 +59,17 @@ class Embedded:
     def _trials(self) -> Trials:
         return Trials(self.home, self.clock, self.pace)
 
-    def _command(self, model: Path, settings: Settings) -> list[str]:
-        own = ["--name", NAME, "--port", "0", "--cache", str((self.home / "quantised").resolve())]
-        return [sys.executable, "-m", "mlcd.servers", str(model.resolve()), *own, *settings.arguments]
+    def _started(self, trial: Trial, job: Job, model: Path, settings: Settings) -> Server:
+        cache = (self.home / "quantised").resolve()
+        place: Workplace = OwnPlace(Path.cwd())
+        if job.folder == SUBMITTED:  # members do not share what their models are made into
+            place = workplace(job, trial.launch, self.home, trial.folder)
+            cache = cache / trial.launch.label.rpartition("-")[0]
+        place, model_path = place.show("model.onnx", model.resolve())
+        place, cache_path = place.show("quantised", cache, to_write=True)
+        own = ["--name", NAME, "--port", "0", "--cache", cache_path]
+        command = [sys.executable, "-m", "mlcd.servers", model_path, *own, *settings.arguments]
+        return trial.start(command, _environment(), place)
 
 
 def _url(server: Server) -> str | None:

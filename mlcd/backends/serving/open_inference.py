@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.launches import before_ordering
+from mlcd.backends.local.workplace import workplace
 from mlcd.backends.serving.examples import from_server
 from mlcd.backends.serving.trial import Pace, Trials, arrivals_of, service_of
 from mlcd.clock import Clock
@@ -56,7 +57,8 @@ class OpenInference:
                 self.check()
         with self._trials.begun(launch) as trial:
             if command:
-                started = trial.start(["sh", "-c", command], _environment(knobs), Path(job.folder or "."))
+                place = workplace(job, launch, self.home, trial.folder)
+                started = trial.start(["sh", "-c", command], _environment(knobs), place)
                 if (ended := trial.until_ready(started, self._speak(READY_WITHIN_S).is_ready)) is not None:
                     yield ended
                     return

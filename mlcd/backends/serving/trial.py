@@ -6,6 +6,7 @@ and a watchman ends them should MLCD be killed or the launch's time be over.
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -16,9 +17,9 @@ from pathlib import Path
 
 import mlcd.backends.local.teardown as teardown
 from mlcd.backend import Events, Launch
-from mlcd.backends.environment import inherited
 from mlcd.backends.launches import Launches
 from mlcd.backends.local.watchman import Watchman
+from mlcd.backends.local.workplace import Workplace
 from mlcd.clock import Clock
 from mlcd.errors import UserError
 from mlcd.job import Job
@@ -82,17 +83,20 @@ class Trial:
     started_s: float
     servers: list[Server] = field(default_factory=list)
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], inside: Path) -> Server:
+    def start(self, command: Sequence[str], environment: Mapping[str, str], place: Workplace) -> Server:
         """Start a server."""
         log = self.folder / f"{len(self.servers)}.log"
+        mark = {"MLCD_LAUNCH": teardown.mark_of(self.folder)}
+        started = place.started(f"exec {shlex.join(command)}", {**environment, **mark})
         with log.open("wb") as output:
+            place.give(log)
             popen = subprocess.Popen(
-                command,
+                ["bash", "-c", started.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=inside,
-                env={**inherited(), "MLCD_LAUNCH": teardown.mark_of(self.folder), **environment},
+                cwd=started.inside,
+                env=started.environment,
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
         self.servers.append(Server(popen, log))

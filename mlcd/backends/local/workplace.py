@@ -1,0 +1,83 @@
+"""Where the processes of a launch work: the folder that they start in, the folders they are told of, and as whom."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlcd.backend import Launch
+from mlcd.backends.environment import CACHES, inherited
+from mlcd.backends.local.job_user import ROOM, JobUser, environment_of_root, job_user, why_no_job_user
+from mlcd.backends.local.teardown import mark_of
+from mlcd.job import SUBMITTED, Job
+
+
+@dataclass(frozen=True)
+class Started:
+    """A command as it is started: its line, its environment, and where."""
+
+    command: str
+    environment: dict[str, str]
+    inside: Path
+
+
+@dataclass(frozen=True)
+class OwnPlace:
+    """A folder of whoever started MLCD, as whom the processes run."""
+
+    inside: Path
+
+    def show(self, name: str, path: Path, to_write: bool = False) -> tuple[OwnPlace, str]:
+        """The place with a file or a folder that processes need, and the path under which they find it."""
+        if to_write:
+            path.mkdir(parents=True, exist_ok=True)
+        return self, str(path)
+
+    def started(self, command: str, environment: Mapping[str, str]) -> Started:
+        """How a shell command is started here."""
+        return Started(command, {**inherited(), **environment}, self.inside)
+
+    def give(self, file: Path) -> None:
+        """Processes may open this file, their log."""
+
+
+@dataclass(frozen=True)
+class PlaceOfJobUser:
+    """An empty folder of a user of the run's own."""
+
+    user: JobUser
+
+    def show(self, name: str, path: Path, to_write: bool = False) -> tuple[PlaceOfJobUser, str]:
+        """The place with a file or a folder that processes need, and the path under which they find it."""
+        if to_write:
+            self.user.give(path)
+        elif path.is_file():
+            path.chmod(0o644)  # others cannot enter the state folder, in which it lies
+        user = replace(self.user, shown={**self.user.shown, name: path})
+        return replace(self, user=user), str(ROOM / name)
+
+    def started(self, command: str, environment: Mapping[str, str]) -> Started:
+        """How a shell command is started here. Caches of the service's are none of the job's."""
+        kept = {name: value for name, value in inherited().items() if name not in CACHES}
+        line = shlex.join(self.user.command(["bash", "-c", command], {**kept, **environment}))
+        return Started(line, environment_of_root(mark_of(self.user.folder)), self.user.folder)
+
+    def give(self, file: Path) -> None:
+        """Processes may open this file, their log: /dev/stderr is a path, too."""
+        os.chown(file, self.user.number, self.user.number)
+
+
+Workplace = OwnPlace | PlaceOfJobUser
+
+
+def workplace(job: Job, launch: Launch, home: Path, folder: Path) -> Workplace:
+    """The place of a launch that is kept in `folder`."""
+    if job.folder != SUBMITTED:
+        return OwnPlace(Path(job.folder or ".") / str(job.task.get("workdir") or "."))
+    if why_no_job_user() is None:
+        return PlaceOfJobUser(job_user(home, launch.label.rpartition("-")[0], folder))
+    (folder / "work").mkdir(exist_ok=True)
+    return OwnPlace(folder / "work")

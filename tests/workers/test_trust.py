@@ -1,0 +1,43 @@
+"""A worker runs no job of a member as its own user, unless its operator says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlcd.errors import UserError
+from mlcd.job import SUBMITTED, Job
+from mlcd.workers.trust import TRUST, check_trusted
+
+MEMBERS = Job("members", 1.0, folder=SUBMITTED)
+
+
+@pytest.mark.parametrize("on", ["ray", "functions", "functions:aws_lambda"])
+def test_a_members_job_is_refused_where_it_would_run_as_the_worker(on: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(TRUST, raising=False)
+    with pytest.raises(UserError, match="--trust-runners"):
+        check_trusted(replace(MEMBERS, on=on))
+    check_trusted(replace(MEMBERS, on=on, folder="/home/ada"))  # one's own job, of `mlcd ui`
+    monkeypatch.setenv(TRUST, "1")
+    check_trusted(replace(MEMBERS, on=on))
+
+
+@pytest.mark.parametrize("on", ["simulated", "recorded:tiny", "functions:simulated", "skypilot:aws"])
+def test_what_runs_nothing_here_needs_no_trust(on: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(TRUST, raising=False)
+    check_trusted(replace(MEMBERS, on=on))
+
+
+def test_a_process_that_keeps_its_memory_private_is_no_ones_to_read():
+    program = "from mlcd.workers.trust import keep_memory_private as keep; keep(); print(flush=True); input()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        owner = Path(f"/proc/{process.pid}/environ").stat()
+        process.communicate("\n")
+    assert (owner.st_uid, owner.st_mode & 0o777) == (0, 0o400)
