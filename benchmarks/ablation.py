@@ -31,8 +31,8 @@ def no_law() -> None:
     """Speed knows nothing of nodes and rates but what the residual learns."""
     draw = speed_surface.draw_laws
 
-    def flat(space, seed, draws=speed_surface.DRAWS):
-        laws = draw(space, seed, draws)
+    def flat(*given):
+        laws = draw(*given)
         none = np.zeros_like(laws.beta)
         return replace(laws, alpha=none, beta=none + 1e6, gamma=none, eps=none, delta=none, d=none)
 
@@ -47,9 +47,10 @@ def no_residual() -> None:
 def no_wall() -> None:
     draw = speed_surface.draw_laws
 
-    def open_field(space, seed, draws=speed_surface.DRAWS):
-        laws = draw(space, seed, draws)
-        return replace(laws, out=np.full_like(laws.out, -np.inf), depth=np.zeros_like(laws.depth))
+    def open_field(*given):
+        laws = draw(*given)
+        none = np.zeros_like(laws.depth)
+        return replace(laws, memory=replace(laws.memory, state=none, batch=none), depth=none)
 
     speed_belief.draw_laws = open_field
 

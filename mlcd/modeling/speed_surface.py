@@ -9,13 +9,13 @@
 Symbols   m, n    instance type, nodes                g       devices in a node
           p       published rate of a device          w       network of a node; both over their geometric mean
           k       a draw of all law parameters        K       their number
-          wall    job slows by a factor below M1 GB in all; below M0 it runs out of memory
+          wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `memory_need.py`
           residual  a Gaussian process: a level for accelerators, types alike by specification and family, a common
                   and a type's own curve over log n, and what belongs to one configuration alone; its scale is drawn
           X       what was measured (rows of the space), y its log rate, e the standard error
 
 The law's draws are weighted by how well they explain the measurements with the residual integrated out;
-failures count as evidence on M0. A posterior surface is a law drawn by weight plus a residual conditioned on
+failures count as evidence on memory. A posterior surface is a law drawn by weight plus a residual conditioned on
 the measurements (Matheron's rule). See docs/methods/net-value.md.
 """
 
@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from mlcd.configuration import Floats, Offer, Space
-
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.intp]
+from mlcd.job import Hints
+from mlcd.modeling.memory_need import NO_HINTS, Mask, MemoryNeed, Rows, cannot_fit, draw_memory_need
 
 DRAWS = 2_000
 SURFACES = 256
@@ -50,7 +49,9 @@ ALONE_SPREAD = 0.08
 CURVE_LENGTH = 1.0
 """Of the curves over the natural log of nodes."""
 RIGHT_ABOUT_MEMORY = (0.99, 0.95, 0.8)
-"""How sure an outcome is to follow the memory wall of the right draw: learnt, too. Jobs fail for other reasons."""
+"""How sure an outcome is to follow the right draw of the memory need: learnt, too. Jobs fail for other reasons."""
+SURE_OUT_OF_MEMORY = 0.99
+"""How sure a job that said 'out of memory' needs more memory than there was."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,14 @@ class Laws:
     eps: Floats
     delta: Floats
     d: Floats
-    out: Floats
-    """log M0; minus infinity where there is no wall."""
     slow: Floats
     """log M1."""
     depth: Floats
     """Of the slow-down below M1, in logs."""
     right: Floats
-    """How sure an outcome is to follow the wall: (K,)."""
+    """How sure an outcome is to follow the memory need: (K,)."""
     scale: NDArray[np.intp]
+    memory: MemoryNeed
     facts: tuple[Floats, Floats, Floats, Floats, Floats]
 
     def log_speed(self, draws: Rows, at: Rows) -> Floats:
@@ -90,15 +90,9 @@ class Laws:
         speed: Floats = -np.log(tau) - wall
         return speed
 
-    def too_small(self, draws: Rows, at: Rows) -> Mask:
-        """Whether the job would run out of memory."""
-        n, _, _, _, memory = (fact[at] for fact in self.facts)
-        small: Mask = np.log(n * memory) < self.out[draws]
-        return small
-
 
 @lru_cache(maxsize=8)
-def draw_laws(space: Space, seed: int, draws: int = DRAWS) -> Laws:
+def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRAWS) -> Laws:
     """The prior: draws of the law's parameters."""
     rng = np.random.default_rng([seed, draws])
 
@@ -109,8 +103,9 @@ def draw_laws(space: Space, seed: int, draws: int = DRAWS) -> Laws:
     facts = _specifications(space)
     total = np.log(facts[0] * facts[4])
     low, high = total.min() - np.log(2), total.max()
-    out = np.where(rng.random((draws, 1)) < 0.5, -np.inf, rng.uniform(low, high, (draws, 1)))
+    memory = draw_memory_need(space, hints, rng, draws)
     above, alone = rng.uniform(0.0, 1.5, (draws, 1)), rng.uniform(low, high, (draws, 1))
+    walled = memory.batch > 0
     return Laws(
         alpha=rng.uniform(0.4, 1.1, (draws, 1)),
         beta=maybe(0.3, -2.5, 0.0),
@@ -119,21 +114,25 @@ def draw_laws(space: Space, seed: int, draws: int = DRAWS) -> Laws:
         eps=maybe(0.6, -3.0, 0.0),
         delta=maybe(0.5, -3.0, -0.3),
         d=maybe(0.4, -2.5, 0.3),
-        out=out,
-        slow=np.where(np.isfinite(out), out + above, alone),
+        slow=np.where(walled, np.log(np.where(walled, memory.batch, 1.0)) + above, alone),
         depth=np.where(rng.random((draws, 1)) < 0.35, rng.uniform(0.3, 2.0, (draws, 1)), 0.0),
         scale=rng.integers(0, len(SCALES), draws),
         right=rng.choice(RIGHT_ABOUT_MEMORY, draws),
+        memory=memory,
         facts=facts,
     )
 
 
 @dataclass(frozen=True)
 class Belief:
-    """The posterior: surfaces of log speed, (SURFACES, N), equally likely; infinitely slow where it does not fit."""
+    """The posterior: surfaces of log speed, (SURFACES, N), equally likely, and where the job fits on each of them.
+
+    `ruled_out`: configurations that are sure to run out of memory, (N,).
+    """
 
     log_speed: Floats
     fits: Mask
+    ruled_out: Mask
 
     @property
     def mean(self) -> Floats:
@@ -144,15 +143,16 @@ class Belief:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen: log rates y with their errors at rows `ran`, and rows that ran out of memory."""
+    """What was seen: log rates y with their errors at rows `ran`, rows that ran out of memory, and rows that failed."""
 
     ran: NDArray[np.intp]
     y: Floats
     error: Floats
+    out_of_memory: NDArray[np.intp]
     failed: NDArray[np.intp]
 
     def __len__(self) -> int:
-        return len(self.ran) + len(self.failed)
+        return len(self.ran) + len(self.out_of_memory) + len(self.failed)
 
 
 def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, surfaces: int | None = None) -> Belief:
@@ -164,7 +164,7 @@ def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, 
     if surfaces is None:
         surfaces = min(SURFACES, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
     picked = _resample(weigh(space, laws, level, seen), surfaces)
-    rng = np.random.default_rng([seed, len(seen.ran), len(seen.failed)])
+    rng = np.random.default_rng([seed, len(seen.ran), len(seen) - len(seen.ran)])
     every = np.arange(len(space))
     log_speed = np.empty((surfaces, len(space)))
     for i, scale in enumerate(SCALES):
@@ -172,16 +172,23 @@ def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, 
         if rows.size:
             law = laws.log_speed(picked[rows], every) + level[picked[rows], None]
             log_speed[rows] = residuals.surfaces(rng, seen, law, scale)
-    return Belief(log_speed, _fits(laws, picked, seen, seed))
+    ruled_out = cannot_fit(space, seen.ran, seen.out_of_memory)
+    return Belief(log_speed, _fits(laws, picked, seen, seed) & ~ruled_out, ruled_out)
 
 
 def _fits(laws: Laws, picked: Rows, seen: Evidence, seed: int) -> Mask:
-    """Whether the job runs: as the wall says, but for some of what nobody has tried."""
-    every = np.arange(len(laws.facts[0]))
-    rng = np.random.default_rng([seed, len(seen.ran), len(seen.failed), 1])
+    """Whether the job runs: as its memory need says, but for some of what nobody has tried.
+
+    Once jobs have run out of memory, and none has failed without saying why, what has not the memory is sure to fail.
+    What has it may fail all the same.
+    """
+    every = np.arange(len(laws.memory.share))
+    rng = np.random.default_rng([seed, len(seen.ran), len(seen) - len(seen.ran), 1])
     exception = rng.random((len(picked), len(every)), dtype=np.float32) >= laws.right[picked, None]
-    fits: Mask = ~laws.too_small(picked, every) ^ exception
-    fits[:, seen.ran], fits[:, seen.failed] = True, False
+    has_memory = ~laws.memory.too_small(picked, every)
+    sure = seen.out_of_memory.size and not seen.failed.size
+    fits: Mask = has_memory & ~exception if sure else has_memory ^ exception
+    fits[:, seen.failed], fits[:, seen.out_of_memory], fits[:, seen.ran] = False, False, True
     return fits
 
 
@@ -193,8 +200,11 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
     for i, scale in enumerate(SCALES):
         here = laws.scale == i
         weights[here] = residuals.log_likelihood(seen, residual[here], scale)
-    wrong = laws.too_small(every, seen.ran).sum(axis=1) + (~laws.too_small(every, seen.failed)).sum(axis=1)
-    weights += wrong * np.log(1 - laws.right) + (len(seen) - wrong) * np.log(laws.right)
+    too_small = laws.memory.too_small
+    wrong = too_small(every, seen.ran).sum(axis=1) + (~too_small(every, seen.failed)).sum(axis=1)
+    unsure = len(seen.ran) + len(seen.failed)
+    weights += wrong * np.log(1 - laws.right) + (unsure - wrong) * np.log(laws.right)
+    weights += (~too_small(every, seen.out_of_memory)).sum(axis=1) * np.log(1 - SURE_OUT_OF_MEMORY)
     likely: Floats = np.exp(weights - weights.max())
     return likely
 

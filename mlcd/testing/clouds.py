@@ -18,11 +18,15 @@ from mlcd.measurement import Outcome, Z
 from mlcd.profilers import TrainingProfiler
 
 Rates = Sequence[float | None]
-"""What a type does on 1, 2, 3 ... nodes; None where it runs out of memory."""
+"""What a type does on 1, 2, 3 ... nodes; None where it fails."""
 
 
 def small_recording(
-    rates: Sequence[Rates], usd_per_hour: Sequence[float], work_samples: float = 1e6, probe_s: float = 600.0
+    rates: Sequence[Rates],
+    usd_per_hour: Sequence[float],
+    work_samples: float = 1e6,
+    probe_s: float = 600.0,
+    failure: Outcome = Outcome.OUT_OF_MEMORY,
 ) -> Recording:
     """A recording with these rates: a row for each type, a column for each node count."""
     points: dict[Configuration, Point] = {}
@@ -30,7 +34,7 @@ def small_recording(
         # Specifications follow the price, roughly as they do in life.
         offer = Offer(f"type-{number}", price, vcpus=4 * (number + 1), memory_gb=16, network_gbps=10)
         for nodes, rate in enumerate(row, start=1):
-            outcome = Outcome.OUT_OF_MEMORY if rate is None else Outcome.OK
+            outcome = failure if rate is None else Outcome.OK
             points[Configuration(offer, nodes)] = Point(outcome, rate)
     return Recording("small", work_samples, points, ProbeTime(probe_s, probe_s / 10))
 

@@ -98,6 +98,7 @@ class _Outlook:
     history: History
     safe: tuple[Measurement, ...]
     finish_s: Floats
+    ruled_out: Mask
     error: float
     share: float
 
@@ -106,12 +107,12 @@ class _Outlook:
         belief = belief_of(job, space, history, method.seed)
         finish_s = space.startup_limit_s + job.work_samples * np.exp(-belief.log_speed)
         finish_s = np.where(belief.fits, finish_s, np.inf)
-        share = method.look or 1.0
-        return _Outlook(job, space, history, tuple(safe(job, space, history)), finish_s, _error(space, history), share)
+        certified, error = tuple(safe(job, space, history)), _error(space, history)
+        return _Outlook(job, space, history, certified, finish_s, belief.ruled_out, error, method.look or 1.0)
 
     def worth_asking(self) -> Mask:
-        """What was not tried; and what ran, and may be certified once it is known better."""
-        worth = np.ones(len(self.space), dtype=bool)
+        """What was not tried and may have the memory; and what ran, and may be certified once it is known better."""
+        worth = ~self.ruled_out
         worth[[self.space.index[configuration] for configuration in self.history.tried]] = False
         certified = {m.configuration for m in self.safe}
         times = Counter(m.configuration for m in self.history.measurements)
@@ -162,18 +163,28 @@ class _Outlook:
         return WORTH_IT * v0 if self.safe or self.job.goal.limited else -np.inf
 
     def least_needy(self, open_: Mask) -> tuple[list[int], list[float]]:
-        """While nothing is certified and little is gone: what is expected to need least of the limits."""
+        """While nothing is certified and little is gone: what is expected to need least of the limits.
+
+        A probe that fails has to be made up for by another: it counts as many times as it takes until one runs.
+        """
         goal, history = self.job.goal, self.history
         if not goal.limited or _gone(self.job, history) >= FREE_SHARE:
             return [], []
-        middle = np.median(self.finish_s, axis=0)
+        middle, times = self._middle_if_it_runs()
         shares = []
         if goal.budget_usd is not None:
-            shares.append((self.space.probe_usd + middle * self.space.usd_per_s) / goal.budget_usd)
+            shares.append((times * self.space.probe_usd + middle * self.space.usd_per_s) / goal.budget_usd)
         if goal.deadline_s is not None:
-            shares.append((self.space.probe_s + middle) / goal.deadline_s)
+            shares.append((times * self.space.probe_s + middle) / goal.deadline_s)
         need = np.where(open_, np.max(shares, axis=0), np.inf)
         return ([int(np.argmin(need))], [0.0]) if np.isfinite(need).any() else ([], [])
+
+    def _middle_if_it_runs(self) -> tuple[Floats, Floats]:
+        """Seconds to finish where it runs, the median of surfaces, and how many probes it takes until one runs."""
+        ordered = np.sort(self.finish_s, axis=0)
+        runs = np.isfinite(ordered).sum(axis=0)
+        middle = ordered[runs // 2, np.arange(len(self.space))]
+        return middle, len(ordered) / np.maximum(runs, 1e-9)
 
     def goes_on(self, share: float, seen: Measurement) -> bool:
         """Whether the rest of a probe is worth its price, now that its first part is seen."""

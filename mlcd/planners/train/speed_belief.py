@@ -7,13 +7,16 @@ from functools import lru_cache
 from math import hypot
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlcd.configuration import Choice, Floats, Space
 from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
+from mlcd.job import Goal, Hints, Job, Objective
 from mlcd.measurement import Outcome
 from mlcd.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 
+FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
+"""Outcomes that say something of the configuration, and not of that one launch."""
 UNLIMITED_JOB = 30.0
 """Where there is no limit: how many of its shortest probes a job is expected to take."""
 LIMIT_SLACK = 0.7
@@ -30,25 +33,29 @@ LEVEL_SAMPLE = 200
 
 def belief_of(job: Job, space: Space, history: History, seed: int) -> Belief:
     """Surfaces of speed that agree with what was seen."""
-    level = _level(space, seed, job.goal, _whole_work(job, history))
-    return believe(space, draw_laws(space, seed), level, _evidence(space, history), seed)
+    level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
+    return believe(space, draw_laws(space, seed, job.hints), level, _evidence(space, history), seed)
 
 
 def _evidence(space: Space, history: History) -> Evidence:
-    ran_out = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
-    failed = {m.configuration for m in history.measurements if m.outcome in ran_out}
+    failures = {m.configuration: m.outcome for m in history.measurements if m.outcome in FAILURES}
     rates = {m.configuration: (m.rate, m.rel_error) for m in history.good}
     for m in history.known:  # of what this run has seen itself, no other run knows more
-        if m.configuration in space.index and m.configuration not in rates and m.configuration not in failed:
+        if m.configuration in space.index and m.configuration not in {**rates, **failures}:
             if m.ok:
                 rates[m.configuration] = (m.rate, hypot(m.rel_error, EARLIER_ERROR))
             else:
-                failed.add(m.configuration)
+                failures[m.configuration] = m.outcome
+
+    def rows(outcome: Outcome) -> NDArray[np.intp]:
+        return np.array(sorted(space.index[c] for c, how in failures.items() if how is outcome), dtype=np.intp)
+
     return Evidence(
         np.array([space.index[configuration] for configuration in rates], dtype=np.intp),
         np.log([rate for rate, _ in rates.values()]) if rates else np.empty(0),
         np.array([error for _, error in rates.values()]),
-        np.array(sorted(space.index[configuration] for configuration in failed), dtype=np.intp),
+        rows(Outcome.OUT_OF_MEMORY),
+        rows(Outcome.FAILED),
     )
 
 
@@ -58,14 +65,15 @@ def _whole_work(job: Job, history: History) -> float:
 
 
 @lru_cache(maxsize=8)
-def _level(space: Space, seed: int, goal: Goal, work_samples: float) -> Floats:
+def _level(space: Space, seed: int, hints: Hints, goal: Goal, work_samples: float) -> Floats:
     """The prior mean of log speed for each law: people give limits that they hope are possible."""
-    laws = draw_laws(space, seed)
-    # The best of a spread-out sample is near enough to the best of all for a guess that is a factor wide.
-    at = np.unique(np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp))
+    laws = draw_laws(space, seed, hints)
+    at = _sample(space)
     every = np.arange(len(laws.scale))
     seconds = work_samples * np.exp(-laws.log_speed(every, at))
-    seconds = np.where(laws.too_small(every, at), np.inf, seconds)
+    small = laws.memory.too_small(every, at)
+    # A draw by which the job fits nothing is as good a law of speed as any: its level is that of enough memory.
+    seconds = np.where(small & ~small.all(axis=1, keepdims=True), np.inf, seconds)
     needs = []
     if goal.deadline_s is not None:
         needs.append(seconds / (LIMIT_SLACK * goal.deadline_s))
@@ -73,17 +81,26 @@ def _level(space: Space, seed: int, goal: Goal, work_samples: float) -> Floats:
         needs.append(seconds * space.usd_per_s[at] / (LIMIT_SLACK * goal.budget_usd))
     if not needs:
         needs.append(seconds / (UNLIMITED_JOB * float(space.probe_s.min())))
-    least = np.max(needs, axis=0).min(axis=1)
-    level: Floats = np.log(np.where(np.isfinite(least), least, 1.0))
+    level: Floats = np.log(np.max(needs, axis=0).min(axis=1))
     return level
+
+
+def _sample(space: Space) -> NDArray[np.intp]:
+    """A spread-out sample: its best is near enough to the best of all for a guess that is a factor wide.
+
+    The largest size of each type is in it: a job that needs much memory may fit nothing else.
+    """
+    largest = np.flatnonzero(np.diff(space.offer_index, append=-1))
+    spread = np.linspace(0, len(space) - 1, LEVEL_SAMPLE).astype(np.intp)
+    return np.unique(np.concatenate([spread, largest[:: max(1, len(largest) // LEVEL_SAMPLE)]]))
 
 
 def promising(job: Job, space: Space, history: History, seed: int) -> Space:
     """Of a large space, what the likeliest laws find good, and what was measured: the rest is not worth a thought."""
     if len(space) <= LARGE:
         return space
-    laws = draw_laws(space, seed)
-    level = _level(space, seed, job.goal, _whole_work(job, history))
+    laws = draw_laws(space, seed, job.hints)
+    level = _level(space, seed, job.hints, job.goal, _whole_work(job, history))
     seen = _evidence(space, history)
     off = seen.y - laws.log_speed(np.arange(len(level)), seen.ran) - level[:, None]
     likely = np.argsort(off.var(axis=1) if len(seen.ran) else level)[:LIKELY]
