@@ -28,7 +28,8 @@ class History:
 
     `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
     same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
-    that an elastic search starts from, as plain data.
+    that an elastic search starts from, as plain data. `ended_runs`: so many of `runs` are from before the user went on
+    with a run that had ended, or changed its limits.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -38,15 +39,30 @@ class History:
     elapsed_s: float = 0.0
     known: tuple[Measurement, ...] = ()
     learned: Mapping[str, Any] | None = None
+    ended_runs: int = 0
+
+    @property
+    def current_runs(self) -> tuple[Measurement, ...]:
+        """Launches of the job since the user last went on with it after an end."""
+        return self.runs[self.ended_runs :]
 
     @property
     def good(self) -> tuple[Measurement, ...]:
-        """One measurement with a rate for each configuration, in the order they came; repeated ones are pooled."""
+        """One measurement with a rate for each configuration, in the order they came; repeated ones are pooled.
+
+        What the job itself came to before it ended is known better than what a probe of it had shown.
+        """
         found: dict[Configuration, Measurement] = {}
         for m in self.measurements:
             if m.ok:
                 before = found.get(m.configuration)
                 found[m.configuration] = m if before is None else before.pooled(m)
+        for run in self.runs[: self.ended_runs]:
+            if run.ok:
+                probe = found.get(run.configuration, run)
+                found[run.configuration] = replace(
+                    probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error, startup_s=run.startup_s
+                )
         return tuple(found.values())
 
     @property
@@ -59,9 +75,10 @@ class History:
         """Launches of the job that speak against another one: all that it was moved away from, and those lost in a row
         since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.
         """
-        best = max((m.saved_samples for m in self.measurements), default=0.0)
+        before = (*self.measurements, *self.runs[: self.ended_runs])
+        best = max((m.saved_samples for m in before), default=0.0)
         left = lost = 0
-        for run in self.runs:
+        for run in self.current_runs:
             left += not run.outcome.is_bad_luck
             lost = 0 if run.saved_samples > best else lost + (run.outcome in (Outcome.PREEMPTED, Outcome.LAUNCH_FAILED))
             best = max(best, run.saved_samples)

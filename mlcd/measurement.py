@@ -129,9 +129,9 @@ class Mismatch:
 class Measurement:
     """What one launch showed and cost.
 
-    `samples_per_s` is None unless the job ran: OK, or SLOWED and SWITCHED, where it is the rate of its end. `rel_error`
-    is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a rate the job
-    keeps but for one time in 740.
+    `samples_per_s` is None unless the job ran: OK, or SLOWED, SWITCHED and AT_THE_LIMIT, where it is the rate of its
+    end. `rel_error` is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a
+    rate the job keeps but for one time in 740.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     `served`: what a load test showed besides its rate. `epochs`, `calibrated`: what functions did, or found out.
     `work`: what functions were asked for. `mismatch`: where what the job reported is not what its `work` states.

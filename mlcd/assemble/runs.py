@@ -31,7 +31,8 @@ from mlcd.earlier import known_from
 from mlcd.errors import WrongState
 from mlcd.guarantee import decide, remaining
 from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Book, Ledger, Line, Resumed, Started, Status
+from mlcd.ledger import Account, Book, Ledger, Line, Started
+from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.measurement import Measurement
 from mlcd.planners.elastic import ElasticSearch
 from mlcd.planners.serverless import PlanOnFunctions
@@ -155,17 +156,26 @@ def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: P
     return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
 
 
-def go_on(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
-    """A stopped or crashed run, marked as resumed; `WrongState` if there is nothing left to do."""
+def go_on(
+    run: str,
+    ledger: Ledger,
+    listen: Listener | None = None,
+    progress: Progress | None = None,
+    goal: Goal | None = None,
+) -> Run:
+    """A run that was stopped, crashed or ended before its work was done, marked as resumed.
+
+    `goal`: its limits from now on. They are for all of the run: what was spent before counts, too.
+    `WrongState` if there is nothing left to do, `UserError` where the limits are used up already.
+    """
     resumed = resume(run, ledger, listen, progress)
-    status = resumed.book.account.status
-    if status in (Status.FINISHED, Status.FAILED, Status.INFEASIBLE):
-        raise WrongState(f"run '{resumed.name}' is {status}; there is nothing to resume. See: mlcd show {resumed.name}")
+    book = resumed.book
+    entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s())
     check_here(resumed.name, ledger)
     _check_variables(resumed.job)
-    if resumed.book.account.stopped:
-        resumed.book.write(Resumed("the user went on"))
-    return resumed
+    if entry is not None:
+        book.write(entry)
+    return replace(resumed, job=book.account.job)
 
 
 def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None) -> Decision:

@@ -72,6 +72,10 @@ def tell_end(
             results.print(f"Deploy it: mlcd export {name} --to kserve|triton|compose", highlight=False, markup=False)
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)
+        if account.status == "failed" and account.history.saved_samples:
+            from mlcd.ledger.going_on import how_to_raise
+
+            results.print(f"Go on from what is saved: {how_to_raise(name, account)}", highlight=False)
         curve = f", mlcd curves {name}" if account.decision is not None and account.decision.curve else ""
         results.print(f"More: mlcd show {name}, mlcd report {name}{curve}", style="dim", highlight=False)
     if account.decision is not None and account.decision.configuration is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 
 from mlcd.cli.ending import agreed, can_ask, tell_beforehand, tell_end, was_stopped
@@ -76,15 +76,19 @@ def begin_there(server: Server, order: Order, decide_only: bool, yes: bool, outp
     return _see_through(watched, decide_only, yes, launch)
 
 
-def resume_there(server: Server, run: str, decide_only: bool, yes: bool, output: str) -> int:
-    """Go on with a run of a server."""
+def resume_there(server: Server, run: str, limits: Mapping[str, str], decide_only: bool, yes: bool, output: str) -> int:
+    """Go on with a run of a server, under new limits if there are any."""
     name = RemoteLedger(server).find(run)
     watched = Watched(server, name, output, known=True)
     launch = not decide_only and watched.account.job.service is None and (yes or not can_ask())
     undecided = watched.account.decision is None
-    if undecided or launch or watched.account.status in OVER:  # there is nothing to resume then: the server says so
-        tell(server, "resume", name, launch=launch)
-    watched.show_decision()
+    over = watched.account.status in OVER  # whether there is anything to resume then, the server says
+    if undecided or launch or over or limits:
+        tell(server, "resume", name, launch=launch, **limits)
+    if limits:
+        watched.follow(_since(watched, _is_over if launch else _is_decided))
+    else:
+        watched.show_decision()
     return _see_through(watched, decide_only, yes, launch)
 
 

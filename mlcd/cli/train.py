@@ -13,16 +13,18 @@ from mlcd.cli.ending import agreed, tell_beforehand, tell_end
 from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
     consoles,
+    duration,
     job_file,
     job_options,
     open_ledger,
     output,
     read_job,
     run_name,
+    usd,
     with_options,
 )
 from mlcd.cli.orders import order_of_file
-from mlcd.cli.server import asked_server
+from mlcd.cli.server import asked_server, words
 from mlcd.cli.variables import env_option, with_variables
 from mlcd.errors import UserError
 
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from mlcd.reports.progress import ProgressLine
 
 
+limit_options = (
+    click.option("--budget", metavar="USD", callback=usd, help="A new budget for all of the run, such as 120; 'none'."),
+    click.option("--deadline", metavar="TIME", callback=duration, help="A new deadline for all of it: 9h; 'none'."),
+)
 run_options = (
     click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
     click.option("-y", "--yes", is_flag=True, help="Run the decision without asking."),
@@ -88,19 +94,22 @@ def launch(run: str, output: str) -> int:
 
 @click.command()
 @run_name
-@with_options(run_options)
-def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
-    """Go on with a run that was interrupted or killed.
+@with_options((*limit_options, *run_options))
+def resume(run: str, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+    """Go on with a run that was interrupted, was killed, or ended before its work was done.
 
-    No finished probe is paid for twice. The job file is not read again.
+    No finished probe is paid for twice, and saved work is not done again. The job file is not read again. A new limit
+    is for all of the run: what was spent before counts, too.
 
     \b
     mlcd resume last
+    mlcd resume last --budget 120
     """
     if (server := asked_server()) is not None:
         from mlcd.cli.there import resume_there
 
-        return resume_there(server, run, decide_only, yes, output)
+        return resume_there(server, run, words(chosen), decide_only, yes, output)
+    from mlcd.asked import new_goal
     from mlcd.assemble import go_on
     from mlcd.cli.live import Live
     from mlcd.reports.text import Narrator
@@ -109,8 +118,9 @@ def resume(run: str, decide_only: bool, yes: bool, output: str) -> int:
     _, progress = consoles()
     name, live = ledger.find(run), Live(progress, ledger)
     with ledger.hold(name), live.showing(name):  # held before it is read: another process may be writing
-        tell = live.listener(Narrator(progress, ledger.account(name)))
-        resumed = go_on(name, ledger, tell, live.report)
+        before = ledger.account(name)
+        tell = live.listener(Narrator(progress, before))
+        resumed = go_on(name, ledger, tell, live.report, new_goal(before.job.goal, chosen))
         return see_through(resumed, decide_only, yes, output, live.line)
 
 

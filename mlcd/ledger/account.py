@@ -10,11 +10,12 @@ from mlcd.backend import Provenance, Purpose
 from mlcd.configuration import Space
 from mlcd.decision import Decision
 from mlcd.history import History, Refusal
-from mlcd.job import Job
+from mlcd.job import Goal, Job
 from mlcd.ledger.entries import (
     Decided,
     Ended,
     Entry,
+    LimitsChanged,
     Refused,
     Reserved,
     Resumed,
@@ -24,6 +25,7 @@ from mlcd.ledger.entries import (
     Voided,
     Warned,
 )
+from mlcd.measurement import Measurement
 from mlcd.service import Service
 
 
@@ -97,6 +99,11 @@ class Account:
         return self.at_decision or self.history
 
     @property
+    def final_runs(self) -> tuple[Measurement, ...]:
+        """Launches of the job itself since it was decided where; a run whose limits were changed is decided again."""
+        return self.history.runs[len(self.at_decision.runs) if self.at_decision is not None else 0 :]
+
+    @property
     def status(self) -> Status:
         """Where the run stands."""
         if self.ended is not None:
@@ -105,7 +112,7 @@ class Account:
             return Status.STOPPED
         if self.decision is None:
             return Status.SEARCHING
-        if self.history.runs or self.open:
+        if self.final_runs or self.open:
             return Status.RUNNING
         return Status.DECIDED if self.decision.configuration is not None else Status.INFEASIBLE
 
@@ -136,9 +143,34 @@ class Account:
             case Stopped():
                 return replace(here, stopped=True)
             case Resumed():
-                return replace(here, stopped=False)
+                return here._go_on()
+            case LimitsChanged():
+                return here._go_on()._under(entry.goal)
             case Ended():
                 return replace(here, ended=entry, stopped=False)
+
+    def _go_on(self) -> Account:
+        """Not stopped any more, nor ended: how its launches came to that end is no reason against the next one."""
+        if self.ended is None:
+            return replace(self, stopped=False)
+        if self.ended.finished:
+            raise BrokenBooks("the run has finished")
+        return replace(self, ended=None, history=replace(self.history, ended_runs=len(self.history.runs)))
+
+    def _under(self, goal: Goal) -> Account:
+        """With other limits. What the old ones refused is open again, and so is the decision.
+
+        But not of a job on functions that has begun: its plan follows the limits from epoch to epoch.
+        """
+        started, history = self._started(), self.history
+        changed = replace(
+            self,
+            started=replace(started, job=replace(started.job, goal=goal)),
+            history=replace(history, refusals=(), ended_runs=len(history.runs)),
+        )
+        if started.job.serverless is not None and self.final_runs:
+            return changed
+        return replace(changed, decision=None, at_decision=None)
 
     def _settle(self, entry: Settled) -> Account:
         left = self._without(entry.launch.label)

@@ -10,6 +10,7 @@ decided    the search ended
 stopped    the user interrupted, or the place cannot be used
 resumed    somebody went on; the time in between counts as the clock says
 ended      the job itself ended, well or badly
+limits_changed   the user gave the run other limits, and it goes on under them
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from mlcd.backend import Launch, Provenance
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
-from mlcd.job import Job
+from mlcd.job import Goal, Job
 from mlcd.measurement import Measurement
 
 
@@ -109,7 +110,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Somebody went on with the run."""
+    """Somebody went on with the run; also with one that had ended before its work was done."""
 
     because: str
     kind: Literal["resumed"] = "resumed"
@@ -124,7 +125,16 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended
+@dataclass(frozen=True, slots=True)
+class LimitsChanged:
+    """The user gave the run other limits. They are for all of it: what was spent before counts, too."""
+
+    goal: Goal
+    because: str
+    kind: Literal["limits_changed"] = "limits_changed"
+
+
+Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended | LimitsChanged
 
 # What is not a number, or has no end, is a value too; plain JSON has no word for it.
 _CODEC: TypeAdapter[Entry] = TypeAdapter(

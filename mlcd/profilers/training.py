@@ -169,7 +169,11 @@ class TrainingProfiler:
             return so_far
         if launch.purpose is Purpose.RUN and ended is None:
             detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
-            return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
+            if not seen:
+                return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
+            lately = self._lately(job, launch, seen)  # should the limit be raised, this is what is known of its rate
+            rate, error = lately.samples_per_s, lately.rel_error
+            return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail, samples_per_s=rate, rel_error=error)
         if launch.purpose is Purpose.RUN:
             return self._averaged(launch, so_far, seen)
         steady = self._steady(seen) if len(seen) > 2 else seen

@@ -94,20 +94,20 @@ def equations(goal: Goal, gone: History, ahead: Forecast) -> list[str]:
 def actual(story: Story) -> str:
     """The final run against its forecast, if it had one, and its target; empty where there was none."""
     decision = story.decision
-    if not story.runs or decision is None or (decision.forecast is None and not decision.curve):
+    if not story.final_runs or decision is None or (decision.forecast is None and not decision.curve):
         return ""
-    seconds, usd = sum(run.seconds for run in story.runs), sum(run.usd for run in story.runs)
+    seconds, usd = sum(run.seconds for run in story.final_runs), sum(run.usd for run in story.final_runs)
     ahead = decision.forecast
     rows = [
         _compared("Time", ahead.seconds if ahead else None, seconds, format_duration),
         _compared("Cost", ahead.usd if ahead else None, usd, format_usd),
     ]
     if (target := story.job.target) is not None:
-        rows.append(_judged(target, last_metric(story.runs)))
+        rows.append(_judged(target, last_metric(story.final_runs)))
     names = ("", "Forecast", "Actual", "Difference")
     head = element("tr", *(element("th", name, scope="col", class_="num" if name else None) for name in names))
     table = element("table", element("thead", head), element("tbody", *rows))
-    launches = f", {len(story.runs)} launches" if len(story.runs) > 1 else ""
+    launches = f", {len(story.final_runs)} launches" if len(story.final_runs) > 1 else ""
     title = element("h3", text(f"The final run against its forecast{launches}"))
     return element("div", title, element("div", table, class_="scroll"), class_="actual")
 

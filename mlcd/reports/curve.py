@@ -82,7 +82,8 @@ class Curve:
             return None
         relative = any(p.relative for p in decision.curve)
         ended = story.account.ended is not None and story.account.ended.finished and not relative
-        actual = (sum(m.seconds for m in story.runs), sum(m.usd for m in story.runs)) if ended and story.runs else None
+        runs = story.final_runs
+        actual = (sum(m.seconds for m in runs), sum(m.usd for m in runs)) if ended and runs else None
         goal, gone = story.goal, story.search
         left_s = None if relative or goal.deadline_s is None else goal.deadline_s - gone.elapsed_s
         left_usd = None if relative or goal.budget_usd is None else goal.budget_usd - gone.spent_usd

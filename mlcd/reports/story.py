@@ -77,7 +77,7 @@ class Story:
     @property
     def job(self) -> Job:
         """The job that was searched for."""
-        return self.started.job
+        return self.account.job
 
     @property
     def goal(self) -> Goal:
@@ -103,6 +103,11 @@ class Story:
     def settled_usd(self) -> float:
         """Every dollar that was spent: the sum of what was settled."""
         return self.account.history.spent_usd
+
+    @property
+    def final_runs(self) -> tuple[Measurement, ...]:
+        """Those since the last decision: what its forecast is about."""
+        return self.account.final_runs
 
     @property
     def runs(self) -> tuple[Measurement, ...]:

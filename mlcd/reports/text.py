@@ -18,6 +18,7 @@ from mlcd.ledger import (
     Account,
     Decided,
     Ended,
+    LimitsChanged,
     Line,
     Refused,
     Reserved,
@@ -105,6 +106,8 @@ class Narrator:
                 self._say(f"[dim]search ended: {escape(decision.because)}[/dim]")
             case Voided(because=because) | Stopped(because=because) | Resumed(because=because):
                 self._say(f"  -  [dim]{escape(because)}[/dim]")
+            case LimitsChanged(because=because):
+                self._say(f"  -  {escape(because)}")
             case Ended(because=because):
                 self._say(f"[dim]{escape(because)}[/dim]")
 
@@ -219,7 +222,7 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
 
 def show_outcome(console: Console, account: Account) -> None:
     """The real outcome of the final run against its forecast, if there was one, and against its target."""
-    decision, runs = account.decision, account.history.runs
+    decision, runs = account.decision, account.final_runs
     if decision is not None and decision.done:
         _show_total(console, account)
     if account.job.serverless is not None:
@@ -289,8 +292,8 @@ def _ledger_cells(line: Line, service: Service | None) -> tuple[str, str, str, s
         case Decided(decision=decision):
             place = str(decision.configuration) if decision.configuration is not None else "none"
             return place, "", "", "", decision.because
-        case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
-            return "", "", "", "", because
+        case Warned() | Stopped() | Resumed() | Ended() | LimitsChanged():
+            return "", "", "", "", line.entry.because
 
 
 def _left_out(decision: Decision, measured: Sequence[Measurement]) -> str:

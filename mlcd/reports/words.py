@@ -6,7 +6,7 @@ from mlcd.decision import Decision, Relaxation
 from mlcd.guarantee import rounded_up
 from mlcd.history import History
 from mlcd.job import Goal, Target
-from mlcd.measurement import Measurement, Mismatch, Noise, Z
+from mlcd.measurement import Measurement, Mismatch, Noise, Outcome, Z
 from mlcd.reports.serverless.words import result_words as functions_words
 from mlcd.reports.serving.words import asked_words, trial_words
 from mlcd.service import Service
@@ -94,7 +94,7 @@ def result_words(measurement: Measurement, service: Service | None = None) -> st
         return functions_words(measurement)
     if measurement.ok and service is not None:
         return trial_words(measurement, service)
-    if measurement.ok:
+    if measurement.ok and measurement.outcome is not Outcome.AT_THE_LIMIT:
         said = [f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"]
         said += [noise_words(measurement.noise)] if measurement.noise is not None else []
         said += [f"metric {measurement.metric:.4g}"] if measurement.metric is not None else []

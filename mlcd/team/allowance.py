@@ -21,14 +21,16 @@ from datetime import UTC, date, datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
+from mlcd.backend import Provenance
 from mlcd.clock import VirtualClock
 from mlcd.database import Database, schema
 from mlcd.errors import UserError, WrongState
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Resumed, Stopped
+from mlcd.job import Goal, Job
+from mlcd.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
+from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.team.budget import NO_LIMIT, Budget
 from mlcd.team.members import Member, budget_of, find_member
-from mlcd.team.standing import ask_launch, catch_up, standing, standings
+from mlcd.team.standing import Standing, ask_launch, ask_limits, catch_up, standing, standings
 from mlcd.units import format_usd
 
 SLACK_USD = 1e-6
@@ -115,33 +117,47 @@ def submit(ledger: Ledger, member: Member | None, job: Job, asked: str, free: bo
         return run
 
 
-def recheck(ledger: Ledger, member: Member | None, run: str, launch: bool | None = None, now: Now = _today) -> None:
+def recheck(
+    ledger: Ledger,
+    member: Member | None,
+    run: str,
+    launch: bool | None = None,
+    now: Now = _today,
+    goal: Goal | None = None,
+) -> None:
     """Before a run goes on: its whole budget counts again, if its owner has so much left.
 
     `member`: who asks for it; the owner pays. `launch`: whether its decision is to be launched; None: as was asked
-    before. What was allowed is written at once, so that it counts from now on.
+    before. `goal`: its limits from now on. What was allowed is written at once, so that it counts from now on.
     """
     name = ledger.find(run)
     catch_up(ledger.database)
+    who = member.name if member is not None else "the user"
+    account = ledger.account(name)
+    entry = entry_to_go_on(name, account, goal, _elapsed_s(ledger, name, account, now), who)
     with ledger.database.write() as connection:
         runs = schema.runs.c
         of_run = select(runs.owner, runs.team, runs.free).where(runs.name == name)
         owner, team, free = connection.execute(of_run).one()
         stands = standing(connection, ledger.database, name)
-        if stands.final:
+        if stands.final and entry is None:
             raise WrongState(f"run '{name}' is over; there is nothing to go on with. See: mlcd show {name}")
         counts = owner is not None and not free
         allowed = _left(connection, ledger.database, owner, team, now()) if counts else Left()
         launches = stands.launches if launch is None else launch
         if launches != stands.launches:
             ask_launch(connection, name, launches)
-        if owner is None or stands.can_spend or (stands.decided and not launches):
+        if isinstance(entry, LimitsChanged):
+            if ledger.is_driven(name):
+                raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
+            _check_more(name, stands, entry.goal, allowed)
+            ask_limits(connection, name, entry.goal)
+        elif owner is None or stands.can_spend or (stands.decided and not launches):
             return  # it is of the command line or of one person, or it counts already, or it will spend nothing
-        more_usd = None if stands.budget_usd is None else max(0.0, stands.budget_usd - stands.spent_usd)
-        if not _fits(more_usd, allowed):
-            raise _over(allowed, f"run '{name}' may spend another {_usd(more_usd)}: ask an admin")
-        because = f"{member.name if member is not None else owner} went on"
-        ledger.append(name, _clock(connection, name), [Resumed(because)])
+        else:
+            _check_more(name, stands, None, allowed)
+            entry = entry or Resumed(f"{member.name if member is not None else owner} went on")
+        ledger.append(name, _clock(connection, name), [entry])
 
 
 def release(ledger: Ledger, run: str, because: str) -> None:
@@ -177,6 +193,16 @@ def _used(connection: Connection, database: Database, whose: ColumnElement[bool]
     return Used(math.fsum(each.spent_since(since) for each in found), math.fsum(each.claims_usd for each in found))
 
 
+def _check_more(run: str, stands: Standing, goal: Goal | None, allowed: Left) -> None:
+    """Whether its owner has left what the run may still spend, under these limits or its own."""
+    budget_usd = stands.budget_usd if goal is None else goal.budget_usd
+    more_usd = None if budget_usd is None else max(0.0, budget_usd - stands.spent_usd)
+    # What it claims already, as long as it can spend, is in what is left: only the rest is new.
+    new_usd = more_usd if more_usd is None or not stands.can_spend else more_usd - stands.claims_usd
+    if not _fits(new_usd, allowed):
+        raise _over(allowed, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
+
+
 def _check_submission(budget_usd: float | None, allowed: Left) -> None:
     if allowed.usd is not None and budget_usd is None:
         raise UserError(f"{allowed}: state a budget for this job that is not more, or ask an admin")
@@ -195,6 +221,13 @@ def _over(allowed: Left, what: str) -> OverBudget:
 
 def _usd(usd: float | None) -> str:
     return "without end" if usd is None else format_usd(usd)
+
+
+def _elapsed_s(ledger: Ledger, run: str, account: Account, now: Now) -> float:
+    """What a run has used of its deadline by now: on real machines, all the time since it began."""
+    if account.provenance is not Provenance.LIVE:
+        return account.history.elapsed_s
+    return (now() - ledger.lines(run)[0].written_at).total_seconds()
 
 
 def _clock(connection: Connection, run: str) -> VirtualClock:

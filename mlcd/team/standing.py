@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from mlcd.database import Database, schema
 from mlcd.errors import LedgerCorrupt
+from mlcd.job import Goal
 
 PAGE = 20_000
 """Entries that are read at once: the first look at an old ledger must not fill the memory."""
@@ -86,7 +87,9 @@ class Facts:
             case "stopped":
                 return replace(self, stopped=True)
             case "resumed":
-                return replace(self, stopped=False)
+                return replace(self, stopped=False, ended=False)
+            case "limits_changed":  # what was decided under the old ones is open again
+                return replace(self, stopped=False, ended=False, decided=False, launched=False)
             case "ended":
                 return replace(self, ended=True)
             case _:
@@ -155,6 +158,15 @@ def ask_launch(connection: Connection, run: str, launch: bool) -> None:
     if asked is not None:
         told = json.dumps({**json.loads(asked), "launch": launch})
         connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(asked=told))
+
+
+def ask_limits(connection: Connection, run: str, goal: Goal) -> None:
+    """From now on these are the run's limits: what was asked says so, and so does what it may claim."""
+    asked = connection.execute(select(schema.runs.c.asked).where(schema.runs.c.name == run)).scalar_one()
+    if asked is not None:
+        told = json.loads(asked)
+        told["job"]["goal"] |= {"budget_usd": goal.budget_usd, "deadline_s": goal.deadline_s}
+        connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(asked=json.dumps(told)))
 
 
 def _read(connection: Connection, database: Database) -> tuple[int, Mapping[str, Facts]]:

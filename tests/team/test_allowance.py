@@ -121,7 +121,7 @@ def test_a_run_counts_with_its_budget_until_it_is_over_and_then_with_what_it_spe
     assert left(ledger, ada).usd == 10.0
     driven.end(run)
     assert left(ledger, ada).usd == 29.5
-    with pytest.raises(WrongState, match="run 'resnet-1' is over"):
+    with pytest.raises(WrongState, match="run 'resnet-1' is finished"):
         recheck(ledger, ada, run)
     assert ledger.account(run).status == "finished"
 
@@ -149,6 +149,29 @@ def test_a_stopped_run_goes_on_only_while_its_budget_is_left(
     assert left(ledger, ada).usd == 10.0
     recheck(ledger, ada, run)  # it counts already
     assert ledger.lines(run)[-1] == last
+
+
+def test_a_raised_budget_must_be_left_to_the_owner(ledger: Ledger, members: Members, ada: Member, driven: Any):
+    run = ask(ledger, ada, 10.0)
+    driven.begin(run, job_of(10.0))
+    driven.reserve(run, 8.0)
+    driven.settle(run, 8.0)
+    driven.decide(run, feasible=False)
+    assert left(ledger, ada).usd == 42.0
+    with pytest.raises(WrongState, match="cannot be certified within its limits"):
+        recheck(ledger, ada, run)
+    with pytest.raises(OverBudget, match=r"^ada has \$42.00 left of \$50.00; run 'resnet-1' may spend another \$43.00"):
+        recheck(ledger, ada, run, goal=Goal(budget_usd=51.0))
+    with pytest.raises(OverBudget, match="without end"):
+        recheck(ledger, ada, run, goal=Goal())
+    assert ledger.account(run).status == "infeasible"
+    recheck(ledger, ada, run, goal=Goal(budget_usd=30.0))
+    assert ledger.account(run).job.goal.budget_usd == 30.0
+    assert ledger.lines(run)[-1].entry.because.startswith("ada changed the budget from $10.00 to $30.00, $8.00 spent")
+    assert left(ledger, ada).usd == 20.0
+    submitted = ledger.asked(run)
+    assert submitted is not None
+    assert from_json(submitted.asked)[0].goal.budget_usd == 30.0
 
 
 def test_a_decision_counts_while_its_launch_is_asked_for(ledger: Ledger, members: Members, ada: Member, driven: Any):
@@ -180,7 +203,7 @@ def test_what_cannot_be_launched_is_over(ledger: Ledger, ada: Member, driven: An
     for run, feasible in ((infeasible, False), (served, True)):
         driven.begin(run, job_of(10.0))
         driven.decide(run, feasible)
-        with pytest.raises(WrongState, match="is over"):
+        with pytest.raises(WrongState, match="is over|raise them"):
             recheck(ledger, ada, run, launch=True)
     assert left(ledger, ada).usd == 50.0
 

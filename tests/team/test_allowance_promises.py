@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mlcd.errors import WrongState
+from mlcd.errors import UserError, WrongState
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Ledger, Status
 from mlcd.team import Budget, Member, Members, OverBudget, Per, Role, left, recheck, release, submit, used
@@ -145,9 +145,28 @@ class World:
             assert fits
             one.launch = one.launch if launch is None else launch
 
+    def change_limits(self, one: One, cents: int) -> None:
+        """The user gives the run another budget: what was spent before counts, too."""
+        goal, account = Goal(budget_usd=cents / 100), self.account(one)
+        if account is None or goal == one.job.goal:
+            return
+        fits = one.free or cents / 100 - self.can_come_to(one) <= self.room(one.owner) + 1e-6
+        used_usd = account.history.spent_usd + sum(each.worst_usd for each in account.open)
+        try:
+            recheck(self.ledger, None, one.run, None, self.now, goal)
+        except WrongState:
+            assert account.status is Status.FINISHED
+        except OverBudget:
+            assert not fits
+        except UserError:
+            assert cents / 100 <= used_usd
+        else:
+            assert fits
+            one.job = replace(one.job, goal=goal)
+
     def _more(self, one: One, account: Account, launch: bool) -> float:
         """What going on would claim beyond what the run counts with now."""
-        rests = account.decision is not None and not account.history.runs and not account.open
+        rests = account.decision is not None and not account.final_runs and not account.open
         return 0.0 if rests and not launch else one.budget_usd - self.can_come_to(one)
 
     def possible(self, one: One) -> list[str]:
@@ -156,8 +175,8 @@ class World:
         if account is None:
             return ["go on"] if one.refused else ["begin", "begin", "refuse", "go on"]
         if account.open:
-            return ["settle", "settle", "void", "stop", "go on"]
-        asked = ["go on", "release"]
+            return ["settle", "settle", "void", "stop", "go on", "change limits"]
+        asked = ["go on", "release", "change limits"]
         if account.status is Status.SEARCHING:
             return ["reserve", "decide", "stop", *asked]
         if account.status is Status.RUNNING:
@@ -166,7 +185,7 @@ class World:
             return ["reserve", "reserve", "stop", *asked]
         return asked
 
-    def step(self, what: str, one: One, share: float, flag: bool | None) -> None:
+    def step(self, what: str, one: One, share: float, flag: bool | None, cents: int) -> None:
         account, run = self.account(one), one.run
         rest_usd = one.budget_usd - (account.history.spent_usd if account is not None else 0.0)
         match what:
@@ -187,6 +206,8 @@ class World:
                 self.driven.decide(run, feasible=flag is not False)
             case "go on":
                 self.go_on(one, flag)
+            case "change limits":
+                self.change_limits(one, cents)
             case "release":
                 release(self.ledger, run, "taken back")
             case _:
@@ -224,7 +245,7 @@ def test_no_order_of_steps_breaks_a_limit_and_no_replay_tells_otherwise(
             case "run" if world.runs:
                 one = world.runs[cents % 3 - 3 :][0]  # one of the newest
                 possible = world.possible(one)
-                world.step(possible[what % len(possible)], one, share, flag)
+                world.step(possible[what % len(possible)], one, share, flag, cents)
             case "time":
                 driven.clock.day.pass_by(days=cents)
             case "limit":

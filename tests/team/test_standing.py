@@ -5,14 +5,29 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcd.backend import Launch, Purpose
+from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.configuration import Choice, Offer, Space
 from mlcd.decision import Decision
-from mlcd.ledger import Account, Decided, Ended, Entry, Reserved, Resumed, Settled, Status, Stopped, Voided
+from mlcd.job import Goal, Job
+from mlcd.ledger import (
+    Account,
+    Decided,
+    Ended,
+    Entry,
+    LimitsChanged,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Status,
+    Stopped,
+    Voided,
+)
 from mlcd.measurement import Measurement, Outcome
 from mlcd.team.standing import Facts
 
-PLACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),)).configurations[0]
+SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
+PLACE = SPACE.configurations[0]
 MOVES = {Status.SEARCHING: True, Status.RUNNING: True, Status.DECIDED: None}
 """Whether a run of this status can spend; all others cannot."""
 
@@ -34,6 +49,8 @@ def entry_of(kind: str, account: Account, cents: int) -> Entry | None:
             return Stopped("interrupted")
         case "resumed":
             return Resumed("went on")
+        case "limits_changed" if account.ended is None or not account.ended.finished:
+            return LimitsChanged(Goal(budget_usd=cents / 100), "the user changed the budget")
         case "ended" if account.decision is not None and not account.open:
             return Ended(bool(cents % 2), "over")
     return None
@@ -43,7 +60,9 @@ def entry_of(kind: str, account: Account, cents: int) -> Entry | None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["reserved", "settled", "settled", "voided", "decided", "stopped", "resumed", "ended"]),
+            st.sampled_from(
+                ["reserved", "settled", "settled", "voided", "decided", "stopped", "resumed", "ended", "limits_changed"]
+            ),
             st.integers(0, 500),
             st.sampled_from(["2026-10", "2026-11", "2026-12"]),
         ),
@@ -51,10 +70,12 @@ def entry_of(kind: str, account: Account, cents: int) -> Entry | None:
     )
 )
 def test_the_facts_of_a_run_follow_its_account(steps: list[tuple[str, int, str]]):
-    account, facts, settled = Account(), Facts(), dict[str, float]()
+    first = Started(Job("run", 1.0), SPACE, "simulated", Provenance.SIMULATED, "0")
+    account, facts, settled = Account().after(first, 0.0), Facts(), dict[str, float]()
     for kind, cents, month in steps:
         entry = entry_of(kind, account, cents)
-        if entry is None or account.ended is not None:
+        goes_on = isinstance(entry, Resumed | LimitsChanged) and account.status is not Status.FINISHED
+        if entry is None or (account.ended is not None and not goes_on):
             continue
         account = account.after(entry, 0.0)
         usd = entry.measurement.usd if isinstance(entry, Settled) else 1.0
@@ -67,4 +88,4 @@ def test_the_facts_of_a_run_follow_its_account(steps: list[tuple[str, int, str]]
         assert facts.open == len(account.open)
         can_spend = True if account.open else MOVES.get(account.status, False)
         assert facts.can_spend is can_spend, account.status
-        assert facts.rests is (account.decision is not None and not account.history.runs and not account.open)
+        assert facts.rests is (account.decision is not None and not account.final_runs and not account.open)

@@ -12,7 +12,8 @@ from stage import API, Stage, staged
 from mlcd.assemble import start
 from mlcd.assemble.machine import claim
 from mlcd.backend import Launch, Purpose
-from mlcd.ledger import Reserved, Stopped
+from mlcd.decision import Decision
+from mlcd.ledger import Decided, Reserved, Status, Stopped
 from mlcd.workers.asked import from_json
 
 
@@ -50,6 +51,22 @@ def test_a_run_whose_job_has_begun_cannot_stop_at_its_decision(stage: Stage) -> 
     assert stage.written == before
     assert stage.ask("POST", f"{API}/runs/{run}/resume", who).status == 202
     assert stage.crew.asked[-1] == ("send", run, "True")
+
+
+def test_an_infeasible_run_goes_on_under_new_limits(stage: Stage) -> None:
+    who, ledger = "ron" if stage.tokens else None, stage.state.ledger
+    run = stage.submit(who, launch=True).json()["run"]
+    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    driven = start(job, ledger, run=run)
+    driven.book.write(Decided(Decision(None, "nothing fits", binding="the budget")))
+    resume = f"{API}/runs/{run}/resume"
+    assert stage.ask("POST", resume, who).status == 409
+    assert stage.ask("POST", resume, who, {"budget": "much"}).status == 422
+    assert stage.ask("POST", resume, who, {"budget": "$0"}).status == 422
+    assert stage.ask("POST", resume, who, {"budget": "$20", "deadline": "9h"}).status == 202
+    assert stage.crew.asked[-1] == ("send", run, "True")
+    account = ledger.account(run)
+    assert (account.status, account.job.goal.budget_usd) == (Status.SEARCHING, 20.0)
 
 
 def test_only_an_admin_can_say_that_a_machine_is_gone(

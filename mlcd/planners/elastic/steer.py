@@ -38,9 +38,9 @@ class RunElastic:
         """Start, switch, start again, or say how it ended. `job` is what is left of it."""
         if (done := reached(job, history)) is not None:
             return Finish(f"reached {job.target}: {done.metric:.4g}", done.configuration)
-        if not history.runs:
+        if not history.current_runs:
             return _apply(job, space, history, self.configuration, "the decided configuration")
-        last = history.runs[-1]
+        last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
             return _ended(job, history, last)
         again = last.outcome in (Outcome.SLOWED, Outcome.SWITCHED) or last.outcome.is_bad_luck

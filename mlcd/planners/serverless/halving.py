@@ -96,7 +96,7 @@ def _reached(losses: Losses, trial: int, before: int, after: int) -> int:
 def _broken(history: History, after: int) -> int:
     """How many launches at the end did not come to an end of this stage's epochs."""
     count = 0
-    for run in reversed(history.runs):
+    for run in reversed(history.current_runs):
         if any(epoch.number >= after for epoch in run.epochs):
             break
         count += 1

@@ -79,7 +79,7 @@ class Standing:
     def broken(self) -> tuple[Measurement, ...]:
         """The launches since the last epoch: none of them brought one."""
         ends = [i for i, run in enumerate(self.history.runs) if run.epochs]
-        return self.history.runs[ends[-1] + 1 if ends else 0 :]
+        return self.history.runs[max(ends[-1] + 1 if ends else 0, self.history.ended_runs) :]
 
     @property
     def last(self) -> Allocation:
@@ -131,7 +131,7 @@ class Standing:
     @cached_property
     def failed(self) -> frozenset[Allocation]:
         """Where no epoch came to its end; of what was bad luck, only since the last epoch."""
-        own = [run for run in self.history.runs if not run.epochs and not run.outcome.is_bad_luck]
+        own = [run for run in self.history.current_runs if not run.epochs and not run.outcome.is_bad_luck]
         return frozenset(map(allocation, (*own, *self.broken)))
 
     @cached_property

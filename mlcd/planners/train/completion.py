@@ -30,17 +30,16 @@ class RunToCompletion:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Start, start again, or say how it ended. `job` is what is left of it."""
-        if not history.runs:
+        if not history.current_runs:
             return _apply(job, space, history, self.configuration, "the decided configuration")
-        last = history.runs[-1]
+        last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
             return run_ended(last)
         if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
             return Finish(_ending(history, last))
         if history.setbacks >= MOST_SETBACKS:
-            return Finish(
-                f"{len(history.runs)} launches did not end the job, the last one: {last.ending}{_saved(history)}"
-            )
+            launches = f"{len(history.current_runs)} launches did not end the job"
+            return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
         return _again(job, space, history, last)
 
 

@@ -80,7 +80,7 @@ def spend(story: Story, width: int, resource: Resource) -> str:
 
 def _end(story: Story, read: _Reading) -> float | None:
     """Where the whole ends: as it did, or as expected; None while nothing is chosen."""
-    if story.runs:
+    if story.final_runs:
         return read.gone(story.account.history)
     decision = story.decision
     if decision is None or decision.forecast is None:
@@ -146,7 +146,7 @@ def _final(story: Story, read: _Reading, end: float, sides: tuple[float, float],
     """The final run: solid as it went, dashed as expected."""
     (left, right), start = sides, read.gone(story.search)
     points = [(left, y(start)), (right, y(end))]
-    happened = bool(story.runs)
+    happened = bool(story.final_runs)
     drawn = [element("path", d=path(points), class_="spent" if happened else "spent expected")]
     room.take_line(points)
     drawn.append(element("circle", cx=right, cy=y(end), r=4.5, class_="dot"))

@@ -7,7 +7,20 @@ from typing import Any
 
 from mlcd.backend import Purpose
 from mlcd.job import Job
-from mlcd.ledger import Decided, Ended, Line, Refused, Reserved, Resumed, Settled, Started, Stopped, Voided, Warned
+from mlcd.ledger import (
+    Decided,
+    Ended,
+    LimitsChanged,
+    Line,
+    Refused,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stopped,
+    Voided,
+    Warned,
+)
 from mlcd.reports.serverless.words import work_words
 from mlcd.reports.words import goal_words, result_words
 from mlcd.units import counted, format_duration, format_usd
@@ -36,6 +49,8 @@ def line_words(line: Line, job: Job) -> str:
             return f"{decision.configuration} chosen: {decision.because}"
         case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
             return f"{line.entry.kind}: {because}"
+        case LimitsChanged(because=because):
+            return because
 
 
 def ledger_rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -82,5 +97,5 @@ def _amounts(line: Line, job: Job) -> tuple[str, float | None, float | None, str
             return str(configuration), None, None, because
         case Decided(decision=decision):
             return str(decision.configuration or "none"), None, None, decision.because
-        case Warned(because=because) | Stopped(because=because) | Resumed(because=because) | Ended(because=because):
-            return "", None, None, because
+        case Warned() | Stopped() | Resumed() | Ended() | LimitsChanged():
+            return "", None, None, line.entry.because

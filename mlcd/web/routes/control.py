@@ -5,8 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
+from mlcd.asked import new_goal, parsed
 from mlcd.assemble.machine import elsewhere
 from mlcd.errors import WrongState
+from mlcd.job import Goal
 from mlcd.ledger import Status
 from mlcd.team import Member, Role, recheck, release
 from mlcd.web.answers import Answer, problems
@@ -30,11 +32,16 @@ class Done(Answer):
 
 
 class GoOn(BaseModel):
-    """How a run goes on. `launch`: also run what is decided, or stop there; as it was asked before, if nobody says."""
+    """How a run goes on. `launch`: also run what is decided, or stop there; as it was asked before, if nobody says.
+
+    `budget`, `deadline`: new limits for all of the run, what was spent before included, as on the command line.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     launch: bool | None = None
+    budget: str | None = None
+    deadline: str | None = None
 
 
 class HowDown(BaseModel):
@@ -61,15 +68,15 @@ def launch_run(run: str, here: Here, who: Runner) -> Done:
 
 @router.post("/resume", status_code=202, responses=STATUSES)
 def resume_run(run: str, here: Here, who: Runner, how: GoOn | None = None) -> Done:
-    """Go on with a run that was stopped, or whose process died."""
+    """Go on with a run that was stopped, whose process died, or that ended before its work was done."""
     with noted(here, who, "resume", run) as note:
         note.about = name = _begun(here, who, run)
-        _unfinished(here, name, "resume")
         _free(here, name)
-        launch = how.launch if how is not None else None
+        how = how or GoOn()
+        launch, goal = how.launch, _new_goal(here, name, how)
         if launch is False:
             _not_launched(here, name)
-        recheck(here.ledger, who, name, launch)
+        recheck(here.ledger, who, name, launch, goal=goal)
         here.crew.send(name, _launches(here, name) if launch is None else launch)
     host = elsewhere(name, here.ledger)
     return Done(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
@@ -142,8 +149,14 @@ def _unfinished(here: State, name: str, what: str) -> None:
 def _not_launched(here: State, name: str) -> None:
     """Who wants to stop at the decision must be there still, or before it."""
     account = here.ledger.account(name)
-    if account.decision is not None and (account.history.runs or account.open):
+    if account.decision is not None and (account.final_runs or account.open):
         raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
+
+
+def _new_goal(here: State, name: str, how: GoOn) -> Goal:
+    """The limits that the run has from now on."""
+    chosen = parsed("what-if", {"budget": how.budget, "deadline": how.deadline})
+    return new_goal(here.ledger.account(name).job.goal, chosen)
 
 
 def _free(here: State, name: str) -> None:

@@ -1,0 +1,113 @@
+"""How a run goes on that was stopped, ended before its work was done, or needs other limits; or why it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from mlcd.errors import UserError, WrongState
+from mlcd.guarantee import lifetime_s
+from mlcd.history import History
+from mlcd.job import Goal
+from mlcd.ledger.account import Account, Status
+from mlcd.ledger.entries import LimitsChanged, Resumed
+from mlcd.units import format_count, format_duration, format_usd
+
+
+def entry_to_go_on(
+    run: str, account: Account, goal: Goal | None, elapsed_s: float, who: str = "the user"
+) -> Resumed | LimitsChanged | None:
+    """The entry that lets the run go on, under the limits of `goal` if there is one; None: it needs no entry.
+
+    `elapsed_s`: what the run has used of its deadline by now. `WrongState` or `UserError`: it cannot go on.
+    """
+    status = account.status
+    if status is Status.FINISHED:
+        raise WrongState(f"run '{run}' is finished; there is nothing to resume. See: mlcd show {run}")
+    if goal is not None and goal != account.job.goal:
+        _check_limits(account, goal, elapsed_s)
+        return LimitsChanged(goal, _change_words(account, goal, elapsed_s, who))
+    if status is Status.INFEASIBLE:
+        raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {how_to_raise(run, account)}")
+    if status is Status.FAILED:
+        _check_worth(run, account, elapsed_s)
+        return Resumed(f"{who} went on from {_saved_words(account.history)}")
+    return Resumed(f"{who} went on") if account.stopped else None
+
+
+def _check_limits(account: Account, goal: Goal, elapsed_s: float) -> None:
+    """Refuse limits that are used up before anything more is done: they are for all of the run."""
+    open_usd = sum(reserved.worst_usd for reserved in account.open)
+    spent_usd = account.history.spent_usd
+    if goal.budget_usd is not None and goal.budget_usd <= spent_usd + open_usd:
+        reserved = f", and up to {format_usd(open_usd)} is reserved for what was left open" if open_usd else ""
+        raise UserError(
+            f"budget {format_usd(goal.budget_usd)}: {format_usd(spent_usd)} of the run is spent already{reserved}; "
+            "a budget is for all of the run, so name more than that"
+        )
+    if goal.deadline_s is not None and goal.deadline_s <= elapsed_s:
+        raise UserError(
+            f"deadline {format_duration(goal.deadline_s)}: the run began {format_duration(elapsed_s)} ago; "
+            "a deadline is for all of the run, so name more than that"
+        )
+
+
+def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
+    """Refuse to launch a job again that would begin from nothing, or end at the same limit at once."""
+    history, ended = account.history, account.ended.because if account.ended is not None else ""
+    if not history.saved_samples and not any(launch.epochs for launch in history.runs):
+        raise WrongState(
+            f"run '{run}' failed and has saved nothing to go on from: {ended}. Begin again with mlcd train, or give it "
+            f"other limits: {how_to_raise(run, account)}"
+        )
+    if account.job.serverless is not None or not history.runs:
+        return
+    left_s = lifetime_s(account.job.goal, _at(history, elapsed_s), history.runs[-1].configuration)
+    if left_s is not None and left_s <= account.space.startup_limit_s:
+        raise WrongState(
+            f"run '{run}' ended at its limit, with {_saved_words(history)} kept; raise it: {how_to_raise(run, account)}"
+        )
+
+
+def _at(history: History, elapsed_s: float) -> History:
+    return replace(history, elapsed_s=max(elapsed_s, history.elapsed_s))
+
+
+def how_to_raise(run: str, account: Account) -> str:
+    """The command that goes on with limits that suffice, as far as that is known."""
+    ways = account.decision.relaxations if account.decision is not None else ()
+    said = ""
+    for way in ways[:1]:
+        said += f" --budget {ceil(100 * way.budget_usd) / 100:.2f}" if way.budget_usd is not None else ""
+        said += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
+    goal = account.job.goal
+    if not said:
+        said += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
+        said += " --deadline TIME" if goal.deadline_s is not None else ""
+    return f"mlcd resume {run}{said}"
+
+
+def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> str:
+    """'the user changed the budget from $5.00 to $8.00, $4.97 of it spent before; ...'."""
+    before, changes = account.job.goal, []
+    if goal.budget_usd != before.budget_usd:
+        spent = format_usd(account.history.spent_usd)
+        changes.append(f"the budget from {_usd(before.budget_usd)} to {_usd(goal.budget_usd)}, {spent} spent before")
+    if goal.deadline_s != before.deadline_s:
+        used = format_duration(elapsed_s)
+        changes.append(f"the deadline from {_time(before.deadline_s)} to {_time(goal.deadline_s)}, {used} used before")
+    return f"{who} changed {' and '.join(changes)}; it goes on from {_saved_words(account.history)}"
+
+
+def _saved_words(history: History) -> str:
+    if history.saved_samples:
+        return f"{format_count(history.saved_samples)} saved samples"
+    return "its probes; no work is saved" if history.runs else "its probes"
+
+
+def _usd(usd: float | None) -> str:
+    return "no limit" if usd is None else format_usd(usd)
+
+
+def _time(seconds: float | None) -> str:
+    return "no limit" if seconds is None else format_duration(seconds)
