@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mlcd.configuration import Configuration
 from mlcd.job import Job
@@ -76,6 +76,15 @@ class Backend(Protocol):
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        ...
+
+
+@runtime_checkable
+class RemembersWork(Protocol):
+    """Whoever can tell what a launch has saved whose end nobody saw."""
+
+    def saved(self, job: Job, label: str) -> float:
+        """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
         ...
 
 

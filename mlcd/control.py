@@ -18,6 +18,8 @@ from mlcd.errors import LedgerCorrupt, MlcdError, WrongState
 from mlcd.ledger import Account, Ledger, Status, Stopped
 from mlcd.units import counted
 
+END_NOW = signal.SIGQUIT
+"""What its user ends, nobody goes on with; a driver that gets SIGTERM leaves its run to another one."""
 DIES_WITHIN_S = 30.0
 """A process that was told to end; then it is killed."""
 ENDED_WITHIN_S = 120.0
@@ -148,7 +150,7 @@ def _tell(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) 
         ledger.wish(run, wish)
         return True
     try:
-        os.kill(driver, signal.SIGINT if wish == "stop" else signal.SIGTERM)
+        os.kill(driver, signal.SIGINT if wish == "stop" else END_NOW)
     except ProcessLookupError:
         return False
     except PermissionError:

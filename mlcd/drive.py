@@ -13,7 +13,7 @@ from functools import partial
 
 from mlcd import service_level
 from mlcd.alarm import RunAlarm
-from mlcd.backend import Launch, Purpose
+from mlcd.backend import Launch, Purpose, RemembersWork
 from mlcd.clock import Clock
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
@@ -145,7 +145,8 @@ def reclaim(profiler: Profiler, book: Book) -> None:
             closed.append(Voided(order, "the process died; no machine was left and nothing is billed"))
         else:
             detail = "the process died; its machines were found and torn down"
-            closed.append(Settled(order, _cut_short(order, seconds, Outcome.INTERRUPTED, detail)))
+            saved = _saved(book.account.job, order, profiler)
+            closed.append(Settled(order, _cut_short(order, seconds, Outcome.INTERRUPTED, detail, saved)))
     book.write(*closed)
 
 
@@ -197,7 +198,8 @@ def _measure(
     look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
 
     def cut_short(outcome: Outcome, detail: str) -> Settled:
-        return Settled(order, _cut_short(order, clock.elapsed_s() - before_s, outcome, detail))
+        seconds, saved = clock.elapsed_s() - before_s, _saved(job, order, profiler)
+        return Settled(order, _cut_short(order, seconds, outcome, detail, saved))
 
     try:
         measurement = profiler.measure(job, order, look, watch)
@@ -302,8 +304,17 @@ def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurem
     return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))
 
 
-def _cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str) -> Measurement:
-    return Measurement(order.configuration, outcome, seconds, order.bill_usd(seconds), detail=detail)
+def _saved(job: Job, order: Launch, profiler: Profiler) -> float:
+    """What the checkpoint holds after a launch whose end nobody saw; without that, its work would be counted again."""
+    if not job.checkpoints or not isinstance(profiler, RemembersWork):
+        return 0.0
+    more = profiler.saved(job, order.label)
+    return order.saved_samples + more if more else 0.0
+
+
+def _cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str, saved: float = 0.0) -> Measurement:
+    usd = order.bill_usd(seconds)
+    return Measurement(order.configuration, outcome, seconds, usd, detail=detail, saved_samples=saved)
 
 
 def _interrupted(book: Book) -> Interrupted:

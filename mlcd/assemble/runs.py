@@ -78,8 +78,8 @@ class Run:
             remember_calibration(self.book.account)
         return decision
 
-    def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
-        """Run the job on the decided configuration to its end."""
+    def launchable(self) -> Decision:
+        """What is decided and can be run; `WrongState` where that is nothing."""
         decision = self.decision
         if decision is None:
             raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
@@ -91,6 +91,11 @@ class Run:
             )
         if self.book.account.ended is not None:
             raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
+        return decision
+
+    def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
+        """Run the job on the decided configuration to its end."""
+        decision = self.launchable()
         job = self._at_hand()
         strategy = steering(job, decision, self.book.account.searched)
         try:

@@ -25,7 +25,7 @@ PARTS = {
     "train": "Find and run",
     "plan": "Ask, at no cost",
     "runs": "Look at a run",
-    "watch": "A run that is under way",
+    "attach": "A run that is under way",
     "ui": "Pages and teams",
     "check": "Set up, learn, compare",
 }
@@ -47,6 +47,7 @@ COMMANDS = {
     "report": "mlcd.cli.report:report",
     "curves": "mlcd.cli.curves:curves",
     "export": "mlcd.cli.export:export",
+    "attach": "mlcd.cli.watch:attach",
     "watch": "mlcd.cli.watch:watch",
     "logs": "mlcd.cli.control:logs",
     "stop": "mlcd.cli.control:stop",

@@ -14,7 +14,7 @@ from mlcd.errors import Interrupted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.ledger import Account, Line
+    from mlcd.ledger import Account, Ledger, Line
 
 INFEASIBLE, UNFINISHED = 3, 1
 """Exit codes: nothing could be certified; the job itself did not finish."""
@@ -31,11 +31,34 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agreed() -> bool:
+def agreed(question: str = "Run it?") -> bool:
     """Ask, where there is somebody to ask."""
     if not can_ask():
         return True
-    return click.confirm("Run it?", default=True, err=True)
+    return click.confirm(question, default=True, err=True)
+
+
+def agree_beforehand(decide_only: bool, yes: bool) -> None:
+    """Before a run is detached, from when on nobody can be asked: it runs what it decides, if that is agreed to now."""
+    if not (decide_only or yes or agreed("Run what is decided, without asking again?")):
+        raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
+
+
+def go_detached(run: str, ledger: Ledger, launch: bool, output: str) -> int:
+    """Have a process of its own drive the run, and say how to follow it."""
+    from mlcd.workers.detached import detach
+
+    process = detach(run, ledger, launch)
+    tell_detached(run, output, f"driven by process {process}", process=process)
+    return 0
+
+
+def tell_detached(run: str, output: str, how: str, **facts: object) -> None:
+    """That a run goes on elsewhere, and how to follow it."""
+    if output == "json":
+        print_json({"run": run, **facts})
+    else:
+        click.echo(f"{run} is {how}. Follow it: mlcd attach {run}; stop it: mlcd stop {run}")
 
 
 def was_stopped(run: str, because: str) -> Interrupted:
@@ -43,16 +66,6 @@ def was_stopped(run: str, because: str) -> Interrupted:
     return Interrupted(
         f"run '{run}' was stopped, {because}; everything measured is kept. Go on with: mlcd resume {run}"
     )
-
-
-def show_and_tell(name: str, account: Account, lines: Callable[[], list[Line]], output: str) -> int:
-    """What was decided, and how it ended."""
-    from mlcd.reports.text import show_decision
-
-    if account.decision is not None and output == "table":
-        results, _ = consoles()
-        show_decision(results, account, account.decision, account.job.goal)
-    return tell_end(name, account, lines, output, launched=account.status != "decided")
 
 
 def tell_end(

@@ -46,7 +46,7 @@ scale_options = (
 @click.command()
 @job_file
 @with_options((*scale_options, env_option, *run_options))
-def scale(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+def scale(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
     """Find workers and batch while the job trains, and go on there.
 
     The job must keep checkpoints. Options replace what its `elastic:` block says.
@@ -54,4 +54,4 @@ def scale(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
     \b
     mlcd scale job.yaml --workers 1..8 --batch 64..1024 --target 'accuracy >= 0.97'
     """
-    return begin_file("scale", job_path, chosen, decide_only, yes, output)
+    return begin_file("scale", job_path, chosen, decide_only, yes, output, detach=detach)

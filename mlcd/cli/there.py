@@ -7,7 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 
-from mlcd.cli.ending import agreed, can_ask, tell_beforehand, tell_end, was_stopped
+from mlcd.cli.ending import (
+    agree_beforehand,
+    agreed,
+    can_ask,
+    tell_beforehand,
+    tell_detached,
+    tell_end,
+    was_stopped,
+)
 from mlcd.cli.options import consoles
 from mlcd.errors import Interrupted, MlcdError
 from mlcd.ledger import Account, Decided, Line, Started, Status, Stopped
@@ -69,22 +77,42 @@ class Watched:
             show_decision(self.results, self.account, decision, self.account.job.goal)
 
 
-def begin_there(server: Server, order: Order, decide_only: bool, yes: bool, output: str) -> int:
+def begin_there(
+    server: Server, order: Order, decide_only: bool, yes: bool, output: str, *, detach: bool = False
+) -> int:
     """A new run on a server, from its start to the end; where somebody is to be asked, it waits at its decision."""
-    launch = not decide_only and order.kind != "serve" and (yes or not can_ask())
-    watched = Watched(server, submit(server, order, launch), output)
+    if detach:
+        agree_beforehand(decide_only, yes)
+    launch = not decide_only and order.kind != "serve" and (yes or detach or not can_ask())
+    run = submit(server, order, launch)
+    if detach:
+        return _left_to(server, run, output)
+    watched = Watched(server, run, output)
     return _see_through(watched, decide_only, yes, launch)
 
 
-def resume_there(server: Server, run: str, limits: Mapping[str, str], decide_only: bool, yes: bool, output: str) -> int:
+def resume_there(
+    server: Server,
+    run: str,
+    limits: Mapping[str, str],
+    decide_only: bool,
+    yes: bool,
+    output: str,
+    *,
+    detach: bool = False,
+) -> int:
     """Go on with a run of a server, under new limits if there are any."""
+    if detach:
+        agree_beforehand(decide_only, yes)
     name = RemoteLedger(server).find(run)
     watched = Watched(server, name, output, known=True)
-    launch = not decide_only and watched.account.job.service is None and (yes or not can_ask())
+    launch = not decide_only and watched.account.job.service is None and (yes or detach or not can_ask())
     undecided = watched.account.decision is None
     over = watched.account.status in OVER  # whether there is anything to resume then, the server says
     if undecided or launch or over or limits:
         tell(server, "resume", name, launch=launch, **limits)
+    if detach:
+        return _left_to(server, name, output)
     if limits:
         watched.follow(_since(watched, _is_over if launch else _is_decided))
     else:
@@ -92,13 +120,21 @@ def resume_there(server: Server, run: str, limits: Mapping[str, str], decide_onl
     return _see_through(watched, decide_only, yes, launch)
 
 
-def launch_there(server: Server, run: str, output: str) -> int:
+def launch_there(server: Server, run: str, output: str, *, detach: bool = False) -> int:
     """Run what a search on a server has decided."""
     name = RemoteLedger(server).find(run)
     watched = Watched(server, name, output, known=True)
     tell(server, "launch", name)
+    if detach:
+        return _left_to(server, name, output)
     watched.follow(_since(watched, _is_over))
     return watched.end()
+
+
+def _left_to(server: Server, run: str, output: str) -> int:
+    """A run of a server goes on there, whoever looks."""
+    tell_detached(run, output, f"with {server.url}", server=server.url)
+    return 0
 
 
 def _see_through(watched: Watched, decide_only: bool, yes: bool, launch: bool) -> int:
@@ -160,5 +196,5 @@ def leaving(server: Server, run: str) -> Iterator[None]:
     except KeyboardInterrupt:
         mlcd = "mlcd" if os.environ.get("MLCD_SERVER") else f"mlcd --server {server.url}"
         raise Interrupted(
-            f"left; run '{run}' goes on. Watch it again: {mlcd} watch {run}; stop it: {mlcd} stop {run}"
+            f"left; run '{run}' goes on. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
         ) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.ending import agreed, tell_beforehand, tell_end
+from mlcd.cli.ending import agree_beforehand, agreed, can_ask, go_detached, tell_beforehand, tell_end
 from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
     consoles,
@@ -30,6 +30,7 @@ from mlcd.errors import UserError
 
 if TYPE_CHECKING:
     from mlcd.assemble import Run
+    from mlcd.cli.outliving import Agreed
     from mlcd.job import Job
     from mlcd.reports.progress import ProgressLine
 
@@ -38,9 +39,11 @@ limit_options = (
     click.option("--budget", metavar="USD", callback=usd, help="A new budget for all of the run, such as 120; 'none'."),
     click.option("--deadline", metavar="TIME", callback=duration, help="A new deadline for all of it: 9h; 'none'."),
 )
+detached = click.option("--detach", is_flag=True, help="Go on without this terminal; follow it with `mlcd attach RUN`.")
 run_options = (
     click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
     click.option("-y", "--yes", is_flag=True, help="Run the decision without asking."),
+    detached,
     output,
 )
 
@@ -48,7 +51,7 @@ run_options = (
 @click.command()
 @job_file
 @with_options((*job_options, target_loss, *allocation_options, env_option, *run_options))
-def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+def train(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
     """Probe, decide, show the decision, ask, and run the job.
 
     Options replace what the job file says. Where neither says anything: fastest, no limit, on the simulated cloud, by
@@ -58,14 +61,15 @@ def train(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: A
     mlcd train job.yaml --budget 100
     mlcd train job.yaml --goal cheapest --deadline 6h --decide-only
     mlcd train job.yaml --on local -y
+    mlcd train job.yaml --on local -y --detach
     """
-    return begin_file("train", job_path, chosen, decide_only, yes, output)
+    return begin_file("train", job_path, chosen, decide_only, yes, output, detach=detach)
 
 
 @click.command()
 @run_name
-@output
-def launch(run: str, output: str) -> int:
+@with_options((detached, output))
+def launch(run: str, detach: bool, output: str) -> int:
     """Run what a search has decided.
 
     \b
@@ -74,19 +78,29 @@ def launch(run: str, output: str) -> int:
     if (server := asked_server()) is not None:
         from mlcd.cli.there import launch_there
 
-        return launch_there(server, run, output)
+        return launch_there(server, run, output, detach=detach)
     from mlcd.assemble import resume
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
+    from mlcd.cli.outliving import outliving
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
     _, progress = consoles()
     name, live = ledger.find(run), Live(progress, ledger)
-    with ledger.hold(name), live.showing(name):  # held before it is read: another process may be writing
+    with ExitStack() as held:
+        held.enter_context(ledger.hold(name))  # before it is read: another process may be writing
+        held.enter_context(live.showing(name))
         tell = live.listener(Narrator(progress, ledger.account(name)))
         resumed = resume(name, ledger, tell, live.report)
-        with stop_on_ctrl_c(progress, "the job itself", soon=resumed.job.checkpoints) as stop:
+        if detach:
+            resumed.launchable()  # or it is told here that it is not
+            held.close()
+            return go_detached(name, ledger, True, output)
+        with (
+            outliving(name, launch=True),
+            stop_on_ctrl_c(progress, "the job itself", soon=resumed.job.checkpoints) as stop,
+        ):
             resumed.launch(stop)
         live.line.close()
         return _tell(resumed, output)
@@ -95,7 +109,7 @@ def launch(run: str, output: str) -> int:
 @click.command()
 @run_name
 @with_options((*limit_options, *run_options))
-def resume(run: str, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
     """Go on with a run that was interrupted, was killed, or ended before its work was done.
 
     No finished probe is paid for twice, and saved work is not done again. The job file is not read again. A new limit
@@ -108,7 +122,7 @@ def resume(run: str, decide_only: bool, yes: bool, output: str, **chosen: Any) -
     if (server := asked_server()) is not None:
         from mlcd.cli.there import resume_there
 
-        return resume_there(server, run, words(chosen), decide_only, yes, output)
+        return resume_there(server, run, words(chosen), decide_only, yes, output, detach=detach)
     from mlcd.asked import new_goal
     from mlcd.assemble import go_on
     from mlcd.cli.live import Live
@@ -117,14 +131,23 @@ def resume(run: str, decide_only: bool, yes: bool, output: str, **chosen: Any) -
     ledger = open_ledger()
     _, progress = consoles()
     name, live = ledger.find(run), Live(progress, ledger)
-    with ledger.hold(name), live.showing(name):  # held before it is read: another process may be writing
+    with ExitStack() as held:
+        held.enter_context(ledger.hold(name))  # before it is read: another process may be writing
+        held.enter_context(live.showing(name))
         before = ledger.account(name)
         tell = live.listener(Narrator(progress, before))
+        if detach:
+            agree_beforehand(decide_only, yes)
         resumed = go_on(name, ledger, tell, live.report, new_goal(before.job.goal, chosen))
+        if detach:
+            held.close()
+            return go_detached(name, ledger, not decide_only, output)
         return see_through(resumed, decide_only, yes, output, live.line)
 
 
-def begin_file(kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bool, yes: bool, output: str) -> int:
+def begin_file(
+    kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bool, yes: bool, output: str, *, detach: bool = False
+) -> int:
     """A new run of a job file, here or on the server that was named."""
     variables = chosen.get("variables") or {}
     chosen = {name: value for name, value in chosen.items() if name != "variables"}
@@ -133,8 +156,9 @@ def begin_file(kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bo
 
         if variables:
             raise UserError("--env is for runs that this machine drives; for a server, write `envs:` in the job file")
-        return begin_there(server, order_of_file(kind, path, chosen), decide_only, yes, output)
-    return begin(with_variables(read_job(kind, path, chosen), variables), decide_only, yes, output)
+        return begin_there(server, order_of_file(kind, path, chosen), decide_only, yes, output, detach=detach)
+    job = with_variables(read_job(kind, path, chosen), variables)
+    return begin(job, decide_only, yes, output, detach=detach)
 
 
 def begin(
@@ -143,8 +167,13 @@ def begin(
     yes: bool,
     output: str,
     beforehand: Callable[[Run], str] = lambda run: run.cloud.lacks,
+    *,
+    detach: bool = False,
 ) -> int:
-    """A new run of a job, from its start to the end. `beforehand`: what there is to say before anything is measured."""
+    """A new run of a job, from its start to the end. `beforehand`: what there is to say before anything is measured.
+
+    `detach`: it is driven by a process of its own, and nobody is asked any more.
+    """
     from mlcd.assemble import start
     from mlcd.cli.live import Live
     from mlcd.reports.text import Narrator
@@ -152,15 +181,29 @@ def begin(
     ledger = open_ledger()
     _, progress = consoles()
     live = Live(progress, ledger)
+    if detach:
+        agree_beforehand(decide_only, yes)
     with ExitStack() as held:
         run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held)
         tell_beforehand(beforehand(run), progress)
+        if detach:
+            held.close()
+            return go_detached(run.name, ledger, not decide_only, output)
         held.enter_context(live.showing(run.name))
         return see_through(run, decide_only, yes, output, live.line)
 
 
 def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None = None) -> int:
     """From wherever the run stands to the end: search, show, ask, launch."""
+    from mlcd.cli.outliving import outliving
+
+    with outliving(run.name, launch=not decide_only and (yes or not can_ask())) as allowed:
+        return _see_through(run, decide_only, yes, output, line, allowed)
+
+
+def _see_through(
+    run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None, allowed: Agreed
+) -> int:
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.errors import Interrupted
     from mlcd.reports.text import show_decision
@@ -175,6 +218,7 @@ def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: Progr
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
     if go := go and (yes or decision.done or agreed()):
+        allowed.launch = True
         with stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints) as pressed:
             run.launch(pressed)
         _take_away(line)

@@ -25,7 +25,7 @@ tune_options = (
 @click.command()
 @job_file
 @with_options((*tune_options, *run_options))
-def tune(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: Any) -> int:
+def tune(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
     """Search hyperparameters on functions, by halving.
 
     All trials train for some epochs, the better half goes on. Options replace what the job file says.
@@ -34,4 +34,4 @@ def tune(job_path: Path, decide_only: bool, yes: bool, output: str, **chosen: An
     mlcd tune job.yaml --trials 64 --budget 5
     mlcd tune job.yaml --trials 64 --deadline 2h --decide-only
     """
-    return begin_file("tune", job_path, chosen, decide_only, yes, output)
+    return begin_file("tune", job_path, chosen, decide_only, yes, output, detach=detach)

@@ -11,7 +11,7 @@ import math
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
-from mlcd.backend import Backend, Events, Launch, Purpose
+from mlcd.backend import Backend, Events, Launch, Purpose, RemembersWork
 from mlcd.job import Job
 from mlcd.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
 from mlcd.profilers.progress import Progress
@@ -99,6 +99,10 @@ class TrainingProfiler:
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
+
+    def saved(self, job: Job, label: str) -> float:
+        """What a launch has saved whose end nobody saw."""
+        return self.backend.saved(job, label) if isinstance(self.backend, RemembersWork) else 0.0
 
     def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
         """Add a report; of a long run, only as many as its watch can use."""

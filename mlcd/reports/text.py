@@ -60,6 +60,11 @@ class Narrator:
         self._at_once = 1
         self._epochs = epochs
 
+    @property
+    def account(self) -> Account:
+        """Where the run stands after what was told."""
+        return self._account
+
     def __call__(self, line: Line) -> None:
         """Tell one entry."""
         self._account = self._account.after(line.entry, line.elapsed_s)

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 
+from mlcd.control import END_NOW
 from mlcd.errors import MlcdError, WrongState
 from mlcd.ledger import Ledger
 from mlcd.workers.crew import NEVER_BEGAN, refused, waits
@@ -68,7 +69,7 @@ class Here:
                 self._ledger.wish(run, "down")
             if driver:
                 with suppress(ProcessLookupError):
-                    os.kill(driver, signal.SIGTERM)
+                    os.kill(driver, END_NOW)
             self._enqueue(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:

@@ -31,18 +31,28 @@ class Driven(WrongState):
 
 
 def see_through(
-    run: str, ledger: Ledger, launch: bool = False, told: Told | None = None, pulse: Pulse | None = None
+    run: str,
+    ledger: Ledger,
+    launch: bool = False,
+    told: Told | None = None,
+    pulse: Pulse | None = None,
+    wait_s: float = 0.0,
+    stopped_stays: bool = False,
 ) -> None:
     """From wherever the run stands to its end, or to where it is told to stop.
+
+    `wait_s`: how long to wait for whoever still drives it. `stopped_stays`: what its user has stopped is left alone.
 
     What cannot begin is refused in the ledger, and what cannot go on is stopped there, with the reason. A ledger that
     cannot be used, and a run that another process drives (`Driven`), are raised: that may be over in a moment.
     """
     told, noted, pulse = told or Told(run, ledger), Noted(ledger), pulse or Pulse()
-    with told.listening(), _held(run, ledger), noted.noting(run), logs_copied(run, ledger):
+    with told.listening(), _held(run, ledger, wait_s), noted.noting(run), logs_copied(run, ledger):
         _check_machine(run, ledger, going_on=True)
         try:
             told.look()
+            if stopped_stays and ledger.has_begun(run) and ledger.account(run).stopped:
+                return
             _drive(run, ledger, launch, told, noted, pulse)
         except LedgerError:
             raise

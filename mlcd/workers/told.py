@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from mlcd.control import END_NOW
 from mlcd.errors import Interrupted, LedgerError, WrongState
 from mlcd.ledger import Ledger
 
 LEAVE = signal.SIGUSR1
 """Stop where nothing is lost, and leave the run to another worker."""
+HEARD = (signal.SIGINT, signal.SIGTERM, END_NOW, LEAVE)
 LOOKS_EVERY_S = 1.0
 SOON_S = 0.02
 BY_THE_USER = "taken down by the user"
@@ -21,7 +23,8 @@ BY_ITS_WORKER = "the process that drove it was told to end"
 
 
 class Told:
-    """Hears the wish that stands in the database, and signals: SIGINT asks to stop, SIGTERM ends it now, `LEAVE`.
+    """Hears the wish that stands in the database, and signals: SIGINT asks to stop, SIGTERM and
+    `END_NOW` end it now, `LEAVE`.
 
     Ending now is a KeyboardInterrupt in the main thread, once, and never while the ledger
     is at work: tearing down is not interrupted again.
@@ -54,7 +57,7 @@ class Told:
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Hear signals and wishes, in the main thread of a process of the run's own."""
-        before = {number: signal.signal(number, self._heard) for number in (signal.SIGINT, signal.SIGTERM, LEAVE)}
+        before = {number: signal.signal(number, self._heard) for number in HEARD}
         threading.Thread(target=self._watch, daemon=True).start()
         try:
             yield
@@ -89,8 +92,10 @@ class Told:
         if number == LEAVE:
             return
         self._stop = True
-        self.by_user = self.by_user or number == signal.SIGINT
-        if number != signal.SIGTERM or self._interrupted:
+        self.by_user = self.by_user or number in (signal.SIGINT, END_NOW)
+        if number == END_NOW:
+            self.because = BY_THE_USER
+        if number == signal.SIGINT or self._interrupted:
             return
         if _in_the_ledger(frame):
             threading.Timer(SOON_S, self._interrupt).start()

@@ -316,7 +316,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service,
     assert first.startswith(f"{run}  simulated")
     assert (it.returncode, last) == (
         2,
-        f"mlcd: left; run '{run}' goes on. Watch it again: {mlcd} watch {run}; stop it: {mlcd} stop {run}\n",
+        f"mlcd: left; run '{run}' goes on. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}\n",
     )
     assert service.ledger.account(run).status == "searching"
 

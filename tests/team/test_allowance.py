@@ -203,7 +203,7 @@ def test_what_cannot_be_launched_is_over(ledger: Ledger, ada: Member, driven: An
     for run, feasible in ((infeasible, False), (served, True)):
         driven.begin(run, job_of(10.0))
         driven.decide(run, feasible)
-        with pytest.raises(WrongState, match="is over|raise them"):
+        with pytest.raises(WrongState, match=r"is over|raise them"):
             recheck(ledger, ada, run, launch=True)
     assert left(ledger, ada).usd == 50.0
 

@@ -104,6 +104,10 @@ class SkyPilot:
         lifetime_s = order.get("lifetime_s")
         return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
 
+    def saved(self, job: Job, label: str) -> float:
+        """What a launch has saved whose end nobody saw."""
+        return self.launches.saved(job, label)
+
     def leftovers(self) -> set[str]:
         """Launches of ours of which anything is left."""
         there = self.client.names()
