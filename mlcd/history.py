@@ -29,7 +29,7 @@ class History:
     `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
     same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
     that an elastic search starts from, as plain data. `ended_runs`: so many of `runs` are from before the user went on
-    with a run that had ended, or changed its limits.
+    with a run that had ended, or changed its limits. `saved_before`: what the checkpoint held that the run began with.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -40,6 +40,7 @@ class History:
     known: tuple[Measurement, ...] = ()
     learned: Mapping[str, Any] | None = None
     ended_runs: int = 0
+    saved_before: float = 0.0
 
     @property
     def current_runs(self) -> tuple[Measurement, ...]:
@@ -68,7 +69,7 @@ class History:
     @property
     def saved_samples(self) -> float:
         """The work that is safe in a checkpoint. Launches of one round start from the same one: the best is kept."""
-        return max((m.saved_samples for m in (*self.measurements, *self.runs)), default=0.0)
+        return max([self.saved_before, *(m.saved_samples for m in (*self.measurements, *self.runs))])
 
     @property
     def setbacks(self) -> int:
@@ -76,7 +77,7 @@ class History:
         since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.
         """
         before = (*self.measurements, *self.runs[: self.ended_runs])
-        best = max((m.saved_samples for m in before), default=0.0)
+        best = max([self.saved_before, *(m.saved_samples for m in before)])
         left = lost = 0
         for run in self.current_runs:
             left += not run.outcome.is_bad_luck

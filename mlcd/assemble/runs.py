@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mlcd import drive, service_level
 from mlcd.assemble.arrival import at_hand
+from mlcd.assemble.begun_from import beginning, copy_checkpoint
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
 from mlcd.assemble.functions import (
@@ -108,6 +109,8 @@ class Run:
 
     def _at_hand(self) -> Job:
         """The job on this machine, which keeps the launches of the run from now on."""
+        if (started := self.book.account.started) is not None and started.begun_from:
+            copy_checkpoint(started.begun_from, self.name, self.job)
         if self.cloud.provenance is Provenance.LIVE:
             check_here(self.name, self.ledger)
             claim(self.name, self.ledger)
@@ -121,10 +124,12 @@ def start(
     progress: Progress | None = None,
     run: str | None = None,
     held: ExitStack | None = None,
+    begin_from: str = "",
 ) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger.
 
     `run`: the name that the ledger gave when it was asked for. `held`: a new run is held until this is closed.
+    `begin_from`: an earlier run, whose checkpoint this one begins with.
     """
     if job.serverless is not None:
         check_functions(job)
@@ -149,6 +154,9 @@ def start(
     if job.serverless is not None:
         learned = stored_calibration(job)
     first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
+    if begin_from:
+        earlier = beginning(begin_from, job, ledger)
+        first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
     return Run(ledger, ledger.begin(job.name, place.clock, first, listen, run, held), job, place)
 
 

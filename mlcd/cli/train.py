@@ -39,6 +39,13 @@ limit_options = (
     click.option("--budget", metavar="USD", callback=usd, help="A new budget for all of the run, such as 120; 'none'."),
     click.option("--deadline", metavar="TIME", callback=duration, help="A new deadline for all of it: 9h; 'none'."),
 )
+begin_from = click.option(
+    "--from",
+    "begin_from",
+    metavar="RUN",
+    default="",
+    help="Begin from the checkpoint of this earlier run, which keeps its own.",
+)
 detached = click.option("--detach", is_flag=True, help="Go on without this terminal; follow it with `mlcd attach RUN`.")
 run_options = (
     click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
@@ -50,8 +57,10 @@ run_options = (
 
 @click.command()
 @job_file
-@with_options((*job_options, target_loss, *allocation_options, env_option, *run_options))
-def train(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
+@with_options((*job_options, target_loss, *allocation_options, env_option, begin_from, *run_options))
+def train(
+    job_path: Path, begin_from: str, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any
+) -> int:
     """Probe, decide, show the decision, ask, and run the job.
 
     Options replace what the job file says. Where neither says anything: fastest, no limit, on the simulated cloud, by
@@ -63,7 +72,7 @@ def train(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: st
     mlcd train job.yaml --on local -y
     mlcd train job.yaml --on local -y --detach
     """
-    return begin_file("train", job_path, chosen, decide_only, yes, output, detach=detach)
+    return begin_file("train", job_path, chosen, decide_only, yes, output, detach=detach, begin_from=begin_from)
 
 
 @click.command()
@@ -110,7 +119,7 @@ def launch(run: str, detach: bool, output: str) -> int:
 @run_name
 @with_options((*limit_options, *run_options))
 def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
-    """Go on with a run that was interrupted, was killed, or ended before its work was done.
+    """Go on with a run that was stopped or killed, or ended early.
 
     No finished probe is paid for twice, and saved work is not done again. The job file is not read again. A new limit
     is for all of the run: what was spent before counts, too.
@@ -146,19 +155,29 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
 
 
 def begin_file(
-    kind: str, path: Path, chosen: Mapping[str, Any], decide_only: bool, yes: bool, output: str, *, detach: bool = False
+    kind: str,
+    path: Path,
+    chosen: Mapping[str, Any],
+    decide_only: bool,
+    yes: bool,
+    output: str,
+    *,
+    detach: bool = False,
+    begin_from: str = "",
 ) -> int:
     """A new run of a job file, here or on the server that was named."""
     variables = chosen.get("variables") or {}
     chosen = {name: value for name, value in chosen.items() if name != "variables"}
     if (server := asked_server()) is not None:
+        if begin_from:
+            raise UserError("--from begins from a checkpoint of this machine: leave out --server")
         from mlcd.cli.there import begin_there
 
         if variables:
             raise UserError("--env is for runs that this machine drives; for a server, write `envs:` in the job file")
         return begin_there(server, order_of_file(kind, path, chosen), decide_only, yes, output, detach=detach)
     job = with_variables(read_job(kind, path, chosen), variables)
-    return begin(job, decide_only, yes, output, detach=detach)
+    return begin(job, decide_only, yes, output, detach=detach, begin_from=begin_from)
 
 
 def begin(
@@ -169,10 +188,12 @@ def begin(
     beforehand: Callable[[Run], str] = lambda run: run.cloud.lacks,
     *,
     detach: bool = False,
+    begin_from: str = "",
 ) -> int:
     """A new run of a job, from its start to the end. `beforehand`: what there is to say before anything is measured.
 
-    `detach`: it is driven by a process of its own, and nobody is asked any more.
+    `detach`: it is driven by a process of its own, and nobody is asked any more. `begin_from`: an earlier run, whose
+    checkpoint this one begins with.
     """
     from mlcd.assemble import start
     from mlcd.cli.live import Live
@@ -184,7 +205,8 @@ def begin(
     if detach:
         agree_beforehand(decide_only, yes)
     with ExitStack() as held:
-        run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held)
+        tell = live.listener(Narrator(progress))
+        run = start(job, ledger, tell, live.report, held=held, begin_from=begin_from)
         tell_beforehand(beforehand(run), progress)
         if detach:
             held.close()

@@ -25,9 +25,9 @@ ACTIVE = ("searching", "running")
 @run_name
 @output
 def attach(run: str, output: str) -> int:
-    """Follow a run that another process drives, as if it had been started here.
+    """Follow a run that another process drives.
 
-    To its end, with its exit code. Ctrl-C leaves it, and does not stop it.
+    As if it had been started here, to its end, with its exit code. Ctrl-C leaves it, and does not stop it.
 
     \b
     mlcd attach last

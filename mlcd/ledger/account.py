@@ -124,7 +124,8 @@ class Account:
             case Started():
                 if self.started is not None:
                     raise BrokenBooks("the run has started already")
-                return replace(here, started=entry, history=replace(history, known=entry.known, learned=entry.learned))
+                known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
+                return replace(here, started=entry, history=known)
             case Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
                     raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")

@@ -32,7 +32,8 @@ from mlcd.measurement import Measurement
 class Started:
     """A run began. Prices are frozen here, inside the space, and what earlier runs of the job have shown.
 
-    `learned`: the stored model that an elastic search starts from, and `lesson`, whose it is.
+    `learned`: the stored model that an elastic search starts from, and `lesson`, whose it is. `begun_from`: the run
+    whose checkpoint this one begins with, and `saved_samples`, what that holds: done, and paid for there.
     """
 
     job: Job
@@ -43,6 +44,8 @@ class Started:
     known: tuple[Measurement, ...] = ()
     learned: Mapping[str, Any] | None = None
     lesson: str = ""
+    begun_from: str = ""
+    saved_samples: float = 0.0
     kind: Literal["started"] = "started"
 
 

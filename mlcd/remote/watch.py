@@ -87,10 +87,10 @@ def watch(
         except ServerLost as error:
             broken, lost = error, lost + 1
         if lost > len(PAUSES_S):
-            raise ServerLost(f"{broken}. Run '{run}' goes on there; watch it again with: mlcd watch {run}")
+            raise ServerLost(f"{broken}. Run '{run}' goes on there; follow it again with: mlcd attach {run}")
         idle += 1 if not lost else 0
         if idle > MOST_IDLE:
-            raise WrongState(f"run '{run}' waits, and nobody has taken it up; watch it later with: mlcd watch {run}")
+            raise WrongState(f"run '{run}' waits, and nobody has taken it up; follow it later with: mlcd attach {run}")
         wait(PAUSES_S[lost - 1] if lost else IDLE_S)
 
 

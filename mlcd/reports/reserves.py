@@ -79,7 +79,9 @@ class _Seen:
         """The numbers of what is good that are new or have changed."""
         probes, runs = history.measurements[self._probes :], history.runs[self._runs :]
         self._probes, self._runs = len(history.measurements), len(history.runs)
-        self.saved_samples = max([self.saved_samples, *(m.saved_samples for m in (*probes, *runs))])
+        self.saved_samples = max(
+            [self.saved_samples, history.saved_before, *(m.saved_samples for m in (*probes, *runs))]
+        )
         return [self._pool(m) for m in probes if m.ok]
 
     def _pool(self, m: Measurement) -> int:

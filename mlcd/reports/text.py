@@ -83,10 +83,13 @@ class Narrator:
             case Started(job=job, space=space, provenance=provenance):
                 size = f"{counted(len(space), 'configuration')} of {counted(len(space.choices), 'type')}"
                 size += f", {len(line.entry.known)} of them known from earlier runs" if line.entry.known else ""
-                wanted = escape(goal_words(job.goal, job.target))
+                wanted, work = escape(goal_words(job.goal, job.target)), f"{format_count(job.work_samples)} samples"
+                if line.entry.begun_from:
+                    work += (
+                        f", {format_count(line.entry.saved_samples)} of them saved by {escape(line.entry.begun_from)}"
+                    )
                 self._say(
-                    f"[bold]{escape(line.run)}[/bold]  {provenance}, {job.search.method}, {wanted}: "
-                    f"{format_count(job.work_samples)} samples, {size}"
+                    f"[bold]{escape(line.run)}[/bold]  {provenance}, {job.search.method}, {wanted}: {work}, {size}"
                 )
             case Reserved(launch=launch) as entry:
                 self._at_once = len(self._account.open)
