@@ -234,19 +234,34 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
 
 
 def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """Of what only `max_probe` has kept from being tried, the cheapest probe; nothing where there is none.
+    """Of what only `max_probe` has kept from being tried, and may keep the limits, the cheapest probe; or nothing.
 
     Whether it would have been enough, only trying tells.
     """
     if job.search.max_probe_usd is None:
         return ()
     uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
-    untried = allowed(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
-    untried[[space.index[m.configuration] for m in history.measurements if m.configuration in space.index]] = False
-    if not untried.any():
+    worth = allowed(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
+    worth &= _fits_at_the_best_efficiency(job, space, history)
+    if not worth.any():
         return ()
-    pick = int(np.argmin(np.where(untried, space.probe_usd, np.inf)))
+    pick = int(np.argmin(np.where(worth, space.probe_usd, np.inf)))
     return (Relaxation(configuration=space.configurations[pick], max_probe_usd=float(space.probe_usd[pick])),)
+
+
+def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+    """Whether a configuration would keep the limits with the most samples for each published FLOP/s that were seen."""
+    if not history.good:
+        return np.ones(len(space), dtype=bool)
+    tflops = np.array([configuration.nodes * configuration.offer.tflops for configuration in space.configurations])
+    efficiency = max(m.rate / (m.configuration.nodes * m.configuration.offer.tflops) for m in history.good)
+    finish_s = job.work_samples / (efficiency * tflops)
+    usd = history.spent_usd + space.probe_usd + finish_s * space.usd_per_s
+    seconds = history.elapsed_s + space.probe_s + finish_s
+    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
+    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
+    fitting: NDArray[np.bool_] = (usd <= budget) & (seconds <= deadline)
+    return fitting
 
 
 def _why_none_ran(goal: Goal, space: Space, history: History) -> str:

@@ -31,9 +31,11 @@ def limited(max_probe: float | None = None, max_hourly: float | None = None, goa
     return replace(job_on(LADDER, goal), search=Search(max_probe_usd=max_probe, max_hourly_usd=max_hourly))
 
 
+IN_ANY_TIME = settings(deadline=None)
 limits = st.one_of(st.none(), st.floats(0.1, 20.0))
 
 
+@IN_ANY_TIME
 @given(limits, limits, st.one_of(st.none(), st.floats(0.1, 20.0)))
 def test_the_rule_for_all_configurations_at_once_is_the_rule_for_each(max_probe, max_hourly, budget) -> None:
     job = limited(max_probe, max_hourly, Goal(Objective.CHEAPEST, budget))
@@ -42,7 +44,7 @@ def test_the_rule_for_all_configurations_at_once_is_the_rule_for_each(max_probe,
         assert mask[i] == (refusal(job, LADDER.space, History(), [configuration]) is None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(IN_ANY_TIME, max_examples=100)
 @given(st.sampled_from(sorted(METHODS)), limits, limits, st.sampled_from([None, 60.0, 300.0]), st.integers(0, 9))
 def test_no_method_makes_a_probe_beyond_the_limits(name, max_probe, max_hourly, budget, seed) -> None:
     job = limited(max_probe, max_hourly, Goal(Objective.CHEAPEST, budget))
@@ -84,15 +86,22 @@ def test_a_refused_probe_names_the_limit_and_how_to_raise_it() -> None:
 
 
 def test_an_answer_that_max_probe_makes_impossible_says_so_and_names_the_cheapest_way_out() -> None:
-    slow_and_cheap = small_recording([[1.0], [500.0]], [1.0, 6.0], work_samples=1e6)
-    job = replace(job_on(slow_and_cheap, Goal(Objective.CHEAPEST, budget_usd=20.0)), search=Search(max_probe_usd=0.5))
-    _, _, decision = search_and_run(method(Search()), job, bounded_cloud(slow_and_cheap, 0.0, 0))
+    # Types have 4 and 8 vCPUs: at the same rate for each, the second is the cheaper place to finish.
+    two_types = small_recording([[100.0], [200.0]], [1.0, 1.1], work_samples=1e6)
+    job = replace(job_on(two_types, Goal(Objective.CHEAPEST, budget_usd=2.5)), search=Search(max_probe_usd=0.17))
+    _, _, decision = search_and_run(method(Search()), job, bounded_cloud(two_types, 0.0, 0))
     assert decision.configuration is None
-    words = decision_words(decision, job.goal)
-    assert "--max-probe 1.00 (to try 1 x type-1)" in words
-    raised = replace(job, search=Search(max_probe_usd=1.0))
-    _, _, again = search_and_run(method(Search()), raised, bounded_cloud(slow_and_cheap, 0.0, 0))
+    assert decision_words(decision, job.goal).endswith(", or --max-probe 0.19 (to try 1 x type-1)")
+    raised = replace(job, search=Search(max_probe_usd=0.19))
+    _, _, again = search_and_run(method(Search()), raised, bounded_cloud(two_types, 0.0, 0))
     assert again.certified
+
+
+def test_a_dearer_probe_that_would_not_help_is_not_advised() -> None:
+    two_types = small_recording([[100.0], [200.0]], [1.0, 6.0], work_samples=1e6)
+    job = replace(job_on(two_types, Goal(Objective.CHEAPEST, budget_usd=2.5)), search=Search(max_probe_usd=0.17))
+    _, _, decision = search_and_run(method(Search()), job, bounded_cloud(two_types, 0.0, 0))
+    assert [way.max_probe_usd for way in decision.relaxations] == [None]
 
 
 def test_where_no_probe_at_all_is_allowed_max_probe_is_what_binds() -> None:
@@ -138,6 +147,7 @@ def test_what_is_asked_takes_the_place_of_what_the_file_says(kind: str) -> None:
     assert of_text(kind, text, {"max_probe": "none"}).search.max_probe_usd == math.inf
 
 
+@IN_ANY_TIME
 @given(st.floats(0.01, 1e6))
 def test_by_default_a_probe_may_cost_a_share_of_the_budget_and_at_least_the_cheapest_one(budget: float) -> None:
     job = with_probe_limit(job_on(LADDER, Goal(budget_usd=budget)), LADDER.space)

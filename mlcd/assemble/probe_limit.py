@@ -15,7 +15,7 @@ from mlcd.planners.train import cheapest_expected_usd
 
 SHARE = 0.15
 """Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
-LEAST_USD = 5.0
+LEAST_USD = 20.0
 """Without a budget: what a model expects of a job that nobody has measured must not shut out ordinary machines."""
 
 
