@@ -19,7 +19,7 @@ from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted, MlcdError, NoCapacity, NothingOrdered, StillUp
 from mlcd.guarantee import decide, left_usd, lifetime_s, refusal, remaining
-from mlcd.history import History
+from mlcd.history import History, Refusal
 from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
 from mlcd.measurement import Measurement, Outcome
@@ -72,10 +72,7 @@ def drive(
             failed = _take([step], left, space, profiler, book, stop)
             outages = check_place([*outages, *failed] if failed else [], book)
             continue
-        probes = step.probes if isinstance(step, Round) else (step,)
-        # Of a round that is too much at once, the first ones are taken; they were wanted most.
-        while (refused := guard(left, space, history, [p.configuration for p in probes])) and len(probes) > 1:
-            probes = probes[:-1]
+        probes, refused = _permitted(step, left, space, history, guard)
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
@@ -99,6 +96,33 @@ def search(
     decision = conclude(finish, remaining(job, history), space, history)
     book.write(Decided(decision))
     return decision
+
+
+def first_probes(
+    strategy: Strategy, job: Job, space: Space, history: History, guard: Guard = refusal
+) -> tuple[Probe, ...] | Finish:
+    """What `drive` would probe first, or why nothing; nothing is launched."""
+    left = remaining(job, history)
+    while True:
+        step = strategy.next_step(left, space, history)
+        if isinstance(step, Finish):
+            return step
+        if isinstance(step, Apply):
+            raise ValueError("a strategy that runs the job probes nothing")
+        probes, refused = _permitted(step, left, space, history, guard)
+        if refused is None:
+            return probes
+        history = replace(history, refusals=(*history.refusals, Refusal(probes[0].configuration, refused)))
+
+
+def _permitted(
+    step: Probe | Round, left: Job, space: Space, history: History, guard: Guard
+) -> tuple[tuple[Probe, ...], str | None]:
+    """Of a round that is too much at once, the first ones: they were wanted most. If not even one is, why."""
+    probes = step.probes if isinstance(step, Round) else (step,)
+    while (refused := guard(left, space, history, [p.configuration for p in probes])) and len(probes) > 1:
+        probes = probes[:-1]
+    return probes, refused
 
 
 def conclude(finish: Finish, left: Job, space: Space, history: History) -> Decision:

@@ -14,13 +14,35 @@ if TYPE_CHECKING:
     from mlcd.assemble.clouds import BACKENDS, Cloud, cloud, local_backend, recorded_cloud, skypilot_cloud
     from mlcd.assemble.functions import PlanAhead, boundary_of, plan_ahead
     from mlcd.assemble.methods import METHODS, method
-    from mlcd.assemble.runs import Listener, Run, decide_again, go_on, resume, start, what_if
+    from mlcd.assemble.real_money import rents
+    from mlcd.assemble.runs import (
+        Listener,
+        Run,
+        beginning,
+        decide_again,
+        first_probes,
+        go_on,
+        resume,
+        start,
+        what_if,
+    )
 
 _ROOMS = {
     "clouds": ("BACKENDS", "Cloud", "cloud", "local_backend", "recorded_cloud", "skypilot_cloud"),
     "functions": ("PlanAhead", "boundary_of", "plan_ahead"),
     "methods": ("METHODS", "method"),
-    "runs": ("Listener", "Run", "decide_again", "go_on", "resume", "start", "what_if"),
+    "real_money": ("rents",),
+    "runs": (
+        "Listener",
+        "Run",
+        "beginning",
+        "decide_again",
+        "first_probes",
+        "go_on",
+        "resume",
+        "start",
+        "what_if",
+    ),
 }
 
 __all__ = [
@@ -30,9 +52,11 @@ __all__ = [
     "Listener",
     "PlanAhead",
     "Run",
+    "beginning",
     "boundary_of",
     "cloud",
     "decide_again",
+    "first_probes",
     "go_on",
     "home",
     "launches",
@@ -41,6 +65,7 @@ __all__ = [
     "open_ledger",
     "plan_ahead",
     "recorded_cloud",
+    "rents",
     "resume",
     "skypilot_cloud",
     "start",

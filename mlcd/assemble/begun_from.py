@@ -18,14 +18,14 @@ WITH_FILES, WITHOUT_FILES = ("local",), ("simulated", "recorded")
 
 
 @dataclass(frozen=True)
-class Beginning:
+class EarlierCheckpoint:
     """The run that a new one begins from, and what its checkpoint holds."""
 
     run: str
     saved_samples: float
 
 
-def beginning(run: str, job: Job, ledger: Ledger) -> Beginning:
+def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> EarlierCheckpoint:
     """What a new run of the job would begin from; `UserError` where there is nothing that it could go on with."""
     name = ledger.find(run)
     account = ledger.account(name)
@@ -42,7 +42,7 @@ def beginning(run: str, job: Job, ledger: Ledger) -> Beginning:
     if saved >= job.work_samples:
         done, asked = format_count(saved), format_count(job.work_samples)
         raise UserError(f"--from {name}: its checkpoint holds {done} samples, and the job's `work` is {asked} in all")
-    return Beginning(name, saved)
+    return EarlierCheckpoint(name, saved)
 
 
 def copy_checkpoint(source: str, run: str, job: Job) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mlcd import drive, service_level
 from mlcd.assemble.arrival import at_hand
-from mlcd.assemble.begun_from import beginning, copy_checkpoint
+from mlcd.assemble.begun_from import copy_checkpoint, earlier_checkpoint
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.elastic import check_elastic
 from mlcd.assemble.functions import (
@@ -39,6 +39,7 @@ from mlcd.planners.elastic import ElasticSearch
 from mlcd.planners.serverless import PlanOnFunctions
 from mlcd.profilers import Progress
 from mlcd.service import Service
+from mlcd.strategy import Finish, Probe
 from mlcd.version import VERSION
 
 Listener = Callable[[Line], None]
@@ -125,12 +126,26 @@ def start(
     run: str | None = None,
     held: ExitStack | None = None,
     begin_from: str = "",
+    agree: Callable[[Started], None] = lambda first: None,
 ) -> Run:
     """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger.
 
     `run`: the name that the ledger gave when it was asked for. `held`: a new run is held until this is closed.
     `begin_from`: an earlier run, whose checkpoint this one begins with.
+    `agree`: is shown how the run would begin before anything is written, and raises to leave it.
     """
+    first, place = beginning(job, ledger)
+    if begin_from:
+        earlier = earlier_checkpoint(begin_from, first.job, ledger)
+        first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
+    _check_variables(first.job)
+    agree(first)
+    place = _shown(place, progress)
+    return Run(ledger, ledger.begin(first.job.name, place.clock, first, listen, run, held), first.job, place)
+
+
+def beginning(job: Job, ledger: Ledger) -> tuple[Started, Cloud]:
+    """How a run of this job would begin, and where; nothing is written."""
     if job.serverless is not None:
         check_functions(job)
     job = _absolute(job) if job.serverless is None else prepared(job)
@@ -143,8 +158,7 @@ def start(
         "ray",
     ):  # launches would wait for, or slow down, each other's nodes
         job = replace(job, search=replace(job.search, parallel=1))
-    _check_variables(job)
-    place = _shown(_place(job), progress)
+    place = _place(job)
     job = with_probe_limit(job, place.space)
     known: tuple[Measurement, ...] = ()
     shelf = learned_models(ledger.database)
@@ -153,11 +167,13 @@ def start(
     learned, whose = lesson(job, place.space, shelf)
     if job.serverless is not None:
         learned = stored_calibration(job)
-    first = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
-    if begin_from:
-        earlier = beginning(begin_from, job, ledger)
-        first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
-    return Run(ledger, ledger.begin(job.name, place.clock, first, listen, run, held), job, place)
+    return Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose), place
+
+
+def first_probes(first: Started) -> tuple[Probe, ...] | Finish:
+    """What a run that begins so would probe first, or why nothing."""
+    history = Account().after(first, 0.0).history
+    return drive.first_probes(exploring(first.job), first.job, first.space, history, guarding(first.job))
 
 
 def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,11 @@ from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
-    from mlcd.job import Job
+    from mlcd.job import Goal, Job
+    from mlcd.ledger import Started
+    from mlcd.planners.train import Outlook
     from mlcd.remote.orders import Foreseen
-    from mlcd.strategy import Step
+    from mlcd.strategy import Finish, Probe
 
 MUCH = 0.1
 """The share of a limit above which the first probes deserve a warning."""
@@ -81,43 +84,83 @@ def _on_functions(job: Job, output: str, page: Path | None, there: Foreseen | No
 
 
 def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
-    """The space of machines, and how the search would begin."""
+    """The space of machines, and how the search would begin: as `mlcd train` would, and without a launch."""
+    from mlcd.assemble import beginning, first_probes, open_ledger
+    from mlcd.planners.train import outlook
+
+    with closing(open_ledger()) as ledger:
+        first, _ = beginning(job, ledger)
+    seen, probes = outlook(first.job, first.space), first_probes(first)
+    if output == "json":
+        print_json(_machines_document(first, seen, probes) | _document(there))
+        return
+    say = consoles()[0].print
+    _say_space(say, first, seen)
+    _say_first_probes(say, first, probes)
+    _say_outlook(say, first.job.goal, seen)
+    _say_the_rest(say, there)
+
+
+def _machines_document(first: Started, seen: Outlook, probes: tuple[Probe, ...] | Finish) -> dict[str, Any]:
+    document = asdict(seen)
+    document["smallest"] = [str(configuration) for configuration in seen.smallest]
+    document["best"] = str(seen.best) if seen.best is not None else None
+    document["modelled"] = dict(zip(("seconds", "usd"), seen.modelled, strict=True)) if seen.modelled else None
+    job, space = first.job, first.space
+    document["first_probes"] = [
+        {
+            "configuration": str(probe.configuration),
+            **dict(zip(("worst_s", "worst_usd"), space.worst_probe(probe.configuration), strict=True)),
+            "because": probe.because,
+        }
+        for probe in (probes if isinstance(probes, tuple) else ())
+    ]
+    limits = {"max_probe_usd": job.search.max_probe_usd, "max_hourly_usd": job.search.max_hourly_usd}
+    return {"job": job.name, "on": job.on, "method": job.search.method, **limits, **document}
+
+
+def _say_space(say: Callable[..., None], first: Started, seen: Outlook) -> None:
     from rich.markup import escape
 
-    from mlcd.assemble import cloud, method
-    from mlcd.history import History
-    from mlcd.planners.train import outlook
     from mlcd.reports.words import goal_words
-    from mlcd.units import counted, format_count, format_duration, format_usd
+    from mlcd.units import counted, format_count, format_usd
 
-    strategy = method(job.search)
-    place = cloud(job.on, job)
-    seen = outlook(job, place.space)
-    first = strategy.next_step(job, place.space, History())
-    if output == "json":
-        document = asdict(seen)
-        document["first_probes"] = [str(configuration) for configuration in seen.first_probes]
-        document["best"] = str(seen.best) if seen.best is not None else None
-        document["modelled"] = dict(zip(("seconds", "usd"), seen.modelled, strict=True)) if seen.modelled else None
-        print_json({"job": job.name, "on": job.on, "method": job.search.method, **document, **_document(there)})
-        return
-    results, _ = consoles()
-    say = results.print
+    job = first.job
     say(
         f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples",
         highlight=False,
     )
-    low, high = min(c.usd_per_hour for c in seen.first_probes), max(c.usd_per_hour for c in seen.first_probes)
+    low, high = min(c.usd_per_hour for c in seen.smallest), max(c.usd_per_hour for c in seen.smallest)
     size = f"{counted(seen.configurations, 'configuration')} of {counted(seen.types, 'type')}"
     say(
-        f"Space ({place.provenance}): {size}, {format_usd(low)} to {format_usd(high)} an hour at their smallest size",
+        f"Space ({first.provenance}): {size}, {format_usd(low)} to {format_usd(high)} an hour at their smallest size",
         highlight=False,
     )
-    _say_first_step(say, first)
-    one_each = f"at most {format_usd(seen.first_usd)} and {format_duration(seen.first_s)}"
+
+
+def _say_first_probes(say: Callable[..., None], first: Started, probes: tuple[Probe, ...] | Finish) -> None:
+    """What the search would do first, at which price, and why; and what no probe may cost more than."""
+    from mlcd.strategy import Finish
+    from mlcd.units import format_duration, format_usd
+
+    if isinstance(probes, Finish):
+        say(f"Nothing would be probed: {probes.because}", highlight=False, markup=False)
+        return
+    for probe in probes:
+        seconds, usd = first.space.worst_probe(probe.configuration)
+        price = f"at most {format_usd(usd)} and {format_duration(seconds)}"
+        say(f"First: {probe.configuration}, {price}: {probe.because}", highlight=False, markup=False)
+    if (most := first.job.search.max_probe_usd) is not None:
+        say(f"No probe costs more than {format_usd(most)} (max_probe)", highlight=False)
+
+
+def _say_outlook(say: Callable[..., None], goal: Goal, seen: Outlook) -> None:
+    from mlcd.units import format_duration, format_usd
+
+    one_each = f"at most {format_usd(seen.smallest_usd)} and {format_duration(seen.smallest_s)}"
     say(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so", highlight=False)
-    budget, deadline = job.goal.budget_usd, job.goal.deadline_s
-    if (budget and seen.first_usd > MUCH * budget) or (deadline and seen.first_s > MUCH * deadline):
+    budget, deadline = goal.budget_usd, goal.deadline_s
+    if (budget and seen.smallest_usd > MUCH * budget) or (deadline and seen.smallest_s > MUCH * deadline):
         say("  [yellow]that is much of the limit: fewer types (`--instances`) leave more to run the job[/yellow]")
     if seen.best is not None and seen.modelled is not None:
         seconds, usd = seen.modelled
@@ -127,7 +170,6 @@ def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
             highlight=False,
         )
     say(f"Within the limit: [bold]{seen.chance}[/bold]; {seen.because}", highlight=False)
-    _say_the_rest(say, there)
 
 
 def _only_there(job: Job, there: Foreseen, output: str) -> None:
@@ -166,15 +208,3 @@ def _say_the_rest(say: Callable[..., None], there: Foreseen | None) -> None:
         if not fits:
             say("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
     say("Nothing was spent.", style="dim")
-
-
-def _say_first_step(say: Callable[..., None], step: Step) -> None:
-    """What the search would do first, and why."""
-    from mlcd.strategy import Finish, Probe, Round
-
-    if isinstance(step, Finish):
-        say(f"Nothing would be probed: {step.because}", highlight=False)
-    elif isinstance(step, Probe | Round):
-        probes = step.probes if isinstance(step, Round) else (step,)
-        for probe in probes:
-            say(f"First: {probe.configuration}, {probe.because}", highlight=False, markup=False)

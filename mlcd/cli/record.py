@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mlcd.cli.agree import agree_to_rent
 from mlcd.cli.options import consoles, job_file, job_options, open_ledger, output, print_json, with_options
 
 EVERYTHING = "exhaustive"
@@ -19,8 +21,9 @@ EVERYTHING = "exhaustive"
 @job_file
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The folder of the recording.")
 @with_options(job_options)
+@click.option("-y", "--yes", is_flag=True, help="Spend real money without asking.")
 @output
-def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
+def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> None:
     """Probe every configuration, and write a recording of it.
 
     Searches can then be tried on it at no cost. It stays within the limits; options as of `mlcd train`.
@@ -47,7 +50,8 @@ def record(job_path: Path, out: Path, output: str, **chosen: Any) -> None:
     results, progress = consoles()
     live = Live(progress, ledger)
     with ExitStack() as held:
-        run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held)
+        agree = partial(agree_to_rent, yes=yes)
+        run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held, agree=agree)
         tell_beforehand(run.cloud.lacks, progress)
         held.enter_context(live.showing(run.name))
         run.search(held.enter_context(stop_on_ctrl_c(progress, "what is being probed")))

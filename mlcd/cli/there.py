@@ -6,7 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 
+from mlcd.cli.agree import agree
 from mlcd.cli.ending import (
     agree_beforehand,
     agreed,
@@ -84,7 +86,7 @@ def begin_there(
     if detach:
         agree_beforehand(decide_only, yes)
     launch = not decide_only and order.kind != "serve" and (yes or detach or not can_ask())
-    run = submit(server, order, launch)
+    run = submit(server, order, launch, partial(agree, yes=yes))
     if detach:
         return _left_to(server, run, output)
     watched = Watched(server, run, output)

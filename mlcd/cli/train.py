@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mlcd.cli.agree import agree_to_rent
 from mlcd.cli.ending import agree_beforehand, agreed, can_ask, go_detached, tell_beforehand, tell_end
 from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
@@ -49,7 +51,7 @@ begin_from = click.option(
 detached = click.option("--detach", is_flag=True, help="Go on without this terminal; follow it with `mlcd attach RUN`.")
 run_options = (
     click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
-    click.option("-y", "--yes", is_flag=True, help="Run the decision without asking."),
+    click.option("-y", "--yes", is_flag=True, help="Spend real money, and run the decision, without asking."),
     detached,
     output,
 )
@@ -64,7 +66,8 @@ def train(
     """Probe, decide, show the decision, ask, and run the job.
 
     Options replace what the job file says. Where neither says anything: fastest, no limit, on the simulated cloud, by
-    net-value. Without a terminal nobody is asked, and the decision is run.
+    net-value. Where machines are rented for real money, the first probe is asked for: without a terminal, say -y. Else
+    nobody is asked without a terminal, and the decision is run.
 
     \b
     mlcd train job.yaml --budget 100
@@ -205,8 +208,8 @@ def begin(
     if detach:
         agree_beforehand(decide_only, yes)
     with ExitStack() as held:
-        tell = live.listener(Narrator(progress))
-        run = start(job, ledger, tell, live.report, held=held, begin_from=begin_from)
+        tell, agree = live.listener(Narrator(progress)), partial(agree_to_rent, yes=yes)
+        run = start(job, ledger, tell, live.report, held=held, begin_from=begin_from, agree=agree)
         tell_beforehand(beforehand(run), progress)
         if detach:
             held.close()

@@ -23,6 +23,14 @@ class ServerLost(ServerError):
     """The connection broke, or the server could not answer: what may go well in a moment."""
 
 
+class NotAgreed(WrongState):
+    """A run that would be billed in real dollars; `asks` says what it may spend."""
+
+    def __init__(self, line: str, asks: str) -> None:
+        super().__init__(line)
+        self.asks = asks
+
+
 @contextmanager
 def explained(url: str) -> Iterator[None]:
     """Errors of the connection as one line about this server."""
@@ -82,7 +90,8 @@ def refused(url: str, answer: httpx.Response, token: str = "") -> MlcdError | No
         case 404 | 400 | 413 | 415 | 422:
             return UserError(said)
         case 409:
-            return WrongState(said)
+            asks = answer.json().get("asks")
+            return NotAgreed(said, str(asks)) if asks else WrongState(said)
         case 503 | 429:
             return ServerLost(f"{url}: {said}")
         case _:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mlcd.errors import UserError
+from mlcd.remote.failures import NotAgreed
 from mlcd.remote.server import Server, run_path
 
 BETWEEN_S = 0.5
@@ -31,9 +32,10 @@ class Order:
     model: str = ""
     knobs: str | None = None
 
-    def body(self, server: Server, launch: bool) -> dict[str, Any]:
+    def body(self, server: Server, launch: bool, yes: bool = False) -> dict[str, Any]:
         """What is sent. A model's file is uploaded first."""
         said: dict[str, Any] = {"kind": self.kind, "options": dict(self.options), "launch": launch}
+        said |= {"yes": True} if yes else {}  # an older server knows no such word
         if self.kind != "serve":
             return {**said, "job": self.job, "name": self.name}
         said |= {"knobs": self.knobs} if self.knobs is not None else {}
@@ -66,9 +68,18 @@ def foresee(server: Server, order: Order) -> Foreseen:
         return Foreseen(**{each.name: told[each.name] for each in fields(Foreseen)})
 
 
-def submit(server: Server, order: Order, launch: bool) -> str:
-    """Begin a run there; its name. `launch`: whether the decision is run, too."""
-    return _told(server, server.post("/runs", order.body(server, launch)), "run")
+def submit(server: Server, order: Order, launch: bool, agree: Callable[[str], None] | None = None) -> str:
+    """Begin a run there; its name. `launch`: whether the decision is run, too.
+
+    `agree`: asked where the run would be billed in real dollars, with what it may spend; raises to leave it.
+    """
+    try:
+        return _told(server, server.post("/runs", order.body(server, launch)), "run")
+    except NotAgreed as error:
+        if agree is None:
+            raise
+        agree(error.asks)
+        return _told(server, server.post("/runs", order.body(server, launch, yes=True)), "run")
 
 
 def tell(server: Server, deed: Deed, run: str, **more: Any) -> str:

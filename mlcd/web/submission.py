@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlcd.asked import KINDS, parsed
+from mlcd.assemble.real_money import most_words, rents
 from mlcd.errors import UserError
 from mlcd.job import Job
 from mlcd.reports.words import goal_words
 from mlcd.team import Member, left, submit
+from mlcd.web.failures import Refusal
 from mlcd.web.places import confined, is_free, placed, spoken
 from mlcd.web.reading import SPACE, TEXT, in_a_child
 from mlcd.web.reading.works import FACTS, foreseen, job_of_recorded, job_of_text, job_of_upload
@@ -30,13 +32,15 @@ LONGEST_NAME = 200
 class Submission:
     """What a request asks for: a kind, a job file's text and options; to serve: a model, and a text of knobs.
 
-    `upload`: the hash of a model that was sent before. `model`: the name of one in a recording.
+    `upload`: the hash of a model that was sent before. `model`: the name of one in a recording. `yes`: whoever asks has
+    seen what it may cost in real dollars, and agrees.
     """
 
     kind: str
     job: str
     options: dict[str, Any]
     launch: bool = False
+    yes: bool = False
     upload: str | None = None
     model: str | None = None
     knobs: str | None = None
@@ -58,9 +62,18 @@ class Foreseen:
     left_usd: float | None
 
 
+class NotAgreed(Refusal):
+    """A run that would be billed in real dollars, and nobody has agreed to that yet: send it again with `yes`."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(409, f'{words} To agree, send it again with "yes": true', told={"asks": words})
+
+
 def send(here: State, who: Member | None, asked: Submission) -> str:
     """Ask for the run, and tell the workers; its name."""
     job = read(here, asked)
+    if rents(job.on) and not asked.yes:
+        raise NotAgreed(most_words(job))
     run = submit(here.ledger, who, job, to_json(job, asked.launch), _counts_nothing(here, job))
     here.crew.send(run, asked.launch)
     return run

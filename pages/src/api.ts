@@ -10,6 +10,8 @@ export class ApiError extends Error {
     /** Of a submission over budget: what is left. */
     readonly leftUsd: number | null = null,
     readonly retryAfterS: number | null = null,
+    /** Of a run that would cost real money: what it may spend. Sent again with `yes`, it begins. */
+    readonly asks: string | null = null,
   ) {
     super(message);
   }
@@ -70,9 +72,10 @@ async function refusal(answer: Response): Promise<ApiError> {
   const words = said !== null && typeof said === "object" ? (said as Record<string, unknown>) : {};
   const line = typeof words["error"] === "string" ? words["error"] : `the server answered ${answer.status}`;
   const left = typeof words["left_usd"] === "number" ? words["left_usd"] : null;
+  const asks = typeof words["asks"] === "string" ? words["asks"] : null;
   const retry = Number(answer.headers.get("Retry-After"));
   if (answer.status === 401) window.dispatchEvent(new Event(SIGNED_OUT));
-  return new ApiError(answer.status, line, left, retry > 0 ? retry : null);
+  return new ApiError(answer.status, line, left, retry > 0 ? retry : null, asks);
 }
 
 /** One line of anything that was thrown. */

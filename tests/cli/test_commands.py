@@ -120,7 +120,7 @@ def test_plan_spends_nothing(mlcd: Mlcd, job: WriteJob) -> None:
     assert "Nothing was spent." in shown.out
     document = mlcd("plan", job("budget: $40"), "-o", "json").document
     assert document["types"] == 3
-    assert len(document["first_probes"]) == 3
+    assert len(document["smallest"]) == 3
     assert document["chance"] in ("likely", "doubtful", "unlikely", "unknown")
     assert mlcd("runs", "-o", "json").document == {"runs": []}
 

@@ -176,6 +176,21 @@ def test_an_order_is_sent_as_it_was_written(served: Any, server: Server) -> None
     }
 
 
+def test_an_order_that_costs_real_money_is_sent_again_once_somebody_agrees(served: Any, server: Server) -> None:
+    served.instead["/runs"] = _spoken(409, {"error": "It rents. To agree, send it again", "asks": "It rents."})
+    order, asked = Order("train", {"on": "skypilot"}, "name: demo"), []
+    with pytest.raises(WrongState, match="To agree"):  # nobody to ask
+        submit(server, order, launch=False)
+
+    def agree(words: str) -> None:
+        asked.append(words)
+        served.instead["/runs"] = _spoken(202, {"run": "demo-1"})
+
+    assert submit(server, order, False, agree) == "demo-1"
+    assert asked == ["It rents."]
+    assert ["yes" in json.loads(each.body) for each in served.asked] == [False, False, True]
+
+
 def test_a_model_is_uploaded_before_it_is_named(served: Any, server: Server, tmp_path: Path) -> None:
     model = tmp_path / "tiny.onnx"
     model.write_bytes(b"\x08\x07onnx")

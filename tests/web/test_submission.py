@@ -303,3 +303,17 @@ def test_a_job_whose_name_cannot_be_shown_is_refused(service, name):
     refused = service.submit("ron", JOB.replace("name: digits", f'name: "{name}"'))
     assert refused.status == 422, refused.body
     assert "name" in refused.error
+
+
+def test_what_is_billed_in_real_dollars_begins_only_with_a_yes_to_its_price(tmp_path):
+    with staged(tmp_path / "home", places=("simulated", "skypilot")) as stage:
+        refused = submit(stage, "ron", "20", "skypilot:aws")
+        assert refused.status == 409
+        assert refused.json()["asks"] == (
+            "It rents on skypilot:aws for real money, up to $20.00, the budget, for probes and the final run together."
+        )
+        assert refused.error.endswith('To agree, send it again with "yes": true')
+        assert stage.written == (0, [], [])
+        agreed = stage.submit("ron", options={"on": "skypilot:aws", "budget": "20"}, yes=True)
+        assert agreed.status == 202
+        assert submit(stage, "ron", "20", "simulated").status == 202  # nothing to agree to

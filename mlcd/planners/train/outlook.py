@@ -33,16 +33,16 @@ class Chance(StrEnum):
 class Outlook:
     """What a search would face.
 
-    `first_usd`, `first_s`: the most that the smallest size of every type costs to probe, which HeterBO
-    pays before it learns anything, unless its limits stop it. `modelled` are the modelled seconds and dollars of
-    finishing on `best`, None where the job gives no hint to model from.
+    `smallest`: of every type its smallest size. `smallest_usd`, `smallest_s`: the most that probing all of them takes,
+    which HeterBO pays before it learns anything, unless its limits stop it. `modelled` are the modelled seconds and
+    dollars of finishing on `best`, None where the job gives no hint to model from.
     """
 
     configurations: int
     types: int
-    first_probes: tuple[Configuration, ...]
-    first_usd: float
-    first_s: float
+    smallest: tuple[Configuration, ...]
+    smallest_usd: float
+    smallest_s: float
     chance: Chance = Chance.UNKNOWN
     because: str = ""
     best: Configuration | None = None
@@ -52,10 +52,10 @@ class Outlook:
 def outlook(job: Job, space: Space) -> Outlook:
     """What a search for this job would face in this space."""
     smallest = [Configuration(choice.offer, min(choice.nodes)) for choice in space.choices]
-    first = tuple(sorted(smallest, key=lambda configuration: configuration.offer.usd_per_hour))
-    worst = [space.worst_probe(configuration) for configuration in first]
-    first_s, first_usd = sum(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
-    bare = Outlook(len(space), len(space.choices), first, first_usd, first_s)
+    by_price = tuple(sorted(smallest, key=lambda configuration: configuration.offer.usd_per_hour))
+    worst = [space.worst_probe(configuration) for configuration in by_price]
+    all_s, all_usd = sum(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
+    bare = Outlook(len(space), len(space.choices), by_price, all_usd, all_s)
     if job.hints.flops_per_sample is None and job.hints.parameters is None:
         because = "the job gives neither `parameters` nor `flops_per_sample`, so only a probe can tell"
         return replace(bare, because=because)

@@ -23,7 +23,8 @@ class Asked(BaseModel):
     """A job to be searched for: a job file's text and options as the command line has them.
 
     To serve a model: `upload`, the hash that POST /uploads answered, or `model`, a name in `recorded:NAME`; and
-    `knobs`, the text of a file of knobs.
+    `knobs`, the text of a file of knobs. `yes`: agrees to spend real money, where the place rents; without it such a
+    run is refused with 409, and `asks` says what it may cost.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -32,6 +33,7 @@ class Asked(BaseModel):
     job: str = Field("", max_length=64 << 10)
     options: dict[Annotated[str, Field(max_length=40)], Option] = Field({}, max_length=40)
     launch: bool = False
+    yes: bool = False
     upload: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     model: Word | None = None
     knobs: Annotated[str, Field(max_length=64 << 10)] | None = None

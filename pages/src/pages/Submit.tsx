@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, line, send, upload, withQuery } from "../api";
-import { bytes } from "../format";
+import { bytes, usd } from "../format";
 import { useGet } from "../live";
 import { announce } from "../parts/announce";
 import { Card } from "../parts/Card";
@@ -37,6 +37,7 @@ export default function Submit(): JSX.Element {
   const examples = useGet<{ examples: Example[] }>("/examples").data?.examples ?? [];
   const [draft, setDraft] = useState<Draft>(EMPTY);
   const [checked, setChecked] = useState<Checked | null>(null);
+  const [asks, setAsks] = useState<string | null>(null);
   const [wrong, setWrong] = useState<Mistake | null>(null);
   const [busy, setBusy] = useState<string | null>(null);
   const [fileError, setFileError] = useState<string | null>(null);
@@ -45,6 +46,7 @@ export default function Submit(): JSX.Element {
   const change = (part: Partial<Draft>): void => {
     setDraft((before) => ({ ...before, ...part }));
     setChecked(null);
+    setAsks(null);
     setWrong(null);
   };
   const take = async (file: File): Promise<void> => {
@@ -68,8 +70,13 @@ export default function Submit(): JSX.Element {
     setBusy(words);
     setWrong(null);
     try {
-      return await send<T>("POST", path, asked(draft));
+      return await send<T>("POST", path, asks === null ? asked(draft) : { ...asked(draft), yes: true });
     } catch (error) {
+      if (error instanceof ApiError && error.asks !== null) {
+        setAsks(error.asks);
+        announce(error.asks);
+        return null;
+      }
       const found = error instanceof ApiError ? mistake(error, draft) : { about: "", words: line(error), line: null };
       setWrong(found);
       announce(found.words);
@@ -86,12 +93,13 @@ export default function Submit(): JSX.Element {
     }
     const started = await ask<{ run: string }>("/runs", "Starting …");
     refreshMe();
-    if (started === null) {
-      setChecked(null); // what was checked does not hold any more
-      return;
-    }
-    go(toRun(started.run));
+    if (started !== null) go(toRun(started.run));
   };
+  useEffect(() => {
+    if (wrong === null) return;
+    setChecked(null); // what was checked does not hold any more
+    setAsks(null);
+  }, [wrong]);
   useEffect(() => {
     if (wrong !== null) document.querySelector("[aria-invalid=true]")?.scrollIntoView({ block: "nearest" });
   }, [wrong]);
@@ -160,9 +168,10 @@ export default function Submit(): JSX.Element {
             {about("") !== null && <Notice tone="bad">{about("")?.words}</Notice>}
             {checked !== null && <Outcome checked={checked} />}
             {checked !== null && <Command words={inShell(draft)} />}
+            {asks !== null && <Notice tone="caution">{asks}</Notice>}
             <div class="actions">
               <button type="submit" class="button primary" disabled={!allowed || busy !== null || !isReady(draft)}>
-                {busy !== null && !busy.startsWith("Reading") ? busy : checked === null ? "Check" : "Start"}
+                {busy !== null && !busy.startsWith("Reading") ? busy : checked === null ? "Check" : startWords(checked, asks)}
               </button>
               {isReady(draft) ? (
                 <span class="note by-keys">or Ctrl+Enter in the file</span>
@@ -175,6 +184,12 @@ export default function Submit(): JSX.Element {
       </div>
     </Page>
   );
+}
+
+/** The button that starts a run; where that costs real money, its words say what is agreed to. */
+function startWords(checked: Checked, asks: string | null): string {
+  if (asks === null) return "Start";
+  return checked.budget_usd ? `Yes, spend up to ${usd(checked.budget_usd)}` : "Yes, spend without a budget";
 }
 
 /** What is wrong with a file before it is sent; null: nothing. */

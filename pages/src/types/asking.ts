@@ -10,6 +10,8 @@ export interface Asked {
   name?: string;
   options: Record<string, string | string[]>;
   launch?: boolean;
+  /** Agrees to spend real money, after `asks` was shown. */
+  yes?: boolean;
   upload?: string | null;
   knobs?: string | null;
   model?: string | null;

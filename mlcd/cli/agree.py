@@ -1,0 +1,30 @@
+"""Real money is never spent unasked: the question before the first probe, here or for a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mlcd.cli.ending import can_ask
+from mlcd.errors import Interrupted, UserError
+
+if TYPE_CHECKING:
+    from mlcd.ledger import Started
+
+
+def agree_to_rent(first: Started, yes: bool) -> None:
+    """Show what a run would spend where it is billed in real dollars, and ask; `yes` is the answer given before."""
+    from mlcd.assemble.real_money import real_money_words, rents
+
+    if rents(first.job.on):
+        agree(real_money_words(first), yes)
+
+
+def agree(words: str, yes: bool) -> None:
+    """Show this and ask whether to go on; raises if not, or if there is nobody to ask."""
+    if not yes and not can_ask():
+        raise UserError(f"{' '.join(words.split())} Nobody is here to agree: pass -y if you do; nothing was spent")
+    click.echo(words, err=True)
+    if not yes and not click.confirm("Proceed?", default=False, err=True):
+        raise Interrupted("not begun; nothing was spent")

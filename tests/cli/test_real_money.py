@@ -1,0 +1,126 @@
+"""Machines that cost real money are never rented unasked; what `mlcd plan` names first is what is probed first."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mlcd.asked import of_text
+from mlcd.assemble import BACKENDS, first_probes, open_ledger, rents, start
+from mlcd.errors import MlcdError
+from mlcd.ledger import Started
+from mlcd.strategy import Finish
+from mlcd.units import format_usd
+
+Mlcd = Callable[..., Any]
+WriteJob = Callable[..., Path]
+
+SMALLEST = "name: digits\nrun: torchrun train.py\nmlcd:\n  work: 10M\n"
+
+
+class Terminal(io.StringIO):
+    """Somebody who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def job(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The smallest job of the docs: no limit, no hint. SkyPilot is there, and is never asked anything."""
+    monkeypatch.setitem(sys.modules, "sky", ModuleType("sky"))
+    path = Path("job.yaml")
+    path.write_text(SMALLEST)
+    return path
+
+
+def test_only_places_that_send_a_bill_rent() -> None:
+    assert {on for on in BACKENDS if rents(on)} == {"skypilot", "skypilot:CLOUD"}
+    assert rents("functions:aws_lambda")
+    assert not any(map(rents, ("functions:simulated", "functions:localhost", "recorded:skypilot", "local:aws")))
+
+
+@pytest.mark.parametrize("command", [("train",), ("train", "--decide-only", "-o", "json"), ("record", "--out", "mine")])
+def test_without_a_terminal_nothing_is_rented_unasked(mlcd: Mlcd, job: Path, command: tuple[str, ...]) -> None:
+    name, *options = command
+    refused = mlcd(name, job, *options, "--on", "skypilot:aws", "--budget", "20").complaint
+    assert "First probe: " in refused
+    assert "up to $20.00, the budget" in refused
+    assert "pass -y" in refused
+    assert mlcd("runs", "-o", "json").document == {"runs": []}
+
+
+def test_a_search_without_a_limit_says_so_and_what_it_could_cost(mlcd: Mlcd, job: Path) -> None:
+    refused = mlcd("train", job, "--on", "skypilot:aws").complaint
+    assert "no budget and no deadline: nothing bounds the total; on one probe up to $" in refused
+    assert "Probing each of " in refused
+    assert (
+        "no budget: nothing bounds the total"
+        in mlcd("train", job, "--on", "skypilot:aws", "--deadline", "6h").complaint
+    )
+
+
+def test_no_probe_of_the_smallest_job_costs_more_than_its_limit(job: Path) -> None:
+    """It would have opened with 36 x p5en.48xlarge, at $1,200."""
+    seen: list[Started] = []
+    with closing(open_ledger()) as ledger:
+        start(of_text("train", SMALLEST, {"on": "skypilot:aws"}), ledger, agree=seen.append)
+    probes = first_probes(seen[0])
+    assert not isinstance(probes, Finish)
+    for probe in probes:
+        assert seen[0].space.worst_probe(probe.configuration)[1] <= 20
+
+
+def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
+    mlcd: Mlcd, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    monkeypatch.setattr("mlcd.cli.agree.can_ask", lambda: True)
+    answer = mlcd("train", job, "--on", "skypilot:aws", "--budget", "20")
+    assert answer.code == 2
+    assert "Proceed? [y/N]" in answer.err
+    assert "not begun; nothing was spent" in answer.err
+    assert mlcd("runs", "-o", "json").document == {"runs": []}
+
+
+def test_yes_and_minus_y_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from mlcd.cli.agree import agree
+
+    agree("It rents.", yes=True)
+    assert "It rents." in capsys.readouterr().err  # told, and not asked
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    monkeypatch.setattr("mlcd.cli.agree.can_ask", lambda: True)
+    agree("It rents.", yes=False)
+    monkeypatch.setattr(sys, "stdin", Terminal("\n"))
+    with pytest.raises(MlcdError, match="not begun"):
+        agree("It rents.", yes=False)
+
+
+@pytest.mark.parametrize("limits", ["", "budget: $40", "goal: cheapest\ndeadline: 5h", "budget: $3"])
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--method", "heterbo"), ("--method", "random", "--seed", "3"), ("--max-hourly", "4"), ("--max-probe", "0.2")],
+)
+def test_plan_names_the_first_probes_of_train_with_their_price(
+    mlcd: Mlcd, recorded_job: WriteJob, limits: str, options: tuple[str, ...]
+) -> None:
+    path = recorded_job(limits)
+    planned = mlcd("plan", path, *options, "-o", "json").document
+    shown = mlcd("plan", path, *options).out
+    mlcd("train", path, *options, "--decide-only")
+    entries = mlcd("ledger", "last", "-o", "json").document["entries"]
+    reserved = [entry for entry in entries if entry["kind"] == "reserved"]
+    begun = [entry for entry in reserved if entry["launch"]["round"] == reserved[0]["launch"]["round"]]
+    assert [probe["worst_usd"] for probe in planned["first_probes"]] == pytest.approx([e["worst_usd"] for e in begun])
+    assert [probe["because"] for probe in planned["first_probes"]] == [entry["because"] for entry in begun]
+    for probe in planned["first_probes"]:
+        assert f"First: {probe['configuration']}, at most {format_usd(probe['worst_usd'])}" in shown
+    if not begun:
+        assert "Nothing would be probed: " in shown
