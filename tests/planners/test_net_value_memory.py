@@ -7,9 +7,18 @@ from dataclasses import replace
 import pytest
 
 from mlcd.assemble import cloud, method
+from mlcd.assemble.clouds import SKYPILOT_PROBE
 from mlcd.backends import Simulated
+from mlcd.catalog import load_offers
+from mlcd.configuration import Configuration
+from mlcd.history import History
 from mlcd.job import Goal, Hints, Job, Objective, Search
 from mlcd.measurement import Outcome
+from mlcd.modeling.memory_need import NO_HINTS
+from mlcd.planners.train import NetValue
+from mlcd.planners.train.outlook import outlook
+from mlcd.planners.train.space import grid
+from mlcd.strategy import Probe, Round
 from mlcd.testing.promises import search_and_run
 
 ONE_BILLION = Job(
@@ -21,9 +30,9 @@ ONE_BILLION = Job(
 )
 
 
-def searched(job: Job, seed: int):
+def searched(job: Job, seed: int, parallel: int = 4):
     """The decision, the probes in order, and the seconds and dollars of every configuration that fits."""
-    job = replace(job, search=Search(seed=seed))
+    job = replace(job, search=Search(seed=seed, parallel=parallel))
     place = cloud("simulated", job)
     backend = place.backend
     assert isinstance(backend, Simulated)
@@ -47,7 +56,7 @@ def test_a_job_that_fits_few_configurations_is_certified_after_few_probes(seed):
 
 @pytest.mark.parametrize("seed", [4, 5])
 def test_no_probe_has_less_memory_than_one_that_ran_out_of_it(seed):
-    _, probes, _ = searched(ONE_BILLION, seed)
+    _, probes, _ = searched(ONE_BILLION, seed, parallel=1)
     ran_out = []
     for probe in probes:
         where = probe.configuration
@@ -66,3 +75,43 @@ def test_a_job_that_fits_nothing_is_refused_for_a_few_dollars():
     assert not totals
     assert decision.configuration is None
     assert sum(probe.usd for probe in probes) < 0.08 * 1_000
+
+
+LIVE = grid(load_offers(("aws",)), (1, 50), probe_time=SKYPILOT_PROBE)
+RESNET = Hints(parameters=25e6, flops_per_sample=12e9, global_batch=256)
+
+
+def first_step(goal: Goal, seed: int, hints: Hints = NO_HINTS) -> tuple[Configuration, ...]:
+    step = NetValue(seed, look=0.3, parallel=4).next_step(Job("any", 1e8, goal, hints=hints), LIVE, History())
+    assert isinstance(step, Probe | Round)
+    return tuple(probe.configuration for probe in (step.probes if isinstance(step, Round) else (step,)))
+
+
+@pytest.mark.parametrize("goal", [Goal(), Goal(deadline_s=6 * 3_600), Goal(Objective.CHEAPEST)])
+@pytest.mark.parametrize("hints", [NO_HINTS, RESNET])
+def test_without_a_budget_a_search_opens_where_little_is_lost(goal, hints):
+    """It opened with up to 49 nodes of p5en.48xlarge, $1,861 for one probe."""
+    for seed in range(3):
+        together_usd = sum(LIVE.worst_probe(configuration)[1] for configuration in first_step(goal, seed, hints))
+        assert together_usd < 50
+
+
+@pytest.mark.parametrize("goal", [Goal(Objective.CHEAPEST, 1_000.0), Goal(Objective.CHEAPEST, deadline_s=80_000)])
+def test_what_plan_names_is_probed_after_the_first_look(goal):
+    job = replace(ONE_BILLION, goal=goal, search=Search(seed=1))
+    place = cloud("simulated", job)
+    planned = outlook(job, place.space).best
+    _, probes, _ = searched(job, 1)
+    first = NetValue(1, look=0.3, parallel=4).next_step(job, place.space, History())
+    in_first_round = len(first.probes) if isinstance(first, Round) else 1
+    assert planned in [probe.configuration for probe in probes[: in_first_round + 1]]
+
+
+def test_what_plan_names_is_not_probed_where_much_would_be_lost_by_it():
+    """One probe of it takes a fifth of this budget."""
+    job = replace(ONE_BILLION, goal=Goal(Objective.CHEAPEST, 150.0), work_samples=1e5)
+    place = cloud("simulated", job)
+    planned = outlook(job, place.space).best
+    assert place.space.worst_probe(planned)[1] * 0.3 > 0.08 * 150
+    _, probes, _ = searched(job, 1)
+    assert probes[1].configuration != planned

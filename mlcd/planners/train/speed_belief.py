@@ -9,7 +9,7 @@ from math import hypot
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Choice, Floats, Space
+from mlcd.configuration import Choice, Configuration, Floats, Space
 from mlcd.history import History
 from mlcd.job import Goal, Hints, Job, Objective
 from mlcd.measurement import Outcome
@@ -95,8 +95,8 @@ def _sample(space: Space) -> NDArray[np.intp]:
     return np.unique(np.concatenate([spread, largest[:: max(1, len(largest) // LEVEL_SAMPLE)]]))
 
 
-def promising(job: Job, space: Space, history: History, seed: int) -> Space:
-    """Of a large space, what the likeliest laws find good, and what was measured: the rest is not worth a thought."""
+def promising(job: Job, space: Space, history: History, seed: int, also: Configuration | None = None) -> Space:
+    """Of a large space, what the likeliest laws find good, what was measured, and `also`: the rest is not looked at."""
     if len(space) <= LARGE:
         return space
     laws = draw_laws(space, seed, job.hints)
@@ -108,7 +108,7 @@ def promising(job: Job, space: Space, history: History, seed: int) -> Space:
     shift = level[likely] + (off[likely].mean(axis=1) if len(seen.ran) else 0.0)
     finish_s = job.work_samples * np.exp(-(laws.log_speed(likely, every) + shift[:, None]).max(axis=0))
     kept = _worth_a_thought(job, space, history, finish_s)
-    kept |= {space.index[configuration] for configuration in history.tried}
+    kept |= {space.index[configuration] for configuration in (*history.tried, *([also] if also else []))}
     nodes: dict[int, list[int]] = {}
     for i in sorted(kept):
         nodes.setdefault(int(space.offer_index[i]), []).append(space.configurations[i].nodes)
