@@ -106,10 +106,10 @@ def _curve(story: Story, decision: Decision) -> list[Point]:
     gone, found = story.search, []
     for p in decision.curve:
         label, chosen = str(p.configuration), p.configuration == decision.configuration
-        seconds, usd = gone.elapsed_s + p.seconds, gone.spent_usd + p.usd
         if (known := measured.get(label)) is not None:
-            found.append(replace(known, seconds=seconds, usd=usd, chosen=chosen))
+            found.append(known)  # as the table has it, by which it was chosen or not
             continue
+        seconds, usd = gone.elapsed_s + p.seconds, gone.spent_usd + p.usd
         worst_s = gone.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
         worst_usd = None if worst_s is None else gone.spent_usd + p.configuration.usd(p.high_s)
         found.append(Point(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
