@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mlcd.caps import CAPS, Caps
 from mlcd.cli.listen import port, recordings
 from mlcd.cli.options import written
 from mlcd.errors import UserError
@@ -73,6 +74,35 @@ grace = click.option(
 )
 @trust_runners
 @click.option("--count-simulated", is_flag=True, help="Simulated and recorded runs, too, count against budgets.")
+@click.option(
+    "--member-running",
+    default=CAPS.running,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Runs of one member at once, on all workers; of each worker's, half at the most.",
+)
+@click.option(
+    "--member-queued",
+    default=CAPS.queued,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Runs of one member that may wait.",
+)
+@click.option(
+    "--simulated-probes",
+    default=CAPS.probes,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Probes of one run on a simulated or recorded cloud.",
+)
+@click.option(
+    "--simulated-time",
+    metavar="DURATION",
+    default="30m",
+    show_default=True,
+    callback=written(parse_duration),
+    help="How long such a run may compute at a time.",
+)
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
 def service(
     database: str | None,
@@ -86,6 +116,10 @@ def service(
     places: str,
     trust_runners: bool,
     count_simulated: bool,
+    member_running: int,
+    member_queued: int,
+    simulated_probes: int,
+    simulated_time: float,
     public_url: str | None,
 ) -> None:
     """Serve a team: members, budgets, a queue and workers.
@@ -103,13 +137,16 @@ def service(
     from mlcd.workers.trust import check_places
 
     url = _postgres(database, database_file, "mlcd service")
-    settings = replace(_settings(host, places, recordings, public_url), count_simulated=count_simulated)
+    caps = Caps(member_running, member_queued, simulated_probes, simulated_time)
+    settings = replace(
+        _settings(host, places, recordings, public_url), count_simulated=count_simulated, member_queued=member_queued
+    )
     _prepare(trust_runners)
     if workers != 0:
         check_places(settings.places, trust_runners)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
-        state = _opened(url, settings, ending)
+        state = _opened(url, settings, caps, ending)
         staff = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once, _pace(grace))
         ending.callback(staff.close)
         there = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
@@ -192,7 +229,7 @@ def _settings(host: str, places: str, recordings: Path | None, public_url: str |
     )
 
 
-def _opened(url: str, settings: Settings, ending: ExitStack) -> State:
+def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> State:
     """What the routes have at hand, on this database; closed again by `ending`."""
     from datetime import UTC, datetime
 
@@ -208,7 +245,7 @@ def _opened(url: str, settings: Settings, ending: ExitStack) -> State:
     warm_up()  # what members send is read in processes of their own
     members = Members(ledger.database, lambda: datetime.now(UTC))
     _first_admin(members)
-    queue = Queue(ledger)
+    queue = Queue(ledger, caps)
     ending.callback(queue.close)
     queue.adopt()
     audit = Audit(ledger.database, lambda: datetime.now(UTC))

@@ -28,6 +28,7 @@ from mlcd.errors import UserError, WrongState
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Ledger, LimitsChanged, Resumed, Stopped
 from mlcd.ledger.going_on import entry_to_go_on
+from mlcd.ledger.submissions import HAS_BEGUN
 from mlcd.team.budget import NO_LIMIT, Budget
 from mlcd.team.members import Member, budget_of, find_member
 from mlcd.team.standing import Standing, ask_launch, ask_limits, catch_up, standing, standings
@@ -99,16 +100,26 @@ def used(ledger: Ledger, of: Member | str, now: Now = _today) -> Used:
         return _used(connection, ledger.database, whose, budget.since(now()))
 
 
-def submit(ledger: Ledger, member: Member | None, job: Job, asked: str, free: bool = False, now: Now = _today) -> str:
+def submit(
+    ledger: Ledger,
+    member: Member | None,
+    job: Job,
+    asked: str,
+    free: bool = False,
+    now: Now = _today,
+    most_queued: int | None = None,
+) -> str:
     """Ask for a run of a job, if its owner has its budget left; the run's name. Nothing has begun then.
 
-    `free`: it costs nobody anything, and counts with nothing.
+    `free`: it costs nobody anything, and counts with nothing. `most_queued`: runs of one member that may wait.
     """
     if member is None:
         return ledger.ask(job.name, asked)
     catch_up(ledger.database)  # so that little is left to read while others wait
     with ledger.database.write() as connection:
         owner = find_member(connection, member.name)  # as it is in the books, not as it was when the request came
+        if most_queued is not None:
+            _check_queued(connection, owner.name, most_queued)
         if not free:
             allowed = _left(connection, ledger.database, owner.name, owner.team, now())
             _check_submission(job.goal.budget_usd, allowed)
@@ -201,6 +212,15 @@ def _check_more(run: str, stands: Standing, goal: Goal | None, allowed: Left) ->
     new_usd = more_usd if more_usd is None or not stands.can_spend else more_usd - stands.claims_usd
     if not _fits(new_usd, allowed):
         raise _over(allowed, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
+
+
+def _check_queued(connection: Connection, owner: str, most: int) -> None:
+    """Refuse one more run of a member who has enough waiting."""
+    runs = schema.runs.c
+    mine = (runs.owner == owner) & runs.asked.is_not(None) & runs.refused.is_(None) & ~HAS_BEGUN
+    waiting = connection.execute(select(func.count()).select_from(schema.runs).where(mine)).scalar_one()
+    if waiting >= most:
+        raise WrongState(f"{owner} has {waiting} runs waiting, and {most} are the most: wait, or stop some of them")
 
 
 def _check_submission(budget_usd: float | None, allowed: Left) -> None:

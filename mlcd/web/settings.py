@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from mlcd.caps import CAPS
+
 Mode = Literal["ui", "service"]
 PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")
 """Kinds of `on`: what stands before the colon."""
@@ -37,6 +39,7 @@ class Settings:
     `recordings`: clouds to replay, by the name that `recorded:NAME` gives; a request never names a path. `hosts`: names
     besides loopback's that a request may be addressed to. `same_user`: on loopback, only processes of this user are
     answered where the system can tell. `count_simulated`: runs on simulated and recorded clouds count against budgets.
+    `member_queued`: runs of one member that may wait.
     """
 
     mode: Mode
@@ -48,3 +51,4 @@ class Settings:
     hosts: tuple[str, ...] = ()
     same_user: bool = True
     count_simulated: bool = False
+    member_queued: int = CAPS.queued

@@ -74,7 +74,8 @@ def send(here: State, who: Member | None, asked: Submission) -> str:
     job = read(here, asked)
     if rents(job.on) and not asked.yes:
         raise NotAgreed(most_words(job))
-    run = submit(here.ledger, who, job, to_json(job, asked.launch), _counts_nothing(here, job))
+    free, most = _counts_nothing(here, job), here.settings.member_queued
+    run = submit(here.ledger, who, job, to_json(job, asked.launch), free, most_queued=most)
     here.crew.send(run, asked.launch)
     return run
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 import psycopg
-from procrastinate import PsycopgConnector
+from procrastinate import PsycopgConnector, sql
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
 
@@ -19,13 +19,19 @@ from mlcd.workers.log import LOG
 
 ASKS_AGAIN_S = 0.5
 T = TypeVar("T")
+FETCH = sql.queries["fetch_job"].replace(
+    "procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker_id)s)",
+    "mlcd_fetch_job_v1(%(queues)s::varchar[], %(worker_id)s, %(at_once)s::int)",
+)
+assert "mlcd_fetch_job_v1" in FETCH, "Procrastinate fetches jobs in another way now: see fair_share.sql"
 
 
 class PatientConnector(PsycopgConnector):
     """Asks again while the database is away. What was done although its answer got lost, the worker finds out."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int) -> None:
         super().__init__()
+        self._at_once = at_once
         self.patient = True
         """False once the worker is to end: then it need not hear the answer."""
 
@@ -35,7 +41,9 @@ class PatientConnector(PsycopgConnector):
         await self._until_answered(lambda: ask(query, **arguments))
 
     async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
-        """Execute, for one row."""
+        """Execute, for one row. The next job is chosen by us, so that every member has a fair share."""
+        if query == sql.queries["fetch_job"]:
+            query, arguments = FETCH, {**arguments, "at_once": self._at_once}
         ask = super().execute_query_one_async
         return await self._until_answered(lambda: ask(query, **arguments))
 

@@ -15,12 +15,13 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
+from mlcd.caps import Caps
 from mlcd.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.ledger import Ledger
 from mlcd.workers.asked import from_json
 from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.pace import Pace
-from mlcd.workers.pulse import Pulse, Watch
+from mlcd.workers.pulse import COMPUTING, Pulse, Watch
 from mlcd.workers.told import BY_THE_USER, Told, interrupt_main
 
 PRELOADED = ["mlcd.workers.run", "mlcd.assemble", "mlcd.asked", "mlcd.operators"]
@@ -105,12 +106,24 @@ class Child:
                 os.kill(self.process.pid, number)
 
 
-def send(run: str, errand: Errand, ledger: Ledger, queued: bool = False, because: str = BY_THE_USER) -> Child:
-    """A new process, on its way. `queued`: what it leaves, another goes on with. `because`: why it is taken down."""
+def send(
+    run: str,
+    errand: Errand,
+    ledger: Ledger,
+    queued: bool = False,
+    because: str = BY_THE_USER,
+    caps: Caps | None = None,
+) -> Child:
+    """A new process, on its way. `queued`: what it leaves, another goes on with. `because`: why it is taken down.
+
+    `caps`: how much a run may compute that only computes.
+    """
     context = forkserver()
     says, speaks = context.Pipe(duplex=False)
     pulse = Pulse()
-    sent = _Sent(run, errand, ledger.path or ledger.database.url, queued, only_computes(run, ledger), because)
+    computes = only_computes(run, ledger)
+    where = ledger.path or ledger.database.url
+    sent = _Sent(run, errand, where, queued, computes, because, caps if computes else None)
     process = context.Process(target=_go, args=(sent, os.environ.get("MLCD_HOME"), speaks, pulse), daemon=False)
     process.start()
     speaks.close()
@@ -169,6 +182,7 @@ class _Sent:
     queued: bool
     only_computes: bool
     because: str
+    caps: Caps | None
 
 
 def _go(sent: _Sent, home: str | None, speaks: Connection, pulse: Pulse) -> None:
@@ -225,7 +239,9 @@ def _do(sent: _Sent, pulse: Pulse) -> Outcome:
                 take_down(sent.run, ledger, sent.because)
             else:
                 told = Told(sent.run, ledger, queued=sent.queued)
-                see_through(sent.run, ledger, sent.errand is Errand.LAUNCH, told, pulse)
+                if sent.caps is not None:
+                    pulse.end_within(COMPUTING, sent.caps.computing_s)
+                see_through(sent.run, ledger, sent.errand is Errand.LAUNCH, told, pulse, sent.caps)
     finally:
         ledger.close()
     return Outcome.DONE

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mlcd.caps import CAPS, Caps
 from mlcd.errors import LedgerUnreachable, MissingExtra, WrongState
 from mlcd.ledger import Ledger
 from mlcd.workers.crew import NEVER_BEGAN, refused, waits
 from mlcd.workers.pace import PACE
-from mlcd.workers.process import Errand
+from mlcd.workers.process import Errand, only_computes
 from mlcd.workers.queue_tables import prepare
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued
+    from procrastinate.types import JSONValue
 
 QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.drive", "mlcd.sweep"
 
@@ -25,13 +27,13 @@ QUEUE, DRIVE, SWEEP = "mlcd", "mlcd.drive", "mlcd.sweep"
 class Queue:
     """Sends runs to the workers of a PostgreSQL database. One errand for a run at a time: they share a lock."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, caps: Caps = CAPS) -> None:
         try:
             import procrastinate
             from psycopg_pool import NullConnectionPool
         except ImportError:
             raise MissingExtra("a queue of runs", "service") from None
-        self._ledger = ledger
+        self._ledger, self._caps = ledger, caps
         prepare(ledger.database)
         # A connection for each question: they are few, and none can have died while it was idle.
         self._pool = NullConnectionPool(ledger.database.url, open=True, name="mlcd-queue")
@@ -80,10 +82,21 @@ class Queue:
         task = self._app.configure_task(DRIVE, queue=QUEUE, lock=run, queueing_lock=f"{errand} {run}")
         with _reached():
             try:
-                task.defer(run=run, errand=errand.value)
+                task.defer(run=run, errand=errand.value, **self._share(run))
             except AlreadyEnqueued:
                 return False
         return True
+
+    def _share(self, run: str) -> dict[str, JSONValue]:
+        """What decides when a run's turn comes (fair_share.sql), and how much it may compute."""
+        asked, caps = self._ledger.asked(run), self._caps
+        return {
+            "member": asked.owner if asked is not None else None,
+            "at_most": caps.running,
+            "computes": only_computes(run, self._ledger),
+            "probes": caps.probes,
+            "computing_s": caps.computing_s,
+        }
 
     def withdraw(self, run: str) -> bool:
         """Take a run out of the queue; True if that, or its refusal, leaves nobody to tell."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
 
 from mlcd.database import Database
+from mlcd.database.connect import LOCKS
 
 NEWEST = "COMMENT ON TABLE procrastinate_jobs IS '{}'"
 """Procrastinate does not write down which of its migrations a database has seen: we do, at its table of jobs."""
+
+FAIR_SHARE = files("mlcd.workers").joinpath("fair_share.sql")
+"""Our own way to choose the next job."""
 
 
 def prepare(database: Database) -> None:
@@ -27,6 +32,7 @@ def prepare(database: Database) -> None:
                 if seen is not None and migration.name > seen:
                     _execute(connection, migration.read_text(encoding="utf-8"))
         _execute(connection, NEWEST.format(migrations[-1].name))
+        _execute(connection, FAIR_SHARE.read_text(encoding="utf-8").format(locks=LOCKS))
 
 
 def _execute(connection: Connection, script: str) -> None:

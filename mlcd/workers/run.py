@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from mlcd import drive
 from mlcd.assemble import Run, resume, start
 from mlcd.assemble.machine import elsewhere
 from mlcd.backend import Purpose
+from mlcd.caps import Caps
 from mlcd.clock import VirtualClock, WallClock
 from mlcd.control import DIES_WITHIN_S
-from mlcd.errors import Interrupted, LedgerError, MlcdError, WrongState
+from mlcd.errors import Interrupted, LedgerError, MlcdError, UserError, WrongState
 from mlcd.ledger import Account, Ledger, Line, Resumed, Status, Stopped
+from mlcd.units import format_duration
 from mlcd.workers.asked import from_json
 from mlcd.workers.crew import NEVER_BEGAN, waits
 from mlcd.workers.log import LOG
@@ -23,6 +25,7 @@ from mlcd.workers.pulse import DEADLINE, Pulse
 from mlcd.workers.told import BY_THE_USER, Told
 from mlcd.workers.trust import check_trusted
 
+Stop = Callable[[], bool]
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
@@ -38,6 +41,7 @@ def see_through(
     pulse: Pulse | None = None,
     wait_s: float = 0.0,
     stopped_stays: bool = False,
+    caps: Caps | None = None,
 ) -> None:
     """From wherever the run stands to its end, or to where it is told to stop.
 
@@ -53,7 +57,7 @@ def see_through(
             told.look()
             if stopped_stays and ledger.has_begun(run) and ledger.account(run).stopped:
                 return
-            _drive(run, ledger, launch, told, noted, pulse)
+            _drive(run, ledger, launch, told, noted, pulse, caps)
         except LedgerError:
             raise
         except Interrupted as interrupted:
@@ -77,7 +81,7 @@ def take_down(run: str, ledger: Ledger, because: str = BY_THE_USER) -> None:
         ledger.wish(run, None)
 
 
-def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted, pulse: Pulse) -> None:
+def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted, pulse: Pulse, caps: Caps | None) -> None:
     def hear(line: Line) -> None:
         noted.hear(line)
         pulse.hear(line)
@@ -103,7 +107,7 @@ def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted, pul
             driven.book.write(Resumed("a worker went on"))
     _bind_to_deadline(driven, pulse)
     try:
-        _to_the_end(driven, launch or launch_asked, told)
+        _to_the_end(driven, launch or launch_asked, _capped(driven, told, caps))
     finally:
         driven.cloud.close()
 
@@ -115,10 +119,25 @@ def _bind_to_deadline(driven: Run, pulse: Pulse) -> None:
         pulse.end_within(DEADLINE, deadline_s - clock.elapsed_s())
 
 
-def _to_the_end(driven: Run, launch: bool, told: Told) -> None:
-    decision = driven.search(told.stop)
-    if launch and decision.configuration is not None and driven.job.service is None and not told.stop():
-        driven.launch(told.stop)
+def _capped(driven: Run, told: Told, caps: Caps | None, now: Callable[[], float] = time.monotonic) -> Stop:
+    """Whether to stop before the next step; `UserError` where it has computed all that a run may."""
+    began_s = now()
+
+    def stop() -> bool:
+        if caps is not None and len(driven.book.account.history.measurements) >= caps.probes:
+            raise UserError(f"it has made {caps.probes:,} probes, the most here: narrow its search and submit it again")
+        if caps is not None and now() - began_s >= caps.computing_s:
+            most = format_duration(caps.computing_s)
+            raise UserError(f"it has computed for {most}, the most at a time: narrow its search, or resume it")
+        return told.stop()
+
+    return stop
+
+
+def _to_the_end(driven: Run, launch: bool, stop: Stop) -> None:
+    decision = driven.search(stop)
+    if launch and decision.configuration is not None and driven.job.service is None and not stop():
+        driven.launch(stop)
 
 
 def _was_launched(account: Account) -> bool:

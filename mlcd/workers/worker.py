@@ -10,8 +10,10 @@ import asyncio
 import logging
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mlcd.caps import CAPS, Caps
 from mlcd.errors import MissingExtra
 from mlcd.ledger import Ledger
 from mlcd.workers.log import LOG, to_stderr
@@ -89,7 +91,7 @@ class _Working:
 
         from mlcd.workers.patience import PatientConnector
 
-        connector = PatientConnector()
+        connector = PatientConnector(self._at_once)
         app = procrastinate.App(connector=connector)
         self._add_tasks(app)
         # A connection for each question: they are few, and none can have died while it was idle.
@@ -129,22 +131,23 @@ class _Working:
 
     def _add_tasks(self, app: App) -> None:
         @app.task(name=DRIVE, queue=QUEUE, retry=_retry(self._pace.again_s), pass_context=True)
-        async def drive(context: JobContext, run: str, errand: str) -> None:
-            await self._drive(context.job, run, Errand(errand))
+        async def drive(context: JobContext, /, run: str, errand: str, **share: Any) -> None:
+            known = {name: share[name] for name in ("probes", "computing_s") if name in share}
+            await self._drive(context.job, run, Errand(errand), replace(CAPS, **known))
 
         @app.periodic(cron=sweeps(self._pace.sweep_s))
         @app.task(name=SWEEP, queue=QUEUE, queueing_lock=SWEEP)
         async def sweep(timestamp: int) -> None:
             await self._sweep(app)
 
-    async def _drive(self, job: Queued, run: str, errand: Errand) -> None:
+    async def _drive(self, job: Queued, run: str, errand: Errand, caps: Caps) -> None:
         """One errand, in a process of its own."""
         number = job.id or 0
         self._under_way.add(number)
         try:
             async with self._door:
                 await asyncio.sleep(APART_S)
-                child = await asyncio.to_thread(send, run, errand, self._ledger, True)
+                child = await asyncio.to_thread(send, run, errand, self._ledger, True, caps=caps)
             outcome = await self._outcome(child)
         finally:
             self._under_way.discard(number)

@@ -333,3 +333,22 @@ def test_of_two_that_go_on_at_the_same_moment_only_one_does(ledger: Ledger, memb
     with ThreadPoolExecutor(len(runs)) as pool:
         assert sorted(pool.map(go_on, runs)) == [False, False, False, True]
     assert left(ledger, ada).usd == 20.0
+
+
+def test_one_member_has_only_so_many_runs_waiting_and_others_are_not_held_up(ledger: Ledger, members: Members):
+    for name in ("ron", "rita"):
+        members.add(name, Role.RUNNER)
+    ron, rita = members.get("ron"), members.get("rita")
+
+    def send(who: Member) -> str:
+        job = job_of(1.0)
+        return submit(ledger, who, job, to_json(job, False), most_queued=2)
+
+    first, second = send(ron), send(ron)
+    with pytest.raises(WrongState, match="ron has 2 runs waiting, and 2 are the most: wait, or stop some of them"):
+        send(ron)
+    assert send(rita)
+    ledger.refuse(first, "stopped before it began")
+    assert send(ron)
+    ledger.begin("resnet", VirtualClock(), Started(job_of(1.0), SPACE, "local", Provenance.LIVE, "0"), run=second)
+    assert send(ron), "what has begun waits no more"
