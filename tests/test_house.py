@@ -12,7 +12,7 @@ import mlcd
 
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
-NOUNS |= {"csv_table", "key_operators", "knobs", "pattern", "service", "seen", "serverless", "tensors"}
+NOUNS |= {"caps", "csv_table", "key_operators", "knobs", "pattern", "service", "seen", "serverless", "tensors"}
 PROTOCOLS = {"strategy", "backend", "profiler", "database", "ledger", "guarantee", "outages", "service_level", "alarm"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {

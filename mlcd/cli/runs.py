@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 MANY = ("probes", "trials", "refused", "stages", "epochs", "boundary")
 """Parts of a run's document that a list of runs leaves out."""
 DAMAGED = "damaged"
+STATUSES = ("searching", "decided", "infeasible", "running", "finished", "failed", "stopped", "interrupted")
 
 
 @click.command()
+@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so; interrupted: nobody drives it.")
 @output
-def runs(output: str) -> None:
+def runs(status: str | None, output: str) -> None:
     """All runs: goal, state, what they chose and what they cost.
 
     \b
-    mlcd runs
+    mlcd runs --status interrupted
     """
     from mlcd.errors import LedgerCorrupt
     from mlcd.reports.document import run_document
@@ -42,6 +44,8 @@ def runs(output: str) -> None:
             damaged[name] = error
     if names and not found:
         raise damaged[names[0]]
+    if status is not None:
+        names = [name for name in names if name in found and _stands(ledger, name, found[name], status)]
     if output == "json":
         told = {name: _brief(run_document(lines)) for name, lines in found.items()}
         told |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
@@ -183,6 +187,15 @@ def _status(ledger: Ledger, run: str, account: Account) -> str:
     if account.status in ("searching", "running") and not ledger.is_driven(ledger.find(run)):
         return f"{account.status}, but its process is gone: mlcd resume {run}"
     return str(account.status)
+
+
+def _stands(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> bool:
+    """Whether a run's status is this one; 'interrupted': it is to go on, and nobody drives it."""
+    from mlcd.ledger import Account
+    from mlcd.reports.view.summary import standing_of
+
+    now = str(Account.replay((line.entry, line.elapsed_s) for line in lines).status)
+    return status in (now, standing_of(now, ledger.is_driven(run)))
 
 
 def _brief(document: dict[str, object]) -> dict[str, object]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
+from rich.markup import escape
+
 from mlcd.cli.agree import agree
 from mlcd.cli.ending import (
     agree_beforehand,
@@ -86,7 +88,10 @@ def begin_there(
     if detach:
         agree_beforehand(decide_only, yes)
     launch = not decide_only and order.kind != "serve" and (yes or detach or not can_ask())
-    run = submit(server, order, launch, partial(agree, yes=yes))
+    _, progress = consoles()
+    run = submit(
+        server, order, launch, partial(agree, yes=yes), lambda words: progress.print(escape(words), highlight=False)
+    )
     if detach:
         return _left_to(server, run, output)
     watched = Watched(server, run, output)

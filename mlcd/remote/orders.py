@@ -68,18 +68,29 @@ def foresee(server: Server, order: Order) -> Foreseen:
         return Foreseen(**{each.name: told[each.name] for each in fields(Foreseen)})
 
 
-def submit(server: Server, order: Order, launch: bool, agree: Callable[[str], None] | None = None) -> str:
+def submit(
+    server: Server,
+    order: Order,
+    launch: bool,
+    agree: Callable[[str], None] | None = None,
+    note: Callable[[str], None] = lambda words: None,
+) -> str:
     """Begin a run there; its name. `launch`: whether the decision is run, too.
 
-    `agree`: asked where the run would be billed in real dollars, with what it may spend; raises to leave it.
+    `agree`: asked where the run would be billed in real dollars, with what it may spend; raises to leave it. `note`
+    gets what the server adds.
     """
     try:
-        return _told(server, server.post("/runs", order.body(server, launch)), "run")
+        answer = server.post("/runs", order.body(server, launch))
     except NotAgreed as error:
         if agree is None:
             raise
         agree(error.asks)
-        return _told(server, server.post("/runs", order.body(server, launch, yes=True)), "run")
+        answer = server.post("/runs", order.body(server, launch, yes=True))
+    run = _told(server, answer, "run")
+    if answer.get("note"):
+        note(str(answer["note"]))
+    return run
 
 
 def tell(server: Server, deed: Deed, run: str, **more: Any) -> str:

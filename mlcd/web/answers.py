@@ -26,6 +26,8 @@ MEANING = {
 ANY = (400, 401, 403, 429, 503)
 """What every route but /health may answer with."""
 Status = Literal["queued", "refused", "searching", "decided", "infeasible", "running", "finished", "failed", "stopped"]
+Standing = Literal[Status, "interrupted"]
+"""A status, or that of a run that searches or runs and that nobody drives."""
 Kind = Literal["train", "scale", "serve", "tune", "functions"]
 
 
@@ -48,9 +50,10 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 class Health(Answer):
-    """The service is up, and its database can be read."""
+    """The service is up, and its database can be read. `ok`: runs are driven, too; else `trouble` says why not."""
 
     ok: bool
+    trouble: str
     version: str
     mode: Literal["ui", "service"]
 

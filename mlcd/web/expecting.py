@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 from mlcd.web.feed import Feed
 from mlcd.workers.crew import Crew
+
+COUNTED_FOR_S = 1.0
 
 
 class Expecting:
@@ -11,6 +16,7 @@ class Expecting:
 
     def __init__(self, crew: Crew, feed: Feed) -> None:
         self._crew, self._feed = crew, feed
+        self._alive, self._counted_at_s = 0, -math.inf
 
     def send(self, run: str, launch: bool = False) -> None:
         """Begin a run, or go on with one; whoever watches it waits for that."""
@@ -30,8 +36,10 @@ class Expecting:
         return self._crew.withdraw(run)
 
     def alive(self) -> int:
-        """How many are at work."""
-        return self._crew.alive()
+        """How many are at work; counted now and then, for /health is asked by anybody, as often as they like."""
+        if time.monotonic() - self._counted_at_s > COUNTED_FOR_S:
+            self._alive, self._counted_at_s = self._crew.alive(), time.monotonic()
+        return self._alive
 
     def close(self) -> None:
         """Send nobody any more."""

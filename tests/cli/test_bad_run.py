@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,15 @@ def test_what_cannot_be_written_or_meant_is_one_line(
     before = entries(mlcd)
     assert told in mlcd(*command).complaint
     assert entries(mlcd) == before
+
+
+def test_runs_that_nobody_drives_any_more_are_listed_as_interrupted(mlcd: Mlcd, recorded_job: WriteJob, home: Path):
+    assert mlcd("train", recorded_job(), "--decide-only", "-y").code == 0
+    with closing(open_ledger(home)) as ledger:
+        gone = start(ledger.account("last").job, ledger).name  # and its process ended
+    listed = {
+        status: [each["run"] for each in mlcd("runs", "--status", status, "-o", "json").document["runs"]]
+        for status in ("interrupted", "decided", "finished")
+    }
+    assert listed == {"interrupted": [gone], "decided": ["demo-1"], "finished": []}
+    assert "demo-1" not in mlcd("runs", "--status", "interrupted").out

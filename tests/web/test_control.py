@@ -99,3 +99,50 @@ def test_only_an_admin_can_say_that_a_machine_is_gone(
             (who, "machine gone", how) for who, how in (("ada", "refused"), ("ada", "ok"), ("ron", "refused"))
         ]
         assert stage.ask("POST", down, "ron", {"machine_gone": "yes"}).status == 400
+
+
+def test_there_is_nothing_to_take_down_of_a_run_that_is_over(stage: Stage) -> None:
+    who, ledger = "ron" if stage.tokens else None, stage.state.ledger
+    run = stage.submit(who).json()["run"]
+    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    driven = start(job, ledger, run=run)
+    down = f"{API}/runs/{run}/down"
+    assert stage.ask("POST", down, who).status == 202
+    driven.search()
+    driven.launch()
+    before = stage.written
+    refused = stage.ask("POST", down, who)
+    assert (refused.status, refused.error) == (409, f"run '{run}' is finished; there is nothing to take down")
+    assert stage.written == before
+
+
+def test_runs_that_nobody_drives_any_more_are_found_as_interrupted(stage: Stage) -> None:
+    who, ledger = "ron" if stage.tokens else None, stage.state.ledger
+    interrupted, held, over = (stage.submit(who).json()["run"] for _ in range(3))
+    job, _ = from_json(ledger.asked(interrupted).asked)  # type: ignore[union-attr]
+    for run in (interrupted, held):
+        start(job, ledger, run=run)
+    start(job, ledger, run=over).search()
+    with ledger.hold(held):
+        stage.look()
+        told = {
+            status: {each["run"] for each in stage.ask("GET", f"{API}/runs?status={status}", who).json()["runs"]}
+            for status in ("interrupted", "searching", "decided")
+        }
+    assert told == {"interrupted": {interrupted}, "searching": {interrupted, held}, "decided": {over}}
+
+
+def test_a_service_without_a_worker_says_so(tmp_path: Path) -> None:
+    words = "no worker is running: what is submitted waits; start one with mlcd worker, or mlcd service --workers N"
+    with staged(tmp_path / "home") as stage:
+        stage.crew.workers = 0
+        health = stage.ask("GET", f"{API}/health")
+        assert (health.status, health.json()["ok"], health.json()["trouble"]) == (200, False, words)
+        sent = stage.submit("ron")
+        assert (sent.status, sent.json()["note"]) == (202, words)
+    with staged(tmp_path / "there") as stage:
+        assert stage.ask("GET", f"{API}/health").json()["ok"]
+        assert stage.submit("ron").json()["note"] == ""
+    with staged(tmp_path / "ui", mode="ui") as stage:
+        stage.crew.workers = 0
+        assert stage.ask("GET", f"{API}/health").json()["ok"], "one person's runs need no worker"

@@ -73,9 +73,9 @@ class Shares:
 
 @pytest.fixture(scope="module")
 def shares(running_postgres) -> Iterator[Shares]:
-    with closing(Ledger(running_postgres.new_database())) as ledger:
-        with closing(Queue(ledger, Caps(running=AT_MOST))) as queue:
-            yield Shares(ledger, queue)
+    ledger = Ledger(running_postgres.new_database())
+    with closing(ledger), closing(Queue(ledger, Caps(running=AT_MOST))) as queue:
+        yield Shares(ledger, queue)
 
 
 MEMBERS, PLACES = st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(["simulated", "local"])

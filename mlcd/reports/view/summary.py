@@ -13,6 +13,8 @@ from mlcd.reports.serverless.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
 QUEUED, REFUSED = "queued", "refused"
+INTERRUPTED = "interrupted"
+"""What a list calls a run that searches or runs by its entries, and that nobody drives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Summary:
     budget_usd: float | None
     deadline_s: float | None
     because: str
+
+
+def standing_of(status: str, driven: bool) -> str:
+    """A run's status, or that it is interrupted: it can be resumed."""
+    return INTERRUPTED if status in ("searching", "running") and not driven else status
 
 
 def kind_of(job: Job) -> str:

@@ -107,6 +107,9 @@ def take_down(run: str, here: Here, who: Runner, how: HowDown | None = None) -> 
         return _without_machine(here, who, run)
     with noted(here, who, "down", run) as note:
         note.about = name = _begun(here, who, run)
+        account = here.ledger.account(name)
+        if account.status in OVER and not account.open and not here.ledger.is_driven(name):
+            raise WrongState(f"run '{name}' is {account.status}; there is nothing to take down")
         here.crew.down(name)
     return Done(run=name, words=f"{name} is being taken down")
 

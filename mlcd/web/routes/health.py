@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 
 from mlcd.version import VERSION
 from mlcd.web.answers import MEANING, Health, Problem
 from mlcd.web.failures import Refusal
 from mlcd.web.state import Here
+from mlcd.web.trouble import nobody_drives
 
 router = APIRouter(tags=["service"])
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -22,4 +24,5 @@ async def health(here: Here) -> Health:
     """Asked by whoever watches over the service; it takes no token."""
     if here.feed.away:
         raise Refusal(503, here.feed.away)
-    return Health(ok=True, version=VERSION, mode=here.settings.mode)
+    trouble = await run_in_threadpool(nobody_drives, here)
+    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=here.settings.mode)

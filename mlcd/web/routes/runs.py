@@ -9,8 +9,8 @@ from fastapi.responses import Response
 
 from mlcd.errors import WrongState
 from mlcd.reports.view import Summary, ledger_rows, view_of
-from mlcd.reports.view.summary import REFUSED
-from mlcd.web.answers import MEANING, Entries, Kind, Rows, Runs, Status, problems
+from mlcd.reports.view.summary import REFUSED, standing_of
+from mlcd.web.answers import MEANING, Entries, Kind, Rows, Runs, Standing, problems
 from mlcd.web.failures import named
 from mlcd.web.identity import Viewer
 from mlcd.web.state import Here
@@ -46,7 +46,7 @@ Text = Annotated[str | None, Query(max_length=LONGEST)]
 async def runs(
     here: Here,
     who: Viewer,
-    status: Annotated[Status | None, Query(description="Only those that stand so.")] = None,
+    status: Annotated[Standing | None, Query(description="Only those that stand so.")] = None,
     owner: Text = None,
     kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None,
     text: Annotated[str | None, Query(max_length=LONGEST, description="A part of the run's or the job's name.")] = None,
@@ -61,7 +61,7 @@ async def runs(
     found = [
         each
         for each in here.feed.summaries()
-        if (status is None or each.status == status)
+        if (status is None or status in (each.status, standing_of(each.status, each.driven)))
         and (owner is None or each.owner == owner)
         and (kind is None or each.kind == kind)
         and (wanted in each.run.lower() or wanted in each.job.lower())

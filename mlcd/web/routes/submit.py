@@ -12,6 +12,7 @@ from mlcd.web.answers import Answer, problems
 from mlcd.web.identity import Submitter, noted
 from mlcd.web.state import Here
 from mlcd.web.submission import Foreseen, Submission
+from mlcd.web.trouble import nobody_drives
 
 router = APIRouter(tags=["submit"])
 
@@ -46,9 +47,10 @@ class Asked(BaseModel):
 
 
 class Accepted(Answer):
-    """A run that waits for a worker."""
+    """A run that waits for a worker. `note`: what keeps it waiting, if that is known; else empty."""
 
     run: str
+    note: str = ""
 
 
 @router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
@@ -57,7 +59,7 @@ def submit_run(asked: Asked, here: Here, who: Submitter) -> Accepted:
     with noted(here, who, "submit", asked.kind) as note:
         run = submission.send(here, who, asked.submission())
         note.about = run
-    return Accepted(run=run)
+    return Accepted(run=run, note=nobody_drives(here))
 
 
 @router.post("/checks", responses=problems(413, 415, 422))

@@ -12,10 +12,12 @@ import { Page } from "../parts/Page";
 import { go, Link, refine, usePlace } from "../parts/router";
 import { RunsTable } from "../parts/RunsTable";
 import { Spent } from "../parts/Spent";
-import type { Kind, Me, News, Runs as Found, Spend, Status } from "../types";
+import type { Standing } from "../parts/standing";
+import type { Kind, Me, News, Runs as Found, Spend } from "../types";
 
 const STATUSES = [
   "queued",
+  "interrupted",
   "searching",
   "decided",
   "running",
@@ -150,7 +152,7 @@ function Filters({ me, spend }: { me: Me; spend: Spend | null }): JSX.Element {
       <Chips
         label="Status"
         of={STATUSES}
-        chosen={(query.get("status") ?? "") as Status | ""}
+        chosen={(query.get("status") ?? "") as Standing | ""}
         onChoose={(status) => refine({ status })}
       />
     </form>
