@@ -47,7 +47,9 @@ class RunAlarm:
             case Trouble.SLOW | Trouble.LATE:
                 return self._slow_words(so_far)
             case Trouble.BEYOND:
-                return f"{self._beyond(so_far).words} It goes on; when it ends is not known{self._until_the_limit()}"
+                return (
+                    f"{self._beyond(so_far).words}; it goes on, and when it ends is not known{self._until_the_limit()}"
+                )
             case Trouble.UNCLEAR:
                 return f"{so_far.detail}. The job goes on, but how far it is cannot be told any more"
             case Trouble.NONE:

@@ -117,11 +117,12 @@ class Mismatch:
         if self.short:
             return (
                 f"the job ended by itself (exit code 0) after {self.reported:,.0f} samples, {self.share} of the "
-                f"{self.stated:,.0f} that `work` states: is `work` too large, or does it report too few (`batch`)?"
+                f"{self.stated:,.0f} that `work` states: either `work` is too large, or it reports too few "
+                "(see `batch`)"
             )
         return (
             f"the job has reported {self.reported:,.0f} samples, {self.share} of the {self.stated:,.0f} that `work` "
-            "states: is `work` too small, or does it report too many (`batch`)?"
+            "states: either `work` is too small, or it reports too many (see `batch`)"
         )
 
 

@@ -76,7 +76,7 @@ def test_beyond_its_work_it_is_told_with_both_numbers() -> None:
     tell = alarm(history=replace(BEFORE, measurements=(replace(CERTIFIED, saved_samples=HOUR * 100),)))
     assert tell(so_far(10, 10.4, 100.0)) is None
     words = str(tell(so_far(11, 11, 100.0)))
-    assert "4,320,000 samples, 109 % of the 3,960,000 that `work` states: is `work` too small" in words
+    assert "4,320,000 samples, 109 % of the 3,960,000 that `work` states: either `work` is too small" in words
     assert words.endswith("when it ends is not known, but it is stopped at the limit")
     assert tell(so_far(12, 12, 100.0)) is None
 

@@ -250,7 +250,7 @@ def _too_short(seen: list[Sample], seconds: float, mismatch: Mismatch | None) ->
     reports = f"{counted(len(seen), 'report')} of progress in {seconds:.0f} s"
     if mismatch is None:
         return Ended(seconds, Outcome.FAILED, f"{TOO_SHORT}, {reports}: {TOO_SELDOM}")
-    advice = f"after {mismatch.share} of its `work`: is `work` or the report wrong?"
+    advice = f"after {mismatch.share} of its `work`: either `work` or what it reports is wrong"
     return Ended(seconds, Outcome.FAILED, f"{TOO_SHORT}, {advice}", log=reports)
 
 

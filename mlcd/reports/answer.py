@@ -19,7 +19,7 @@ from mlcd.units import counted, format_duration, format_usd
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
 MOST_WARNINGS = 3
-"""That are told beside the answer, the newest ones."""
+"""That are told beside the answer."""
 
 
 def answer(story: Story) -> str:
@@ -27,6 +27,7 @@ def answer(story: Story) -> str:
     sentence, more = sentences(story)
     paragraphs = [element("p", text(sentence), class_="answer")]
     paragraphs += [element("p", text(line), class_="more") for line in more if line]
+    paragraphs += [element("p", text(f"Warning: {warning}."), class_="more") for warning in newest_warnings(story)]
     return "".join(paragraphs)
 
 
@@ -112,6 +113,11 @@ def actual(story: Story) -> str:
     return element("div", title, element("div", table, class_="scroll"), class_="actual")
 
 
+def newest_warnings(story: Story) -> list[str]:
+    """What the user was warned of, as far as it is told beside the answer."""
+    return list(story.account.warnings[-MOST_WARNINGS:])
+
+
 def limits_words(story: Story) -> str:
     """'$300.00 / 12 h', or '' without limits."""
     goal = story.goal
@@ -121,13 +127,7 @@ def limits_words(story: Story) -> str:
 
 
 def sentences(story: Story) -> tuple[str, list[str]]:
-    """The answer, and what needs saying after it, warnings too."""
-    sentence, more = _sentences(story)
-    warnings = [f"Warning: {warning.rstrip('.')}." for warning in story.account.warnings[-MOST_WARNINGS:]]
-    return sentence, [*more, *(warning.replace("?.", "?") for warning in warnings)]
-
-
-def _sentences(story: Story) -> tuple[str, list[str]]:
+    """The answer, and what needs saying after it."""
     probes = counted(len(story.probes), "probe")
     decision = story.decision
     resume = f"Go on with: mlcd resume {story.run}"

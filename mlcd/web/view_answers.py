@@ -245,6 +245,7 @@ class View(Answer):
     path: list[Step]
     spend: Spending
     under_way: list[UnderWay]
+    warnings: list[str]
     certificate: Certificate | None
     refusals: list[Refused]
     next: str

@@ -158,7 +158,7 @@ def test_a_job_that_ends_before_its_work_is_done_has_not_finished():
     assert account.status == "failed"
     assert account.ended.because == (
         "the job ended by itself (exit code 0) after 468,000 samples, 13 % of the 3,600,000 that `work` states: "
-        "is `work` too large, or does it report too few (`batch`)?"
+        "either `work` is too large, or it reports too few (see `batch`)"
     )
 
 
@@ -176,7 +176,7 @@ def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why
     account, _ = run(goal, Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
     assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
     assert "samples done when the limit was reached; the job has reported" in account.ended.because
-    assert "is `work` too small" in account.ended.because
+    assert "either `work` is too small" in account.ended.because
 
 
 def test_a_lost_run_is_launched_again_from_its_checkpoint():

@@ -166,7 +166,7 @@ def test_a_probe_that_ends_by_itself_too_soon_to_be_measured_has_not_timed_out()
     first, second = measure(seen)[0], measure([*seen[:2], Ended(75.0, OK)])[0]
     assert first.outcome is Outcome.FAILED
     assert "ended by itself (exit code 0)" in first.detail
-    assert "13 % of its `work`: is `work` or the report wrong?" in first.detail
+    assert "13 % of its `work`: either `work` or what it reports is wrong" in first.detail
     assert first.mistake == second.mistake, "the same on every machine: the search ends, and says why"
 
 

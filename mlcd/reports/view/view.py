@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mlcd.ledger import Line
+from mlcd.reports.answer import newest_warnings
 from mlcd.reports.document import run_document
 from mlcd.reports.story import Story
 from mlcd.reports.view.kinds import functions, serving
@@ -32,6 +33,7 @@ def view_of(
         "path": path(story),
         "spend": spending(story),
         "under_way": under_way(story),
+        "warnings": newest_warnings(story),
         "certificate": certificate(story),
         "refusals": refusals(story),
         "next": next_words(story, driven),
@@ -53,6 +55,7 @@ def waiting_view(summary: Summary) -> dict[str, Any]:
         "path": [],
         "spend": {"budget_usd": summary.budget_usd, "deadline_s": summary.deadline_s, "points": []},
         "under_way": [],
+        "warnings": [],
         "certificate": None,
         "refusals": [],
         "next": "it begins when a worker is free" if queued else f"it never began: {summary.because}",

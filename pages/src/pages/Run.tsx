@@ -70,6 +70,11 @@ export default function Run({ run }: { run: string }): JSX.Element {
         <p class="answer">{view.answer.sentence}</p>
         {lead(view) && <p class="answer-more">{lead(view)}</p>}
         {summary.status === "refused" && <Again />}
+        {view.warnings.map((warning) => (
+          <Notice key={warning} tone="caution">
+            {warning}
+          </Notice>
+        ))}
         <Now of={view.under_way} driven={summary.driven} progress={progress} />
       </section>
       {view.cards.length > 0 && <Figures of={view.cards} />}

@@ -209,6 +209,7 @@ export interface View {
   path: Step[];
   spend: Spending;
   under_way: UnderWay[];
+  warnings: string[];
   certificate: Certificate | null;
   refusals: Refusal[];
   next: string;

@@ -13,7 +13,7 @@ interface Props {
 
 export function Progress({ of, reserved }: Props): JSX.Element | null {
   if (of === undefined) return null;
-  const share = of.share === null ? undefined : Math.floor(100 * of.share);
+  const share = of.share === null ? undefined : Math.min(100, Math.floor(100 * of.share));
   return (
     <div class="progress">
       <div

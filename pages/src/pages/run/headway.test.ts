@@ -43,6 +43,11 @@ describe("a job under way", () => {
     ]);
   });
 
+  test("that does more than its stated work says so", () => {
+    expect(facts({ ...RUN, share: 4.2, left_s: null }, null, NOW)[0]?.value).toBe("420 % of its stated work");
+    expect(spoken({ ...RUN, share: 4.2, left_s: null })).toBe("420 % of its stated work done");
+  });
+
   test("that ends on another day says which", () => {
     expect(facts({ ...RUN, left_s: 2 * 86_400 }, null, NOW)[3]?.value).toBe("18 Nov 12:00 (in 2 d)");
   });

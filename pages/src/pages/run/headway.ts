@@ -32,5 +32,5 @@ export function spoken(of: Headway): string {
 
 /** Only what is done counts: 99.9 % is not 100 %. */
 function whole(share: number): string {
-  return `${Math.floor(100 * share)} %`;
+  return `${Math.floor(100 * share)} %${share > 1 ? " of its stated work" : ""}`;
 }
