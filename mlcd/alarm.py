@@ -47,9 +47,10 @@ class RunAlarm:
             case Trouble.SLOW | Trouble.LATE:
                 return self._slow_words(so_far)
             case Trouble.BEYOND:
-                return (
-                    f"{self._beyond(so_far).words}; it goes on, and when it ends is not known{self._until_the_limit()}"
+                limit = (
+                    ", but it is stopped at the limit" if self.job.goal.limited else ": there is no limit to stop it"
                 )
+                return f"{self._beyond(so_far).words}; it goes on, and when it ends is not known{limit}"
             case Trouble.UNCLEAR:
                 return f"{so_far.detail}. The job goes on, but how far it is cannot be told any more"
             case Trouble.NONE:
@@ -98,6 +99,3 @@ class RunAlarm:
         within = "within the limits" if goal.limited else "and there is no limit"
         said = f"at this rate it ends after {format_duration(seconds)} and {format_usd(usd)} in all"
         return f"{said}, {' and '.join(over) or within}"
-
-    def _until_the_limit(self) -> str:
-        return ", but it is stopped at the limit" if self.job.goal.limited else ", and there is no limit to stop it"

@@ -210,12 +210,15 @@ def test_work_that_cannot_be_counted_is_refused(work: str, told: str) -> None:
     "more, told",
     [
         ("report: 'loss (?P<loss>.*)'", "expected a pattern with a group"),
-        ("report: '(?P<step>'", "(missing ): (?P<step>)"),
+        ("report: '(?P<step>'", "report '(?P<step>': it cannot be matched: missing )"),
         (
             r"report: 'step (?P<step>\d+)(?=,)'",
-            "(lookahead and lookbehind are not supported: ",
+            "it cannot be matched: lookahead and lookbehind are not supported: ",
         ),
-        (r"report: '(?P<step>\d+) of \1'", "(backreferences are not supported: patterns are matched by RE2"),
+        (
+            r"report: '(?P<step>\d+) of \1'",
+            "it cannot be matched: backreferences are not supported: patterns are matched by RE2",
+        ),
         (
             r"report: '(?P<epoch>\d+) (?P<step>\d+)'",
             "report: with an `epoch` group, say how long an epoch is: `work",

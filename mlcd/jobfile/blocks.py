@@ -55,7 +55,7 @@ def _report(written: Any) -> str:
     try:
         groups = compile_pattern(str(written)).groupindex
     except ValueError as error:
-        raise ValueError(f"{expected} ({error})") from None
+        raise ValueError(f"'{written}': it cannot be matched: {error}") from None
     if not {"step", "samples", "epoch"} & set(groups):
         raise ValueError(expected)
     return str(written)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isinf
 
 from pydantic import TypeAdapter
 
@@ -113,6 +114,7 @@ class Gauge:
         if launch.purpose is Purpose.RUN and launch.samples > 0:
             share = sample.samples / launch.samples
             left_s = (launch.samples - sample.samples) / rate if rate > 0 and share <= 1 else None
+            left_s = None if left_s is None or isinf(left_s) else left_s
         spent = f"{format_duration(sample.elapsed_s)}, {format_usd(usd)}"
         words = f"{launch.configuration}  {format_rate(rate)} {unit}, {spent}  {_outlook(share, left_s, unit)}"
         about = (launch.label, launch.purpose, str(launch.configuration), self._now(), sample.elapsed_s)

@@ -168,7 +168,7 @@ def test_a_job_that_does_more_than_its_work_has_finished_and_is_told_as_soon_as_
     assert "14,400,000 samples, 400 % of the 3,600,000 that `work` states" in account.ended.because
     (warning,) = account.warnings
     assert "105 % of the 3,600,000" in warning
-    assert "when it ends is not known, and there is no limit to stop it" in warning
+    assert "when it ends is not known: there is no limit to stop it" in warning
 
 
 def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why():
