@@ -17,7 +17,7 @@ MlcdError                    one sentence a person can act on; the command line 
  ├─ MissingExtra             an optional part is not installed: says which `pip install`
  ├─ BackendError             a cloud did not do what it was asked; what it may have started is billed
  │   ├─ NothingOrdered       it failed before any machine was ordered: nothing is billed
- │   │   ├─ NoAccess         and so would every other launch
+ │   │   ├─ NoAccess         and so would every other launch; a UserError too
  │   │   └─ NoCapacity       it has no such machines now; others may be free
  │   └─ StillUp              its machines could not be torn down: the launch stays open in the ledger
  └─ Interrupted              Ctrl-C: says how to resume
@@ -123,8 +123,8 @@ class NothingOrdered(BackendError):
     """
 
 
-class NoAccess(NothingOrdered):
-    """The place refuses this user, whatever is asked for: no other launch would fare better."""
+class NoAccess(NothingOrdered, UserError):
+    """The place refuses this user, or the user made a mistake: no other launch would fare better."""
 
 
 class NoCapacity(NothingOrdered):
