@@ -10,7 +10,7 @@ from pathlib import Path
 from mlcd.assemble.home import home
 from mlcd.backend import Backend, Provenance
 from mlcd.backends import Recorded, Recording, Simulated, load_recording
-from mlcd.backends.local import Local, NodeTypes, load_node_types, what_nodes_lack, why_not_isolated
+from mlcd.backends.local import Local, NodeTypes, load_node_types, what_nodes_lack, what_probes_share, why_not_isolated
 from mlcd.backends.ray import Ray, available
 from mlcd.backends.simulated import STARTUP_LIMIT_S
 from mlcd.backends.skypilot import STARTUP_LIMIT_S as SKYPILOT_STARTUP_S
@@ -198,7 +198,8 @@ def _local(job: Job, types: Path | None, clock: WallClock) -> Cloud:
     offers = tuple(each.offer for each in node_types.types)
     space = grid(offers, (fewest, most), probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
     profiler = replace(_live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
-    return Cloud(narrow(space, job), backend, profiler, clock, what_nodes_lack())
+    lacks = "; ".join(filter(None, (what_nodes_lack(), what_probes_share(job, home()))))
+    return Cloud(narrow(space, job), backend, profiler, clock, lacks)
 
 
 def _ray(job: Job, types: Path | None, clock: WallClock) -> Cloud:

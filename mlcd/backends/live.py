@@ -62,6 +62,8 @@ class LiveJob:
     environment: dict[str, str] = field(default_factory=dict)
     first_port: int | Sequence[int] = FIRST_PORT
     asked_s: float | None = None
+    has_finished: bool = False
+    """Whether the job has ended well, with all of its work done."""
 
     def events(self) -> Events:
         """Start the job's processes and tell what happens, until it ends or its machines' time is over."""
@@ -80,6 +82,7 @@ class LiveJob:
                 if (yield sample) and self.asked_s is None:
                     self._ask_to_leave()
             if (end := self._end(members, statuses, last_report_s)) is not None:
+                self.has_finished = end.outcome is Outcome.OK and self._is_done(last)
                 if end.outcome is not Outcome.OK or not self._left_for_want_of_time(last):
                     yield end
                 return
@@ -141,10 +144,13 @@ class LiveJob:
 
     def _left_for_want_of_time(self, last: Sample) -> bool:
         """Whether a job that ended well did so because it was asked to, with work left."""
-        if self.asked_s is None or self.asked_s < self._leaves_s or last.samples >= self.launch.samples:
-            return False
+        return self.asked_s is not None and self.asked_s >= self._leaves_s and not self._is_done(last)
+
+    def _is_done(self, last: Sample) -> bool:
+        """Whether a job that has reported this has no work left."""
         target = self.job.target
-        return target is None or last.metric is None or not target.reached(last.metric)
+        reached = target is not None and last.metric is not None and target.reached(last.metric)
+        return reached or last.samples >= self.launch.samples
 
     def _end(self, members: list[_Member], statuses: list[int | None], last_report_s: float | None) -> Ended | None:
         """How the job ended, if it did."""

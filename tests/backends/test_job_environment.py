@@ -15,7 +15,7 @@ import pytest
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.environment import KEPT, URL_WITH_USER, check_environment, inherited, secrets, wanted
 from mlcd.backends.local import Local, load_node_types, why_not_isolated
-from mlcd.backends.local.workplace import OwnPlace
+from mlcd.backends.local.apart import OwnPlace
 from mlcd.backends.ray.node import Node
 from mlcd.backends.serving.trial import Pace, Trials
 from mlcd.backends.skypilot.task import task_of

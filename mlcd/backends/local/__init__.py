@@ -3,5 +3,14 @@
 from mlcd.backends.local.backend import Local
 from mlcd.backends.local.isolation import what_nodes_lack, why_not_isolated
 from mlcd.backends.local.node_types import NodeType, NodeTypes, load_node_types
+from mlcd.backends.local.workplace import what_probes_share
 
-__all__ = ["Local", "NodeType", "NodeTypes", "load_node_types", "what_nodes_lack", "why_not_isolated"]
+__all__ = [
+    "Local",
+    "NodeType",
+    "NodeTypes",
+    "load_node_types",
+    "what_nodes_lack",
+    "what_probes_share",
+    "why_not_isolated",
+]

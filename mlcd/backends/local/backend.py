@@ -65,7 +65,10 @@ class Local:
             machines = make(teardown.mark_of(folder), node_type, launch.configuration.nodes)
             nodes = _Nodes(folder, place, machines, started)
             patience = Patience(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
-            yield from LiveJob(job, launch, nodes, self.clock, patience, started_s, environment).events()
+            live = LiveJob(job, launch, nodes, self.clock, patience, started_s, environment)
+            yield from live.events()
+            if job.checkpoints and live.has_finished:  # a probe counts, and this one was the last
+                place.bring_back()
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch; what it was up for is on disk."""

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,11 +48,21 @@ def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object]
                 group.rmdir()
         if _groups(mark):
             time.sleep(0.02)
+    _remove_work(folder)
     for namespace in NAMESPACES.glob(f"mlcd.{mark}.*"):
         subprocess.run(["ip", "netns", "del", namespace.name], check=False, capture_output=True)
     if not (folder / "ended").exists():
         note_end(folder, time.time())
     return up_s(folder)
+
+
+def _remove_work(folder: Path) -> None:
+    """The working folder of the launch's own: a copy, an overlay with its changes, or that of a user of its own."""
+    if os.path.ismount(folder / "work"):
+        subprocess.run(["umount", "--lazy", str(folder / "work")], check=False, capture_output=True)
+    for name in ("work", "changes", "overlay", "copy", "tmp"):
+        if not os.path.ismount(folder / name):
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _groups(mark: str) -> list[Path]:

@@ -8,40 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlcd.backend import Launch
+from mlcd.backend import Launch, Purpose
 from mlcd.backends.environment import CACHES, inherited
+from mlcd.backends.local.apart import OwnPlace, Started, apart, too_large, why_no_overlay
 from mlcd.backends.local.job_user import ROOM, JobUser, environment_of_root, job_user, why_no_job_user
 from mlcd.backends.local.teardown import mark_of
 from mlcd.job import SUBMITTED, Job
-
-
-@dataclass(frozen=True)
-class Started:
-    """A command as it is started: its line, its environment, and where."""
-
-    command: str
-    environment: dict[str, str]
-    inside: Path
-
-
-@dataclass(frozen=True)
-class OwnPlace:
-    """A folder of whoever started MLCD, as whom the processes run."""
-
-    inside: Path
-
-    def show(self, name: str, path: Path, to_write: bool = False) -> tuple[OwnPlace, str]:
-        """The place with a file or a folder that processes need, and the path under which they find it."""
-        if to_write:
-            path.mkdir(parents=True, exist_ok=True)
-        return self, str(path)
-
-    def started(self, command: str, environment: Mapping[str, str]) -> Started:
-        """How a shell command is started here."""
-        return Started(command, {**inherited(), **environment}, self.inside)
-
-    def give(self, file: Path) -> None:
-        """Processes may open this file, their log."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +41,36 @@ class PlaceOfJobUser:
         """Processes may open this file, their log: /dev/stderr is a path, too."""
         os.chown(file, self.user.number, self.user.number)
 
+    def bring_back(self) -> None:
+        """The folder goes with the launch: what is to stay is in the checkpoint folder."""
+
 
 Workplace = OwnPlace | PlaceOfJobUser
 
 
 def workplace(job: Job, launch: Launch, home: Path, folder: Path) -> Workplace:
-    """The place of a launch that is kept in `folder`."""
+    """The place of a launch that is kept in `folder`.
+
+    A probe of one's own job works apart from the user's folder; the final run works in it, as it would without MLCD.
+    """
     if job.folder != SUBMITTED:
-        return OwnPlace(Path(job.folder or ".") / str(job.task.get("workdir") or "."))
+        inside = working_folder(job)
+        return apart(inside, folder, home) if launch.purpose is Purpose.PROBE else OwnPlace(inside)
     if why_no_job_user() is None:
         return PlaceOfJobUser(job_user(home, launch.label.rpartition("-")[0], folder))
     (folder / "work").mkdir(exist_ok=True)
     return OwnPlace(folder / "work")
+
+
+def working_folder(job: Job) -> Path:
+    """The user's folder that a job works in."""
+    return Path(job.folder or ".") / str(job.task.get("workdir") or ".")
+
+
+def what_probes_share(job: Job, home: Path) -> str:
+    """What of the user's folder is not a probe's own, in a line; nothing where all of it is."""
+    inside = working_folder(job).resolve()
+    if job.folder == SUBMITTED or not inside.is_dir() or why_no_overlay(inside, home) is None:
+        return ""
+    shared = too_large(inside)
+    return f"probes share {', '.join(shared)} in {inside}: too large to copy for each" if shared else ""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import mlcd.servers
 from mlcd.backend import Events, Launch, Provenance
-from mlcd.backends.local.workplace import OwnPlace, Workplace, workplace
+from mlcd.backends.local.apart import OwnPlace
+from mlcd.backends.local.workplace import Workplace, workplace
 from mlcd.backends.serving.examples import from_file
 from mlcd.backends.serving.trial import Pace, Server, Trial, Trials, arrivals_of, service_of
 from mlcd.clock import Clock

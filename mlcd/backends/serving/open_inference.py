@@ -10,12 +10,13 @@ from pathlib import Path
 
 from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.launches import before_ordering
-from mlcd.backends.local.workplace import workplace
+from mlcd.backends.local.apart import OwnPlace
+from mlcd.backends.local.workplace import Workplace, workplace
 from mlcd.backends.serving.examples import from_server
 from mlcd.backends.serving.trial import Pace, Trials, arrivals_of, service_of
 from mlcd.clock import Clock
 from mlcd.errors import BackendError, UnknownName, UserError
-from mlcd.job import Job
+from mlcd.job import SUBMITTED, Job
 from mlcd.knobs import Knob
 from mlcd.load.oip import Oip, speak, targets
 from mlcd.service import Endpoint
@@ -57,7 +58,9 @@ class OpenInference:
                 self.check()
         with self._trials.begun(launch) as trial:
             if command:
-                place = workplace(job, launch, self.home, trial.folder)
+                place: Workplace = OwnPlace(Path(job.folder or "."))
+                if job.folder == SUBMITTED:
+                    place = workplace(job, launch, self.home, trial.folder)
                 started = trial.start(["sh", "-c", command], _environment(knobs), place)
                 if (ended := trial.until_ready(started, self._speak(READY_WITHIN_S).is_ready)) is not None:
                     yield ended

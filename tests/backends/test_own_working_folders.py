@@ -1,0 +1,120 @@
+"""What a probe leaves in its working folder changes neither the user's folder nor the next launch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import mlcd.backends.local.apart as apart
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.local import Local, load_node_types, what_probes_share, why_not_isolated
+from mlcd.clock import WallClock
+from mlcd.configuration import Configuration
+from mlcd.job import Job
+from mlcd.measurement import Ended, Outcome
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts overlays")
+PROGRAM = """
+import os, sys, mlcd_tracker
+print("found", sorted(os.listdir(".")), open("../data/rows").read(), open("notes").read(), flush=True)
+os.makedirs("out", exist_ok=True)
+open("out/checkpoint-1", "w").write("of launch " + os.environ["MLCD_LAUNCH"])
+open("notes", "a").write(", changed")
+open(os.path.join(os.environ["MLCD_CHECKPOINT_DIR"], os.environ["MLCD_LAUNCH"]), "w").close()
+mlcd_tracker.step({samples})
+"""
+WORK = 100.0
+Play = Callable[..., str]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """The user's folder, with data beside it."""
+    folder = tmp_path / "project"
+    for each in (folder, tmp_path / "data"):
+        each.mkdir()
+    (tmp_path / "data" / "rows").write_text("rows")
+    (folder / "notes").write_text("as I left them")
+    return folder
+
+
+@pytest.fixture(params=["overlay", "copy"])
+def play(request: pytest.FixtureRequest, work: Path, tmp_path: Path) -> Play:
+    """Plays a launch, and tells what it has written; where all the state lies inside the folder, nothing is mounted."""
+    if request.param == "overlay" and (why := why_not_isolated()) is not None:
+        pytest.skip(why)
+    home = work / ".mlcd" if request.param == "copy" else tmp_path / "home"
+    types = load_node_types()
+    backend = Local(types, home, WallClock(datetime.now(UTC)), isolated=request.param == "overlay")
+
+    def play(ordinal: int, purpose: Purpose = Purpose.PROBE, samples: float = WORK / 2, nodes: int = 1) -> str:
+        run = f"python3 - <<'PROGRAM'\n{PROGRAM.format(samples=samples)}\nPROGRAM"
+        job = Job("demo", WORK, task={"run": run}, folder=str(work), checkpoints=True)
+        configuration = Configuration(types.types[0].offer, nodes)
+        order = Launch(f"{request.param}{os.getpid()}-1-{ordinal}", configuration, purpose, WORK, 40.0, ordinal)
+        events = list(backend.run(job, order))
+        assert isinstance(events[-1], Ended), events
+        assert events[-1].outcome is Outcome.OK, events[-1]
+        folder = home / "launches" / order.label
+        assert {each.name for each in folder.iterdir()} <= {"0.log", "1.log", "order.json", "ended", "tracker"}
+        return (folder / "0.log").read_text()
+
+    return play
+
+
+def test_each_probe_begins_with_the_users_folder_and_leaves_it_alone(play: Play, work: Path) -> None:
+    before = sorted(set(os.listdir(work)) | {".mlcd"})
+    for ordinal in range(2):
+        output = play(ordinal)
+        assert "'out'" not in output
+        assert "rows as I left them" in output
+        assert ", changed" not in output
+    assert sorted(set(os.listdir(work)) | {".mlcd"}) == before
+    assert (work / "notes").read_text() == "as I left them"
+
+
+def test_the_final_run_works_in_the_users_folder_where_its_results_are_expected(play: Play, work: Path) -> None:
+    play(0)
+    assert "'out'" not in play(1, Purpose.RUN)
+    assert "1-1" in (work / "out" / "checkpoint-1").read_text()
+    assert (work / "notes").read_text() == "as I left them, changed"
+    assert "'out'" in play(2, Purpose.RUN), "one that goes on finds what it had written"
+
+
+def test_what_a_probe_has_written_that_did_all_of_the_work_is_brought_back(play: Play, work: Path) -> None:
+    play(0, samples=WORK)
+    assert "1-0" in (work / "out" / "checkpoint-1").read_text()
+    assert (work / "notes").read_text() == "as I left them, changed"
+
+
+def test_nodes_of_a_launch_share_its_folder(play: Play, work: Path) -> None:
+    play(0, nodes=2)
+    assert not (work / "out").exists()
+
+
+def test_what_is_too_large_to_copy_is_shared_and_said_so(work: Path, tmp_path: Path) -> None:
+    (work / "images").mkdir()
+    with (work / "images" / "1").open("wb") as file:
+        file.truncate(apart.MOST_BYTES + 1)  # a hole, which takes no room
+    home = work / ".mlcd"
+    home.mkdir()
+    place = apart.apart(work, tmp_path / "launch", home)
+    assert (place.inside / "images").is_symlink()
+    assert not (place.inside / "notes").is_symlink()
+    shared = what_probes_share(Job("demo", 1.0, folder=str(work)), home)
+    assert shared == f"probes share images in {work}: too large to copy for each"
+
+
+@AS_ROOT
+def test_what_is_mounted_inside_the_folder_is_there_for_a_probe_too(work: Path, tmp_path: Path) -> None:
+    points = [Path(line.split()[4]) for line in apart.MOUNTS.read_text().splitlines()]
+    inside = [str(each.relative_to("/dev")) for each in points if each.is_relative_to("/dev") and each != Path("/dev")]
+    assert apart._mounted_in(Path("/dev")) == sorted(set(inside))
+    assert apart._mounted_in(work) == []
+    overlay = replace(apart.Overlay(Path("/dev"), tmp_path))
+    assert all(each in overlay.started("true", {}).command for each in inside)
