@@ -39,9 +39,10 @@ def see_through(
     launch: bool = False,
     told: Told | None = None,
     pulse: Pulse | None = None,
+    caps: Caps | None = None,
+    *,
     wait_s: float = 0.0,
     stopped_stays: bool = False,
-    caps: Caps | None = None,
 ) -> None:
     """From wherever the run stands to its end, or to where it is told to stop.
 
