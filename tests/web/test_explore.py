@@ -123,6 +123,18 @@ def test_an_elastic_run_that_claims_no_time_ranks_and_its_totals_are_those_of_al
     assert told["ranges"]["budget"] is not None
 
 
+def test_what_was_measured_takes_in_the_picture_what_the_table_says() -> None:
+    """A curve that expects more than the worst case is not believed, in neither of them."""
+    ledger = Ledger(None)
+    slow = [replace(p, seconds=1e3 * p.seconds, usd=1e3 * p.usd, high_s=1e4 * p.high_s) for p in curve()]
+    lines = ledger.lines(elastic_run(ledger, slow))
+    story, points = Story.of(lines), {point["label"]: point for point in tradeoff_of(lines)["points"]}
+    for probe in story.good:
+        point = points[str(probe.measurement.configuration)]
+        assert (point["seconds"], point["usd"]) == story.total(probe)
+        assert point["seconds"] <= point["worst_seconds"]
+
+
 def test_an_elastic_run_that_claims_a_time_needs_no_ranking() -> None:
     ledger = Ledger(None)
     assert tradeoff_of(ledger.lines(elastic_run(ledger)))["ranking"] == []
