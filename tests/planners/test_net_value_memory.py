@@ -8,6 +8,7 @@ import pytest
 
 from mlcd.assemble import cloud, method
 from mlcd.assemble.clouds import SKYPILOT_PROBE
+from mlcd.assemble.probe_limit import with_probe_limit
 from mlcd.backends import Simulated
 from mlcd.catalog import load_offers
 from mlcd.configuration import Configuration
@@ -32,9 +33,9 @@ ONE_BILLION = Job(
 
 def searched(job: Job, seed: int, parallel: int = 4):
     """The decision, the probes in order, and the seconds and dollars of every configuration that fits."""
-    job = replace(job, search=Search(seed=seed, parallel=parallel))
+    job = replace(job, search=replace(job.search, seed=seed, parallel=parallel))
     place = cloud("simulated", job)
-    backend = place.backend
+    job, backend = with_probe_limit(job, place.space), place.backend
     assert isinstance(backend, Simulated)
     totals = {}
     for where in place.space.configurations:
@@ -42,6 +43,8 @@ def searched(job: Job, seed: int, parallel: int = 4):
             seconds = job.work_samples / backend.true_samples_per_s(job, where)
             totals[where] = (seconds, where.usd(seconds))
     ledger, run, decision = search_and_run(method(job.search), job, place)
+    assert job.search.max_probe_usd is not None
+    assert all(m.usd <= job.search.max_probe_usd for m in ledger.account(run).history.measurements)
     return decision, ledger.account(run).history.measurements, totals
 
 
@@ -98,7 +101,7 @@ def test_without_a_budget_a_search_opens_where_little_is_lost(goal, hints):
 
 @pytest.mark.parametrize("goal", [Goal(Objective.CHEAPEST, 1_000.0), Goal(Objective.CHEAPEST, deadline_s=80_000)])
 def test_what_plan_names_is_probed_after_the_first_look(goal):
-    job = replace(ONE_BILLION, goal=goal, search=Search(seed=1))
+    job = replace(ONE_BILLION, goal=goal, search=Search(seed=1, max_probe_usd=100.0))
     place = cloud("simulated", job)
     planned = outlook(job, place.space).best
     _, probes, _ = searched(job, 1)

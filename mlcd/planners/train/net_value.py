@@ -31,7 +31,7 @@ from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Z
 from mlcd.modeling.memory_need import Mask
-from mlcd.planners.train.outlook import outlook
+from mlcd.planners.train.outlook import Outlook, outlook
 from mlcd.planners.train.prospect import Prospect
 from mlcd.planners.train.speed_belief import promising
 from mlcd.strategy import Finish, Look, Probe, Round, Step
@@ -63,7 +63,8 @@ class NetValue:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The probes of the largest net value, or enough."""
-        planned = _planned(job, space, history)
+        plan = outlook(job, space) if history.measurements else None  # once it is seen whether the job runs at all
+        planned = plan.best if plan is not None else None
         space = promising(job, space, history, self.seed, planned)
         choice = _Choice.of(job, space, history, self.seed, self.look)
         open_ = allowed(job, space, history) & choice.worth_asking()
@@ -79,7 +80,7 @@ class NetValue:
             return Finish("nothing measured can be certified, and no probe is expected to change that at its price")
         look = None if self.look is None else Look(self.look, partial(choice.goes_on, self.look))
         probes = [
-            Probe(space.configurations[pick], choice.words(pick, net, is_planned=pick == first), look)
+            Probe(space.configurations[pick], choice.words(pick, net, plan if pick == first else None), look)
             for pick, net in zip(picks, nets, strict=True)
         ]
         return probes[0] if len(probes) == 1 else Round(tuple(probes))
@@ -205,23 +206,21 @@ class _Choice(Prospect):
             go_on *= 1 - min(1.0, (1 - share) * whole_s * seen.rate / self.job.work_samples)
         return go_on + (1 - share) * float(self.price(whole_usd, whole_s)) < stop
 
-    def words(self, pick: int, net: float, *, is_planned: bool = False) -> str:
-        """Why this probe."""
+    def words(self, pick: int, net: float, plan: Outlook | None = None) -> str:
+        """Why this probe. `plan`: it is what `mlcd plan` names."""
         unit = format_duration if self.fast else format_usd
+        if plan is not None and plan.modelled is not None:
+            seconds, usd = plan.modelled
+            return (
+                f"what `mlcd plan` names by the job's hints (modelled: {unit(seconds if self.fast else usd)} to finish)"
+            )
         middle = float(np.median(self.value(self.finish_s)[:, pick]))
         ends = f"about {unit(middle)} to finish" if np.isfinite(middle) else "it may not even fit"
-        if is_planned:
-            return f"the best by the job's hints, as `mlcd plan` names it ({ends})"
         if net <= 0 and not self.job.goal.limited:
             return f"nothing has run yet, and without a limit the search goes on until something does ({ends})"
         if net <= 0:
             return f"nothing is certified yet, and this may need least of the limit ({ends})"
         return f"expected to save {unit(net)} beyond its own price ({ends})"
-
-
-def _planned(job: Job, space: Space, history: History) -> Configuration | None:
-    """What `mlcd plan` names, once one probe has shown whether the job runs at all: its model needs the job's hints."""
-    return outlook(job, space).best if history.measurements else None
 
 
 def _gone(job: Job, history: History) -> float:
