@@ -14,12 +14,12 @@ from mlcd.catalog import load_offers
 from mlcd.configuration import Configuration
 from mlcd.history import History
 from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.measurement import Outcome
+from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.memory_need import NO_HINTS
 from mlcd.planners.train import NetValue
 from mlcd.planners.train.outlook import outlook
 from mlcd.planners.train.space import grid
-from mlcd.strategy import Probe, Round
+from mlcd.strategy import Finish, Probe, Round
 from mlcd.testing.promises import search_and_run
 
 ONE_BILLION = Job(
@@ -118,3 +118,13 @@ def test_what_plan_names_is_not_probed_where_much_would_be_lost_by_it():
     assert place.space.worst_probe(planned)[1] * 0.3 > 0.08 * 150
     _, probes, _ = searched(job, 1)
     assert probes[1].configuration != planned
+
+
+def test_what_plan_names_is_probed_again_only_where_that_is_worth_it():
+    """A probe showed that it is far too slow for the limit, if not by how much."""
+    place = cloud("simulated", ONE_BILLION)
+    planned = outlook(ONE_BILLION, place.space).best
+    assert planned is not None
+    seen = Measurement(planned, Outcome.OK, 230.0, 28.0, samples_per_s=20.0, rel_error=0.15)
+    step = NetValue(1, look=0.3).next_step(ONE_BILLION, place.space, History((seen,), spent_usd=28.0, elapsed_s=230.0))
+    assert isinstance(step, Finish) or step.configuration != planned

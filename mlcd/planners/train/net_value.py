@@ -109,8 +109,8 @@ class _Choice(Prospect):
         return fits(self.job.goal, history.spent_usd + m.configuration.usd(seconds), history.elapsed_s + seconds)
 
     def affordable(self, open_: Mask, planned: Configuration | None) -> int | None:
-        """Where that configuration stands, if it is open and little is lost by a probe of it that shows nothing."""
-        if planned is None or not open_[pick := self.space.index[planned]]:
+        """Where that configuration stands, if it is untried and little is lost by a probe of it that shows nothing."""
+        if planned is None or planned in self.history.tried or not open_[pick := self.space.index[planned]]:
             return None
         goal = self.job.goal
         usd, seconds = self.share * self.space.probe_usd[pick], self.share * self.space.probe_s[pick]
