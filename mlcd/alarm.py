@@ -50,7 +50,7 @@ class RunAlarm:
                 limit = (
                     ", but it is stopped at the limit" if self.job.goal.limited else ": there is no limit to stop it"
                 )
-                return f"{self._beyond(so_far).words}; it goes on, and when it ends is not known{limit}"
+                return f"the job {self._beyond(so_far).words}; it goes on, and when it ends is not known{limit}"
             case Trouble.UNCLEAR:
                 return f"{so_far.detail}. The job goes on, but how far it is cannot be told any more"
             case Trouble.NONE:

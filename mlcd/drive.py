@@ -245,7 +245,11 @@ def _measure(
 
 def _warn_of_mismatch(measurements: Sequence[Measurement], book: Book) -> None:
     """Tell that what probes report is not what `work` states, once: every forecast counts on `work`."""
-    telling = [m.mismatch.words for m in measurements if m.mismatch is not None and m.outcome is not Outcome.FAILED]
+    telling = [
+        f"the job {m.mismatch.words}"
+        for m in measurements
+        if m.mismatch is not None and m.outcome is not Outcome.FAILED
+    ]
     if telling and not book.account.warnings and not book.account.history.runs:
         book.write(Warned(telling[0]))
 

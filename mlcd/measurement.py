@@ -113,15 +113,15 @@ class Mismatch:
 
     @property
     def words(self) -> str:
-        """Both numbers, and what to look at."""
+        """What the job did, with both numbers, and what to look at: 'ended by itself ...', 'has reported ...'."""
         if self.short:
             return (
-                f"the job ended by itself (exit code 0) after {self.reported:,.0f} samples, {self.share} of the "
+                f"ended by itself (exit code 0) after {self.reported:,.0f} samples, {self.share} of the "
                 f"{self.stated:,.0f} that `work` states: either `work` is too large, or it reports too few "
                 "(see `batch`)"
             )
         return (
-            f"the job has reported {self.reported:,.0f} samples, {self.share} of the {self.stated:,.0f} that `work` "
+            f"has reported {self.reported:,.0f} samples, {self.share} of the {self.stated:,.0f} that `work` "
             "states: either `work` is too small, or it reports too many (see `batch`)"
         )
 

@@ -165,6 +165,7 @@ def test_a_job_that_ends_before_its_work_is_done_has_not_finished():
 def test_a_job_that_does_more_than_its_work_has_finished_and_is_told_as_soon_as_it_does():
     account, _ = run(Goal(), Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
     assert account.status == "finished"
+    assert account.ended.because.startswith("the job ran to its end, but has reported 14,400,000")
     assert "14,400,000 samples, 400 % of the 3,600,000 that `work` states" in account.ended.because
     (warning,) = account.warnings
     assert "105 % of the 3,600,000" in warning
@@ -175,7 +176,7 @@ def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why
     goal = Goal(deadline_s=1.5 * TEN_HOURS)
     account, _ = run(goal, Ending(VirtualClock(), 1e9, 1.0, share=4.0), checkpoints=False)
     assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
-    assert "samples done when the limit was reached; the job has reported" in account.ended.because
+    assert "samples done when the limit was reached; it has reported" in account.ended.because
     assert "either `work` is too small" in account.ended.because
 
 

@@ -63,7 +63,7 @@ def _ended(job: Job, history: History, last: Measurement) -> Finish:
     told = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
     whole = last.mismatch.reported if last.mismatch is not None else job.work_samples + history.saved_samples
     epochs = f" in {whole / job.dataset_samples:.3g} epochs" if job.dataset_samples else ""
-    early = f"; {last.mismatch.words}" if last.mismatch is not None else ""
+    early = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
     return Finish(f"{job.target} was not reached{epochs}; {told}{early}")
 
 

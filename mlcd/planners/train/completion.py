@@ -47,8 +47,9 @@ def run_ended(last: Measurement) -> Finish:
     """A job that ended by itself has finished, unless it had reported clearly less than its work."""
     if last.mismatch is None:
         return Finish("the job ran to its end", last.configuration)
-    because = f"{last.mismatch.words}{f' ({last.detail})' if last.detail else ''}"
-    return Finish(because, None if last.mismatch.short else last.configuration)
+    if not last.mismatch.short:
+        return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
+    return Finish(f"the job {last.mismatch.words}{f'; {last.detail}' if last.detail else ''}")
 
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
@@ -116,7 +117,7 @@ def _expected_to_fit(job: Job, space: Space, history: History, measurement: Meas
 
 
 def _ending(history: History, last: Measurement) -> str:
-    more = f"; {last.mismatch.words}" if last.mismatch is not None else ""
+    more = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
     return f"the job ended: {last.ending}{_saved(history)}{more}"
 
 
