@@ -83,8 +83,21 @@ class Backend(Protocol):
 class RemembersWork(Protocol):
     """Whoever can tell what a launch has saved whose end nobody saw."""
 
-    def saved(self, job: Job, label: str) -> float:
+    def saved(self, label: str) -> float:
         """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
+        ...
+
+
+@runtime_checkable
+class Rejoins(Protocol):
+    """A backend whose jobs go on while nobody listens, and can be listened to again."""
+
+    def still_runs(self, label: str) -> bool:
+        """Whether the machines of a launch are up, with its job on them."""
+        ...
+
+    def rejoin(self, job: Job, launch: Launch) -> Events:
+        """What happens on them, from the launch's start on; closing the generator tears them down."""
         ...
 
 

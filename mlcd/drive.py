@@ -24,7 +24,7 @@ from mlcd.job import Job
 from mlcd.ledger import Book, Decided, Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
 from mlcd.measurement import Measurement, Outcome
 from mlcd.outages import check_place
-from mlcd.profiler import Profiler
+from mlcd.profiler import Profiler, RejoinsLaunches
 from mlcd.serverless import MOST_ATTEMPTS
 from mlcd.strategy import Apply, Finish, Probe, Round, Strategy
 
@@ -55,7 +55,8 @@ def drive(
     If it raises `Interrupted` itself, the run is left as it stands, for another process to go on with. A place that
     fails two launches in a row raises `Outage`: that says nothing about the configurations, so nothing is concluded.
     """
-    reclaim(profiler, book)
+    if not _rejoin(strategy, job, space, profiler, book, stop):
+        reclaim(profiler, book)
     outages: list[BackendError] = []
     while True:
         history = book.account.history
@@ -174,6 +175,31 @@ def reclaim(profiler: Profiler, book: Book) -> None:
     book.write(*closed)
 
 
+def _rejoin(
+    strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, stop: Callable[[], bool]
+) -> bool:
+    """Go on with a launch of the job itself that still runs, though nobody watches it; False: there is none.
+
+    The same history gives the same step as before the crash: that is how it is watched. It stays the launch that was
+    reserved, and is paid for once, for all the time that it was up.
+    """
+    account, left = book.account, remaining(job, book.account.history)
+    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, RejoinsLaunches) or stop():
+        return False
+    order = account.open[0].launch
+    if order.purpose is not Purpose.RUN or not profiler.still_runs(order.label):
+        return False
+    step = strategy.next_step(left, space, account.history)
+    if not isinstance(step, Apply) or step.configuration != order.configuration:
+        return False
+    book.write(Resumed(f"{order.configuration} still runs the job; it is followed again"))
+    watch = _interruptible(_with_alarm(step, left, book), job, stop).watch
+    measure = partial(profiler.rejoin, left, order, watch)
+    result = _closed(left, order, profiler, measure, lambda: profiler.reclaim(order.label) or 0.0)
+    check_place(_settle([result], book, stop), book)
+    return True
+
+
 def _mistake(history: History) -> str | None:
     """What the job itself gets wrong: its own output says so, the same way on each of the first machines."""
     mistakes = [m.mistake for m in history.measurements if m.mistake is not None]
@@ -202,6 +228,13 @@ def _take(
     results = book.clock.together(
         [partial(_measure, job, order, step, profiler, book.clock) for order, step in zip(orders, steps, strict=True)]
     )
+    return _settle(results, book, stop)
+
+
+def _settle(
+    results: Sequence[tuple[Settled | Voided | None, BaseException | None]], book: Book, stop: Callable[[], bool]
+) -> list[BackendError]:
+    """Close the books of these launches; those that the place has failed. What else went wrong is raised."""
     book.write(*(closed for closed, _ in results if closed is not None))
     _warn_of_mismatch([closed.measurement for closed, _ in results if isinstance(closed, Settled)], book)
     failed = [error for _, error in results if isinstance(error, BackendError)]
@@ -220,17 +253,24 @@ def _measure(
     """How a launch is closed in the books, None if its machines are still up; and what went wrong, if anything did."""
     before_s = clock.elapsed_s()
     look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
+    measure = partial(profiler.measure, job, order, look, watch)
+    return _closed(job, order, profiler, measure, lambda: clock.elapsed_s() - before_s)
+
+
+def _closed(
+    job: Job, order: Launch, profiler: Profiler, measure: Callable[[], Measurement], took_s: Callable[[], float]
+) -> tuple[Settled | Voided | None, BaseException | None]:
+    """The same of what `measure` comes to. `took_s`: how long the machines were up, once they are gone."""
 
     def cut_short(outcome: Outcome, detail: str) -> Settled:
-        seconds, saved = clock.elapsed_s() - before_s, _saved(job, order, profiler)
-        return Settled(order, _cut_short(order, seconds, outcome, detail, saved))
+        saved = _saved(job, order, profiler)
+        return Settled(order, _cut_short(order, took_s(), outcome, detail, saved))
 
     try:
-        measurement = profiler.measure(job, order, look, watch)
-        return Settled(order, _billed(order, measurement, clock.elapsed_s() - before_s)), None
+        measurement = measure()
+        return Settled(order, _billed(order, measurement, took_s())), None
     except NoCapacity as error:  # an answer about this configuration, and no fault of the place
-        seconds = clock.elapsed_s() - before_s
-        free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, seconds, 0.0, detail=str(error))
+        free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, took_s(), 0.0, detail=str(error))
         return Settled(order, free), None
     except NothingOrdered as error:
         return Voided(order, f"nothing was ordered and nothing is billed: {error}"), error
@@ -336,7 +376,7 @@ def _saved(job: Job, order: Launch, profiler: Profiler) -> float:
     """What the checkpoint holds after a launch whose end nobody saw; without that, its work would be counted again."""
     if not job.checkpoints or not isinstance(profiler, RemembersWork):
         return 0.0
-    more = profiler.saved(job, order.label)
+    more = profiler.saved(order.label)
     return order.saved_samples + more if more else 0.0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mlcd.backend import Launch
 from mlcd.job import Job
@@ -19,4 +19,17 @@ class Profiler(Protocol):
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        ...
+
+
+@runtime_checkable
+class RejoinsLaunches(Protocol):
+    """A profiler that can go on watching a launch of the job itself which another process has begun."""
+
+    def still_runs(self, label: str) -> bool:
+        """Whether there is such a launch to go on with."""
+        ...
+
+    def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
+        """What the launch showed, from its start on, as if nobody had ever left it."""
         ...

@@ -18,8 +18,7 @@ from typing import Any
 from mlcd.backend import Launch
 from mlcd.clock import Clock
 from mlcd.errors import BackendError, NoAccess, NothingOrdered, UserError
-from mlcd.job import Job
-from mlcd.platforms import Reader
+from mlcd.platforms.reports import saved_in
 
 
 @dataclass(frozen=True)
@@ -75,16 +74,13 @@ class Launches:
                     return
                 clock.wait(0.1)
 
-    def saved(self, job: Job, label: str) -> float:
+    def saved(self, label: str) -> float:
         """The samples of a launch that its job has reported as saved: whoever was to listen may have died."""
         log = self.folder(label) / "0.log"
         if not log.exists():
             return 0.0
-        reader, saved = Reader(job), 0.0
         with log.open(encoding="utf-8", errors="replace") as output:
-            for line in output:
-                saved = max(saved, *(sample.saved for sample in reader.feed(line, 0.0)), 0.0)
-        return saved
+            return max(map(saved_in, output), default=0.0)
 
     def folders(self) -> list[Path]:
         """Of every launch that was ever ordered."""

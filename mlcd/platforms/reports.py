@@ -32,13 +32,14 @@ class Reader:
     """Turns output into samples, as it comes.
 
     A tracker's line carries its own time, which is exact where the moment of reading is not; the first one says
-    how that time is to be told on our clock. `reports` counts the lines that told of progress, whatever they said.
+    how that time is to be told on our clock (`offset_s`). `reports` counts the lines that told of progress, whatever
+    they said.
     """
 
     job: Job
     reports: int = 0
+    offset_s: float | None = None
     _rest: str = ""
-    _offset_s: float | None = None
     _last: Sample = field(default_factory=lambda: Sample(-1.0, -1.0))
     _behind: list[float] = field(default_factory=list)
     _first_epoch: int | None = None
@@ -95,10 +96,10 @@ class Reader:
             at_s, samples, saved = map(_number, tracked.groups()[:3])
             if at_s is None or samples is None or saved is None:
                 return None
-            if self._offset_s is None:
-                self._offset_s = elapsed_s - at_s
+            if self.offset_s is None:
+                self.offset_s = elapsed_s - at_s
             more = dict(field.split("=", 1) for field in tracked[4].split())
-            return Sample(self._offset_s + at_s, samples, saved, _metric(more), _noise(more))
+            return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more))
         if self._pattern is not None and (match := self._pattern.search(line)) is not None:
             numbers = {name: _number(written) for name, written in match.groupdict().items()}
             done = self._in_all(numbers) if "epoch" in numbers else self._counted(numbers)
@@ -131,6 +132,12 @@ class Reader:
             self._first_epoch = 0 if epoch < 1 else 1
         done = whole * step / steps if step is not None and steps else counted
         return (epoch - self._first_epoch) * whole + min(done, whole)
+
+
+def saved_in(line: str) -> float:
+    """The samples that a tracker's line reports as saved; 0 for any other line."""
+    tracked = _TRACKED.search(line[-LONGEST_LINE:])
+    return (_number(tracked[3]) or 0.0) if tracked is not None else 0.0
 
 
 def _metric(told: Mapping[str, str]) -> float | None:

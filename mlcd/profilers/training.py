@@ -11,7 +11,7 @@ import math
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
-from mlcd.backend import Backend, Events, Launch, Purpose, RemembersWork
+from mlcd.backend import Backend, Events, Launch, Purpose, Rejoins, RemembersWork
 from mlcd.job import Job
 from mlcd.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
 from mlcd.profilers.progress import Progress
@@ -61,10 +61,24 @@ class TrainingProfiler:
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """Launch, watch until it is known or over, tear down, conclude."""
+        return self._watched(job, launch, self.backend.run(job, launch), look, watch)
+
+    def still_runs(self, label: str) -> bool:
+        """Whether a launch that another process has begun can be gone on with."""
+        return isinstance(self.backend, Rejoins) and self.backend.still_runs(label)
+
+    def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
+        """Go on watching a launch that still runs."""
+        if not isinstance(self.backend, Rejoins):
+            raise ValueError(f"launch {launch.label} cannot be joined again")
+        return self._watched(job, launch, self.backend.rejoin(job, launch), None, watch)
+
+    def _watched(self, job: Job, launch: Launch, events: Events, look: Look | None, watch: Watch | None) -> Measurement:
+        """Watch until it is known or over, tear down, conclude."""
         seen: list[Sample] = []
         ended: Ended | None = None
         by_itself = False
-        with closing(self.backend.run(job, launch)) as events:
+        with closing(events):
             for event in events:
                 if isinstance(event, Ended):
                     ended, by_itself = event, event.outcome is Outcome.OK
@@ -100,9 +114,9 @@ class TrainingProfiler:
         """Tear down what a crash left of a launch."""
         return self.backend.reclaim(label)
 
-    def saved(self, job: Job, label: str) -> float:
+    def saved(self, label: str) -> float:
         """What a launch has saved whose end nobody saw."""
-        return self.backend.saved(job, label) if isinstance(self.backend, RemembersWork) else 0.0
+        return self.backend.saved(label) if isinstance(self.backend, RemembersWork) else 0.0
 
     def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
         """Add a report; of a long run, only as many as its watch can use."""

@@ -102,6 +102,10 @@ class InMemory:
         self.after_launch()
         return InMemoryLaunch(self.clusters[name], self.clock)
 
+    def follow(self, name: str) -> InMemoryLaunch:
+        """Follow the job of a cluster that is up, from its beginning."""
+        return InMemoryLaunch(self.clusters[name], self.clock)
+
     def state(self, name: str) -> ClusterState | None:
         """Of a cluster; None if there is none."""
         cluster, now_s = self.clusters.get(name), self.clock.elapsed_s()

@@ -354,6 +354,61 @@ def test_a_cluster_that_went_by_itself_while_nobody_listened_is_not_paid_for_unt
     path.check()
 
 
+def killed_in_the_run(path: Train, reports: int) -> None:
+    """Search, launch, and be killed after so many reports of the job itself."""
+    path.search()
+    dies, heard = kill(path), []
+
+    def hear(job, launch, sample):
+        heard.append(sample)
+        if launch.purpose is Purpose.RUN and len(heard) == reports:
+            dies()
+
+    path.place = replace(path.place, profiler=replace(path.place.profiler, progress=hear))
+    with pytest.raises((Killed, LedgerError)):
+        path.launch()
+    path.place = replace(path.place, profiler=replace(path.place.profiler, progress=lambda *_: None))
+
+
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_a_job_that_still_runs_is_joined_again_and_paid_for_once(home, checkpoints):
+    path = Train(home, a_job(checkpoints=checkpoints))
+    killed_in_the_run(path, 40)
+    path.clock.wait(300.0)
+    revive(path)
+    (name,) = path.sky.names()
+    ordered = set(path.sky.clusters)
+    last = path.launch()
+    assert set(path.sky.clusters) == ordered, "nothing was ordered anew"
+    (run,) = path.book.account.history.runs
+    assert last == run
+    assert run.outcome is Outcome.OK
+    assert run.samples_done == pytest.approx(path.settled[-1].launch.samples)
+    assert run.rate == pytest.approx(path.sky.clusters[name].samples_per_s, rel=0.02), "the pause is no slowness"
+    assert run.seconds == pytest.approx(path.sky.clusters[name].bill_s, abs=1.0)
+    assert path.book.account.status is Status.FINISHED
+    assert "still runs the job; it is followed again" in str(path.ledger.lines("digits-1"))
+    path.check()
+
+
+@settings(max_examples=15, deadline=None)
+@given(reports=st.integers(1, 200), away_s=st.floats(0.0, 20_000.0), checkpoints=st.booleans())
+def test_killed_at_any_moment_of_the_run_and_for_any_time_the_books_are_the_bill(
+    tmp_path_factory, reports, away_s, checkpoints
+):
+    with pytest.MonkeyPatch.context() as patch:
+        home = tmp_path_factory.mktemp("home")
+        patch.setenv("MLCD_HOME", str(home))
+        path = Train(home, a_job(checkpoints=checkpoints))
+        killed_in_the_run(path, reports)
+        path.clock.wait(away_s)
+        revive(path)
+        path.launch()
+        labels = [entry.launch.label for entry in path.settled]
+        assert len(labels) == len(set(labels))
+        path.check()
+
+
 def test_a_crash_before_anything_was_ordered_costs_nothing(home):
     path = Train(home, a_job())
     path.sky.before_launch = kill(path)
@@ -607,7 +662,7 @@ sdk = Sdk(Fits)
 stream = sdk.launch("x", {"run": "true"})
 stream._thread.join()
 assert stream.end().kind == "done", stream.end()
-sdk.down("x"), sdk.state("x"), sdk.names(), sdk.billed_s("x")
+sdk.follow("x"), sdk.down("x"), sdk.state("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
     task = sky.Task.from_yaml_config(config)

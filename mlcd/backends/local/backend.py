@@ -75,9 +75,9 @@ class Local:
         folder = self.launches.find(label)
         return None if folder is None else teardown.tear_down(folder)
 
-    def saved(self, job: Job, label: str) -> float:
+    def saved(self, label: str) -> float:
         """What a launch has saved whose end nobody saw."""
-        return self.launches.saved(job, label)
+        return self.launches.saved(label)
 
     def leftovers(self) -> set[str]:
         """Launches of ours of which anything is left."""

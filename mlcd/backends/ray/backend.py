@@ -75,9 +75,9 @@ class Ray:
         lifetime_s = self.launches.order(folder).get("lifetime_s")
         return min(teardown.tear_down(folder, 0.0), inf if lifetime_s is None else float(lifetime_s))
 
-    def saved(self, job: Job, label: str) -> float:
+    def saved(self, label: str) -> float:
         """What a launch has saved whose end nobody saw."""
-        return self.launches.saved(job, label)
+        return self.launches.saved(label)
 
     def leftovers(self) -> set[str]:
         """Launches of ours of which anything is left in the cluster."""

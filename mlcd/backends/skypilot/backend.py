@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -26,6 +26,8 @@ STARTUP_LIMIT_S = 900.0
 """To have machines, their set-up and a first report of progress."""
 HANGS_AFTER_S = 600.0
 """Without a report, once there was one."""
+FIRST_REPORT = "first_report"
+"""In a launch's folder: how the job's own time is told on the launch's."""
 TRIES = 20
 RETRY_S = 30.0
 """Tearing down is tried again for ten minutes: by then a launch has stopped by itself, or a person has to look."""
@@ -72,9 +74,10 @@ class SkyPilot:
         with (folder / "0.log").open("w", encoding="utf-8") as log:
             try:
                 following = self.client.launch(name, task)
-                yield from Follower(
+                follower = Follower(
                     job, launch, following, lambda: self._is_up(name), self.clock, patience, started_s, log
-                ).events()
+                )
+                yield from replace(follower, first_report=folder / FIRST_REPORT).events()
             except BackendError as error:
                 failure = error
             finally:
@@ -86,6 +89,29 @@ class SkyPilot:
         elif failure is not None:
             raise BackendError(str(failure))
 
+    def still_runs(self, label: str) -> bool:
+        """Whether the machines of a launch are up, though whoever ordered them is gone."""
+        folder = self.launches.find(label)
+        return folder is not None and not (folder / "ended").exists() and self._is_up(self._cluster(folder, label))
+
+    def rejoin(self, job: Job, launch: Launch) -> Events:
+        """Follow a launch that another process has ordered, as if from its start, and be sure that it is gone then."""
+        folder = self.launches.folder(launch.label)
+        name = self._cluster(folder, launch.label)
+        up_s = self.clock.now().timestamp() - teardown.started_at(folder)
+        started_s, patience = self.clock.elapsed_s() - up_s, Patience(self.startup_s, self.hangs_after_s, GOING_S)
+        following = None
+        with (folder / "0.log").open("a", encoding="utf-8") as log:
+            try:
+                following = self.client.follow(name)
+                follower = Follower(
+                    job, launch, following, lambda: self._is_up(name), self.clock, patience, started_s, log
+                )
+                # When its last report was is not known: it may be silent from now on for as long as after one.
+                yield from replace(follower, first_report=folder / FIRST_REPORT, last_report_s=up_s).events()
+            finally:
+                self._tear_down(folder, name, following)
+
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it was up, None if it never was."""
         folder = self.launches.find(label)
@@ -93,8 +119,7 @@ class SkyPilot:
             return None
         if (folder / "ended").exists():
             return teardown.up_s(folder)
-        order = self.launches.order(folder)
-        name = str(order.get("cluster") or self.name(label))
+        order, name = self.launches.order(folder), self._cluster(folder, label)
         found = self.client.state(name) is not None
         self._tear_down(folder, name)
         if found:
@@ -104,9 +129,13 @@ class SkyPilot:
         lifetime_s = order.get("lifetime_s")
         return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
 
-    def saved(self, job: Job, label: str) -> float:
+    def saved(self, label: str) -> float:
         """What a launch has saved whose end nobody saw."""
-        return self.launches.saved(job, label)
+        return self.launches.saved(label)
+
+    def _cluster(self, folder: Path, label: str) -> str:
+        """The name of the cluster that a launch has ordered."""
+        return str(self.launches.order(folder).get("cluster") or self.name(label))
 
     def leftovers(self) -> set[str]:
         """Launches of ours of which anything is left."""

@@ -67,6 +67,10 @@ class Client(Protocol):
         """Order a cluster of this name with the job on it; returns at once."""
         ...
 
+    def follow(self, name: str) -> Following:
+        """Follow the job of a cluster that is up, from its beginning; returns at once."""
+        ...
+
     def state(self, name: str) -> ClusterState | None:
         """Of a cluster, as its cloud tells; None if there is none."""
         ...

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from typing import IO
 
 from mlcd.backend import Launch
@@ -62,10 +63,12 @@ class Follower:
     last_report_s: float | None = None
     heard_s: float = 0.0
     lines: Lines = field(default_factory=Lines)
+    first_report: Path | None = None
+    """Where it is noted how the job's own time is told on the launch's: whoever follows it next needs that."""
 
     def events(self) -> Iterator[Event]:
         """What happens, until the job ends or its machines' time is over. A launch that fails raises `BackendError`."""
-        reader = Reader(self.job)
+        reader = Reader(self.job, offset_s=self._noted_offset_s())
         self.heard_s = self._now_s()
         while True:
             end = self.following.end()  # before reading: then nothing is missed
@@ -73,6 +76,7 @@ class Follower:
             samples = self._read(reader)
             if reader.reports > reports:  # a sign of life, even where it says nothing new
                 self.last_report_s = self._now_s()
+                self._note_offset(reader)
             yield from samples
             ended = self._ended(end)
             if ended is not None and self.exit_status != OVER:
@@ -80,6 +84,16 @@ class Follower:
             if ended is not None or self._now_s() >= self._lasts_s:
                 return
             self.clock.wait(LOOK_EVERY_S)
+
+    def _noted_offset_s(self) -> float | None:
+        try:
+            return None if self.first_report is None else float(self.first_report.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # not noted yet, or damaged
+            return None
+
+    def _note_offset(self, reader: Reader) -> None:
+        if self.first_report is not None and reader.offset_s is not None and not self.first_report.exists():
+            self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
 
     def _read(self, reader: Reader) -> list[Sample]:
         written = self.following.read()

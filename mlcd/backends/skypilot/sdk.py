@@ -54,6 +54,10 @@ class Sdk:
         """Order a cluster of this name with the job on it; returns at once."""
         return Stream(partial(self._launch, name, dict(task)))
 
+    def follow(self, name: str) -> Stream:
+        """Follow the job of a cluster that is up, from its beginning; returns at once."""
+        return Stream(partial(self._rejoin, name))
+
     def state(self, name: str) -> ClusterState | None:
         """Of a cluster, as its cloud tells; None if there is none."""
         records = self._ask(f"status of {name}", self._sky.status, [name], refresh=self._sky.StatusRefreshMode.FORCE)
@@ -101,7 +105,17 @@ class Sdk:
             return End(EndKind.NO_ACCESS if refused else EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
         return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
 
-    def _follow(self, name: str, job: int, output: _Writer) -> int:
+    def _rejoin(self, name: str, stream: Stream) -> End:
+        """In a thread: follow the newest job of a cluster. There is one."""
+        stream.ordered()
+        stream.started()
+        try:
+            code = self._follow(name, None, _Writer(stream.write))
+        except Exception as error:
+            return End(EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
+        return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
+
+    def _follow(self, name: str, job: int | None, output: _Writer) -> int:
         """The job's output to its end; the code that tells how it ended."""
         for left in reversed(range(LISTENS)):
             try:
