@@ -108,7 +108,8 @@ def test_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
         check(server.output())
 
 
-def test_on_a_node_of_a_ray_cluster_whose_shell_had_it():
+def test_on_a_node_of_a_ray_cluster_whose_shell_had_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
     node, output, until = Node(), "", time.monotonic() + PATIENCE_S
     node.start("env", {}, KEPT, URL_WITH_USER)
     ended = False
@@ -117,6 +118,7 @@ def test_on_a_node_of_a_ray_cluster_whose_shell_had_it():
         ((status, new),) = node.look()
         output, ended = output + new, status is not None
     node._started[0]._output.close()  # as an actor's end does
+    node.end(0.0)
     check(output)
 
 

@@ -155,3 +155,18 @@ def test_nodes_that_share_an_address_have_ports_of_their_own(communication: Comm
     assert {process.environment["MASTER_PORT"] for process in told} == {"4000"}
     assert {process.environment["JAX_COORDINATOR_ADDRESS"] for process in told} == {"10.0.0.1:4001"}
     assert processes(communication, ["a", "b"], 4000) == processes(communication, ["a", "b"], [4000, 4000])
+
+
+def test_what_a_launch_leaves_in_its_folder_is_not_there_for_the_next_one(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)  # as an actor is in the copy that Ray keeps for all launches of a run
+    for _ in range(2):
+        one = node.Node()
+        one.start("ls; touch left", {}, ("PATH",), "password")
+        one._started[0].popen.wait(60)
+        ((status, output),) = one.look()
+        one._started[0]._output.close()
+        one.end(0.0)
+        assert (status, output) == (0, "train.py\n")
+        assert not Path(one._folder).exists()
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]

@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ PORTS = 5
 MOST_READ = 1_000_000
 """Bytes of output in one answer."""
 WATCHMAN = """
-import os, sys
+import os, shutil, sys
 from types import ModuleType
 if os.fork():
     os._exit(0)  # nobody's child: Ray kills the children of an actor that ends, and this one is needed then
@@ -34,6 +35,7 @@ teardown = ModuleType("teardown")
 exec(sys.argv[1], vars(teardown))
 teardown.wait_for_the_end(None if sys.argv[3] == "none" else float(sys.argv[3]))
 teardown.end_processes(sys.argv[2], 0.0)
+shutil.rmtree(sys.argv[4], ignore_errors=True)
 """
 
 
@@ -44,6 +46,7 @@ class Node:
         self._held: list[socket.socket] = []
         self._started: list[_Started] = []
         self._watchman: subprocess.Popen[bytes] | None = None
+        self._folder = tempfile.mkdtemp(prefix="mlcd-")
 
     def meet(self) -> tuple[str, int, str]:
         """Where the other nodes find this one: its address, the first of its free ports, its network interface.
@@ -60,19 +63,22 @@ class Node:
     def watch(self, label: str, teardown: str, left_s: float | None) -> None:
         """Have a watchman, who knows how to tear down from this program's text."""
         left = "none" if left_s is None else repr(left_s)
-        command = [sys.executable, "-I", "-S", "-c", WATCHMAN, teardown, label, left]
+        command = [sys.executable, "-I", "-S", "-c", WATCHMAN, teardown, label, left, self._folder]
         self._watchman = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._watchman.wait()  # for the one who has left it there
 
     def start(self, command: str, environment: Mapping[str, str], kept: Collection[str], left_out: str) -> None:
-        """Start a process in the job's folder, of which Ray has brought a copy.
+        """Start a process in a copy of the job's folder that is this launch's own.
 
+        Ray keeps one copy for all launches of a run: the next one would find what this one leaves there.
         `kept`: what it gets of the cluster's environment, unless the value matches `left_out`.
         """
         while self._held:
             self._held.pop().close()
         if folder := environment.get("MLCD_CHECKPOINT_DIR"):
             os.makedirs(folder, exist_ok=True)
+        if not self._started:
+            shutil.copytree(os.getcwd(), self._folder, symlinks=True, dirs_exist_ok=True)
         output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the actor, and without a name to be left behind)
         paths = [os.environ.get("PYTHONPATH"), environment.get("PYTHONPATH")]
         own = {
@@ -86,6 +92,7 @@ class Node:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            cwd=self._folder,
             env={**here, **environment, **own},
             start_new_session=True,
         )
@@ -106,6 +113,7 @@ class Node:
             self._watchman.stdin.close()
             self._watchman.stdout.read()  # to its end: the watchman has ended
             self._watchman = None
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _signal(self, number: signal.Signals) -> None:
         for each in self._started:
