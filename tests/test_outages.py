@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Provenance
+from mlcd.backend import Provenance, Purpose
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.drive import launch, search
@@ -46,10 +46,11 @@ class Unsteady:
             self.ordered_s[order.label] = 70.0
         if error is not None:
             raise error
+        step = order.samples / 29 if order.purpose is Purpose.RUN else 1_000.0 * order.configuration.nodes
         for number in range(30):
             self.clock.wait(10.0)
             self.ordered_s[order.label] = self.clock.elapsed_s() - start_s
-            yield Sample(self.ordered_s[order.label], 1_000.0 * order.configuration.nodes * number)
+            yield Sample(self.ordered_s[order.label], step * number)
         yield Ended(self.ordered_s[order.label], Outcome.OK)
 
     def reclaim(self, label):

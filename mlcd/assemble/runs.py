@@ -134,11 +134,11 @@ def start(
     `begin_from`: an earlier run, whose checkpoint this one begins with.
     `agree`: is shown how the run would begin before anything is written, and raises to leave it.
     """
+    _check_variables(job)
     first, place = beginning(job, ledger)
     if begin_from:
         earlier = earlier_checkpoint(begin_from, first.job, ledger)
         first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
-    _check_variables(first.job)
     agree(first)
     place = _shown(place, progress)
     return Run(ledger, ledger.begin(first.job.name, place.clock, first, listen, run, held), first.job, place)
