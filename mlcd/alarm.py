@@ -5,13 +5,18 @@ It is told when it begins and when it is over, not with every report. What the r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from mlcd.errors import MlcdError
 from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.measurement import TOLERANCE, Measurement, Mismatch, Z
+from mlcd.ledger import Book, Warned
+from mlcd.measurement import TOLERANCE, Measurement, Mismatch, Outcome, Z
+from mlcd.strategy import Apply
 from mlcd.units import format_duration, format_rate, format_usd
 
 
@@ -99,3 +104,31 @@ class RunAlarm:
         within = "within the limits" if goal.limited else "and there is no limit"
         said = f"at this rate it ends after {format_duration(seconds)} and {format_usd(usd)} in all"
         return f"{said}, {' and '.join(over) or within}"
+
+
+def with_alarm(step: Apply, job: Job, book: Book) -> Apply:
+    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work."""
+    if job.serverless is not None:
+        return step
+    history, within = book.account.history, step.watch
+    certified = next((m for m in history.good if m.configuration == step.configuration), None)
+    alarm = RunAlarm(replace(job, work_samples=step.samples), history, certified)
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        if (warning := alarm(so_far)) is not None:
+            with suppress(MlcdError):  # a ledger that is away for a moment is no reason to end the run
+                book.write(Warned(warning))
+        return within(so_far) if within is not None else None
+
+    return replace(step, watch=watch)
+
+
+def warn_of_mismatch(measurements: Sequence[Measurement], book: Book) -> None:
+    """Tell that what probes report is not what `work` states, once: every forecast counts on `work`."""
+    telling = [
+        f"the job {m.mismatch.words}"
+        for m in measurements
+        if m.mismatch is not None and m.outcome is not Outcome.FAILED
+    ]
+    if telling and not book.account.warnings and not book.account.history.runs:
+        book.write(Warned(telling[0]))

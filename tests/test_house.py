@@ -13,7 +13,8 @@ import mlcd
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
 NOUNS |= {"caps", "csv_table", "key_operators", "knobs", "pattern", "service", "seen", "serverless", "tensors"}
-PROTOCOLS = {"strategy", "backend", "profiler", "database", "ledger", "guarantee", "outages", "service_level", "alarm"}
+PROTOCOLS = {"strategy", "backend", "profiler", "database", "ledger", "guarantee", "outages", "service_level"}
+PROTOCOLS |= {"alarm", "launching"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {
     "reports",

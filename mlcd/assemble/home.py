@@ -26,9 +26,7 @@ def open_ledger(folder: Path | None = None) -> Ledger:
         url = url_in(Path(file))
     if url and folder is None:
         return Ledger(url)
-    if folder is None and not os.environ.get(
-        "MLCD_HOME"
-    ):  # one that is named may be shared on purpose
+    if folder is None and not os.environ.get("MLCD_HOME"):  # one that is named may be shared on purpose
         private_home()
     return Ledger((folder or home()) / "ledger.db")
 
