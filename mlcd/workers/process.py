@@ -23,6 +23,7 @@ from mlcd.workers.log import LOG, to_stderr
 from mlcd.workers.pace import Pace
 from mlcd.workers.pulse import COMPUTING, Pulse, Watch
 from mlcd.workers.told import BY_THE_USER, Told, interrupt_main
+from mlcd.workers.trust import keep_memory_private
 
 PRELOADED = ["mlcd.workers.run", "mlcd.assemble", "mlcd.asked", "mlcd.operators"]
 PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn.cluster"]
@@ -222,8 +223,10 @@ def _step_back() -> None:
     """
     if hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        keep_memory_private(False)
         with suppress(OSError):  # Linux may share the cores among sessions first, and this is a new one
             AUTOGROUP.write_text("19")
+        keep_memory_private()
 
 
 def _do(sent: _Sent, pulse: Pulse) -> Outcome:

@@ -47,7 +47,10 @@ def check_trusted(job: Job) -> None:
         raise UserError(f"this worker runs no jobs on {place} ({why}); its operator could say --trust-runners")
 
 
-def keep_memory_private() -> None:
-    """No other process of this user may read this one's memory or environment (/proc/PID), nor trace it."""
+def keep_memory_private(private: bool = True) -> None:
+    """No other process of this user may read this one's memory or environment (/proc/PID), nor trace it.
+
+    As long as that holds, the process itself cannot write to files below /proc/self.
+    """
     if os.uname().sysname == "Linux":
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(not private), 0, 0, 0)

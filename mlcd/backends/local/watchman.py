@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import mlcd.backends.local.teardown as teardown
+from mlcd.backends.environment import inherited
 
 
 class Watchman:
@@ -16,7 +17,7 @@ class Watchman:
         lifetime = "none" if lifetime_s is None else repr(lifetime_s)
         self._folder = folder
         command = [sys.executable, "-I", "-S", teardown.__file__, str(folder), lifetime]
-        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, env=inherited(), start_new_session=True)
 
     def __enter__(self) -> None:
         return None
