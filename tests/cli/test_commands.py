@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from mlcd.cli import COMMANDS
+from mlcd.units import format_usd
 from mlcd.version import VERSION
 
 Mlcd = Callable[..., Any]
@@ -152,6 +153,15 @@ def test_runs_show_and_ledger_tell_the_same_story(mlcd: Mlcd, job: WriteJob) -> 
         assert answer.code == 0
         assert answer.err == ""
     assert mlcd("runs").out.splitlines()[1].startswith("demo-1")
+
+
+def test_simulated_dollars_are_never_added_to_others(mlcd: Mlcd, write_job: WriteJob, recorded_job: WriteJob) -> None:
+    spent = {}
+    for write in (write_job, recorded_job):
+        run = mlcd("train", write("budget: $40"), "-y", "-o", "json").document
+        spent[run["provenance"]] = format_usd(run["spent_usd"])
+    footer = [line.split() for line in mlcd("runs").out.splitlines() if "total, " in line]
+    assert footer == [["total,", place, spent[place]] for place in ("recorded", "simulated")]
 
 
 def test_the_report_is_one_page_that_needs_no_network(mlcd: Mlcd, job: WriteJob) -> None:
