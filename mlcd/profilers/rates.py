@@ -87,6 +87,19 @@ def warm_up_length(rates: Floats) -> int:
     return int(np.argmin(errors))
 
 
+def decline(rates: Floats) -> float:
+    """By how much the second half is slower than the first, as a share of the mean; 0 where chance may have done it.
+
+    A warm-up comes to its end. A rate that still falls has no steady part, and where it will come to is not known.
+    """
+    first, second = np.array_split(rates, 2)
+    if len(second) < 2 or rates.mean() <= 0:
+        return 0.0
+    fell = float(first.mean() - second.mean())
+    by_chance = math.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
+    return fell / float(rates.mean()) if fell > Z * by_chance else 0.0
+
+
 def is_due(look: Look, launch: Launch, event: Sample) -> bool:
     """Whether so much of a probe is over that a look is to be taken."""
     return launch.lifetime_s is not None and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6

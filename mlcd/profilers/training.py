@@ -19,6 +19,7 @@ from mlcd.profilers.rates import (
     FEWEST,
     MOST_INTERVALS,
     Floor,
+    decline,
     evenly_spaced,
     is_due,
     overall_rate,
@@ -226,8 +227,10 @@ class TrainingProfiler:
         return even[warm_up_length(rates_between(even)) :] if self.warm_up else even
 
     def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
-        floor = Floor(self.noise_floor, self.stated_noise, self.settles_s)
-        return floor.rel_error(launch, steady, seconds)
+        error = Floor(self.noise_floor, self.stated_noise, self.settles_s).rel_error(launch, steady, seconds)
+        if launch.purpose is Purpose.RUN or not self.warm_up:
+            return error
+        return max(error, decline(rates_between(steady)))
 
 
 def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:

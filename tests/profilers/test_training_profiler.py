@@ -84,6 +84,20 @@ def test_the_warm_up_rule_cuts_a_ramp_and_leaves_noise_alone():
     assert warm_up_length(np.array([1.0, 2.0])) == 0
 
 
+@pytest.mark.parametrize("last", [50.0, 20.0])
+def test_a_rate_that_falls_to_the_end_is_no_warm_up_and_nothing_faster_than_its_end_is_counted_on(last):
+    m, backend = measure(reports(np.linspace(100.0, last, 55)))
+    assert backend.emitted == 56, "it is never known early"
+    assert m.slow_samples_per_s < last
+
+
+def test_a_rate_that_starts_fast_and_then_is_steady_had_a_warm_up():
+    rng = np.random.default_rng(4)
+    m, _ = measure(reports([150, 140, 130, 120, *(100 + rng.normal(0, 2, 40))]))
+    assert m.samples_per_s == pytest.approx(100, rel=0.03)
+    assert m.rel_error < 0.03
+
+
 @pytest.mark.parametrize("outcome", [Outcome.OUT_OF_MEMORY, Outcome.LAUNCH_FAILED, Outcome.PREEMPTED, Outcome.FAILED])
 def test_a_failure_is_a_measurement_with_a_cost(outcome):
     m, _ = measure([*reports([100.0] * 3), Ended(95.0, outcome, "why")])
