@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,9 @@ class History:
 
     `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
     same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
-    that an elastic search starts from, as plain data. `ended_runs`: so many of `runs` are from before the user went on
-    with a run that had ended, or changed its limits. `saved_before`: what the checkpoint held that the run began with.
+    that an elastic search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
+    `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
+    what the checkpoint held that the run began with.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -40,6 +41,7 @@ class History:
     known: tuple[Measurement, ...] = ()
     learned: Mapping[str, Any] | None = None
     ended_runs: int = 0
+    ended_probes: int = 0
     saved_before: float = 0.0
 
     @property
@@ -54,16 +56,14 @@ class History:
         What the job itself came to before it ended is known better than what a probe of it had shown.
         """
         found: dict[Configuration, Measurement] = {}
-        for m in self.measurements:
-            if m.ok:
-                before = found.get(m.configuration)
-                found[m.configuration] = m if before is None else before.pooled(m)
+        _pool(found, self.measurements[: self.ended_probes])
         for run in self.runs[: self.ended_runs]:
             if run.ok:
                 probe = found.get(run.configuration, run)
                 found[run.configuration] = replace(
                     probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error, startup_s=run.startup_s
                 )
+        _pool(found, self.measurements[self.ended_probes :])
         return tuple(found.values())
 
     @property
@@ -85,6 +85,10 @@ class History:
             best = max(best, run.saved_samples)
         return left + lost
 
+    def ended(self) -> History:
+        """As it stands where the job has ended, and its user goes on."""
+        return replace(self, ended_runs=len(self.runs), ended_probes=len(self.measurements))
+
     def with_run(self, launch: Measurement) -> History:
         """As it will stand once this launch of the job itself is settled."""
         return replace(
@@ -101,3 +105,11 @@ class History:
         failed = Counter(m.configuration for m in self.measurements if m.outcome.is_bad_luck)
         unlucky = {configuration for configuration, times in failed.items() if times > MOST_BAD_LUCK}
         return frozenset(answered | unlucky | {refusal.configuration for refusal in self.refusals})
+
+
+def _pool(found: dict[Configuration, Measurement], measurements: Iterable[Measurement]) -> None:
+    """Add what has a rate to what was found before."""
+    for m in measurements:
+        if m.ok:
+            before = found.get(m.configuration)
+            found[m.configuration] = m if before is None else before.pooled(m)

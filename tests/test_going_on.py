@@ -103,12 +103,13 @@ def is_paid_once(lines: Sequence[Line]) -> None:
     assert account.history.spent_usd == pytest.approx(sum(entry.measurement.usd for entry in settled))
 
 
-def is_continuous(account: Account) -> None:
-    """Every launch of the job began where the last checkpoint was, and together they did the work once."""
-    saved = max(m.saved_samples for m in account.history.measurements)
-    for run in account.history.runs:
-        assert run.saved_samples == pytest.approx(saved + run.samples_done), "work was lost, or counted twice"
-        saved = run.saved_samples
+def is_continuous(lines: Sequence[Line]) -> None:
+    """Every launch began where the last checkpoint was, and together they did the work once."""
+    saved = 0.0
+    for entry in (line.entry for line in lines if isinstance(line.entry, Settled)):
+        assert entry.launch.saved_samples == pytest.approx(saved), "work was lost, or counted twice"
+        assert entry.measurement.saved_samples == pytest.approx(saved + entry.measurement.samples_done)
+        saved = entry.measurement.saved_samples
     assert saved == pytest.approx(WORK)
 
 
@@ -130,7 +131,7 @@ def test_a_run_that_ended_at_its_limit_goes_on_from_its_checkpoint_when_the_limi
     assert account.status is Status.FINISHED
     assert account.history.measurements == before.history.measurements, "no probe is made, or paid for, again"
     assert before.history.spent_usd < account.history.spent_usd <= 25.0
-    is_continuous(account)
+    is_continuous(entries_of(book))
     is_paid_once(entries_of(book))
 
 
@@ -148,7 +149,7 @@ def test_what_the_job_itself_showed_is_what_the_new_certificate_counts_on():
     go_on(book, replace(ELEVEN, budget_usd=needs_usd))
     assert to_the_end(book, backend).status is Status.FINISHED
     assert book.account.history.spent_usd <= needs_usd
-    is_continuous(book.account)
+    is_continuous(entries_of(book))
 
 
 def test_an_infeasible_search_goes_on_with_its_probes_when_the_limit_is_raised():
@@ -183,7 +184,7 @@ def test_a_job_that_failed_by_itself_goes_on_from_its_checkpoint():
     account = to_the_end(book, Slower(backend.clock))
     assert account.status is Status.FINISHED
     assert account.history.spent_usd <= 11.0
-    is_continuous(account)
+    is_continuous(entries_of(book))
     is_paid_once(entries_of(book))
 
 
@@ -247,7 +248,7 @@ def test_however_often_its_limits_change_a_run_keeps_the_newest_and_pays_once(
         assert goal.deadline_s is None or account.history.elapsed_s <= goal.deadline_s + 1e-6
     is_paid_once(entries_of(book))
     if book.account.status is Status.FINISHED:
-        is_continuous(book.account)
+        is_continuous(entries_of(book))
 
 
 def test_killed_after_any_entry_it_ends_as_if_it_had_not_been():
@@ -268,7 +269,7 @@ def test_killed_after_any_entry_it_ends_as_if_it_had_not_been():
         assert again.account.status is Status.FINISHED
         assert again.account.history.spent_usd == pytest.approx(whole.history.spent_usd)
         assert remaining(again.account.job, again.account.history).work_samples == 1.0
-        is_continuous(again.account)
+        is_continuous(entries_of(again))
         is_paid_once(entries_of(again))
 
 

@@ -156,7 +156,7 @@ class Account:
             return replace(self, stopped=False)
         if self.ended.finished:
             raise BrokenBooks("the run has finished")
-        return replace(self, ended=None, history=replace(self.history, ended_runs=len(self.history.runs)))
+        return replace(self, ended=None, history=self.history.ended())
 
     def _under(self, goal: Goal) -> Account:
         """With other limits. What the old ones refused is open again, and so is the decision.
@@ -167,7 +167,7 @@ class Account:
         changed = replace(
             self,
             started=replace(started, job=replace(started.job, goal=goal)),
-            history=replace(history, refusals=(), ended_runs=len(history.runs)),
+            history=replace(history.ended(), refusals=()),
         )
         if started.job.serverless is not None and self.final_runs:
             return changed

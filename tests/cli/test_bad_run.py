@@ -48,7 +48,8 @@ def test_a_finished_run_is_neither_resumed_nor_launched(mlcd: Mlcd, recorded_job
 def test_an_infeasible_run_is_neither_resumed_launched_nor_exported(mlcd: Mlcd, recorded_job: WriteJob) -> None:
     assert mlcd("train", recorded_job("budget: $1")).code == 3
     before = entries(mlcd)
-    assert "run 'demo-1' is infeasible; there is nothing to resume" in mlcd("resume", "last").complaint
+    refused = mlcd("resume", "last").complaint
+    assert "'demo-1' cannot be certified within its limits; raise them: mlcd resume demo-1 --budget" in refused
     assert "cannot be certified, so there is nothing to launch" in mlcd("launch", "last").complaint
     assert "run 'demo-1' has chosen no configuration" in mlcd("export", "last", "--to", "skypilot").complaint
     assert entries(mlcd) == before
