@@ -61,7 +61,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, closing(_postgres()) as postgres:
         url = postgres.new_database()
         tokens = _members(url, given.members)
-        with _service(url, Path(folder), "--workers", "0") as (address, process):
+        with _service(url, Path(folder), "--workers", "0", "--member-running", "1000") as (address, process):
             return _measure(given, postgres, url, tokens, address, process)
 
 
