@@ -23,7 +23,7 @@ from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast, Prediction, Relaxation
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective, Search
-from mlcd.measurement import Measurement
+from mlcd.measurement import Measurement, Outcome
 from mlcd.units import format_duration, format_usd
 
 
@@ -243,6 +243,10 @@ def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation,
     uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
     worth = allowed(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
     worth &= _fits_at_the_best_efficiency(job, space, history)
+    for m in (*history.measurements, *history.known):
+        place = space.index.get(m.configuration)
+        if m.outcome is Outcome.OUT_OF_MEMORY and place is not None and m.configuration.batch is None:
+            worth &= (space.offer_index != space.offer_index[place]) | (space.nodes > m.configuration.nodes)
     if not worth.any():
         return ()
     pick = int(np.argmin(np.where(worth, space.probe_usd, np.inf)))
@@ -282,10 +286,11 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
         return f"the budget: the cheapest {what} alone can cost {format_usd(usd)}"
     if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
         return f"the deadline: the shortest {what} alone can take {format_duration(seconds)}"
-    if job.search.max_probe_usd is not None and usd > job.search.max_probe_usd:
-        return (
-            f"max_probe, {format_usd(job.search.max_probe_usd)}: the cheapest {what} alone can cost {format_usd(usd)}"
-        )
+    max_probe = job.search.max_probe_usd
+    if max_probe is not None and usd > max_probe:
+        return f"max_probe, {format_usd(max_probe)}: the cheapest {what} alone can cost {format_usd(usd)}"
+    if max_probe is not None and (space.probe_usd > max_probe).any():
+        return f"max_probe, {format_usd(max_probe)}: no {what} that it allows was worth its price"
     return f"nothing was measured: under this limit no {what} was worth its price"
 
 

@@ -14,11 +14,12 @@ from mlcd.asked import of_text
 from mlcd.assemble import METHODS, cloud, method, start, what_if
 from mlcd.assemble.probe_limit import SHARE, with_probe_limit
 from mlcd.errors import UserError
-from mlcd.guarantee import allowed, refusal
+from mlcd.guarantee import allowed, decide, refusal
 from mlcd.history import History
 from mlcd.job import Goal, Hints, Job, Objective, Search
 from mlcd.jobfile import load_job
 from mlcd.ledger import Ledger, Reserved
+from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.words import decision_words
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
@@ -102,6 +103,15 @@ def test_a_dearer_probe_that_would_not_help_is_not_advised() -> None:
     job = replace(job_on(two_types, Goal(Objective.CHEAPEST, budget_usd=2.5)), search=Search(max_probe_usd=0.17))
     _, _, decision = search_and_run(method(Search()), job, bounded_cloud(two_types, 0.0, 0))
     assert [way.max_probe_usd for way in decision.relaxations] == [None]
+
+
+def test_what_has_run_out_of_memory_before_is_not_advised_and_max_probe_is_named() -> None:
+    job = limited(max_probe=0.6, goal=Goal(Objective.CHEAPEST, budget_usd=500.0))
+    small, middle, large = LADDER.space.configurations[:3]
+    failed = tuple(Measurement(c, Outcome.OUT_OF_MEMORY, 0.0, 0.0) for c in (small, middle, large))
+    decision = decide(job, LADDER.space, History(known=failed), "no probe was worth it")
+    assert decision.binding == "max_probe, $0.60: no probe that it allows was worth its price"
+    assert [str(way.configuration) for way in decision.relaxations] == ["1 x type-1"]
 
 
 def test_where_no_probe_at_all_is_allowed_max_probe_is_what_binds() -> None:
