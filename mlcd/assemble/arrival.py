@@ -16,10 +16,7 @@ from mlcd.job import SUBMITTED, Job
 
 def at_hand(job: Job, database: Database) -> Job:
     """The job with what it needs of this machine: its folder, and the file of a model that was sent."""
-    if job.folder == SUBMITTED and job.on.partition(":")[0] in (
-        "functions",
-        "ray",
-    ):  # `local` gives each launch its own
+    if job.folder == SUBMITTED and job.on.partition(":")[0] != "local":  # which gives each launch a folder of its own
         folder = home().absolute() / "submitted"
         folder.mkdir(parents=True, exist_ok=True)
         job = replace(job, folder=str(folder))
