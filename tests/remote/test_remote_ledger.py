@@ -123,7 +123,9 @@ def test_one_who_comes_later_is_told_only_what_is_new(served: Any, server: Serve
 def test_a_server_that_is_gone_is_waited_for_and_then_given_up(served: Any, server: Server) -> None:
     served.cuts = [0] * 50
     pauses: list[float] = []
-    with pytest.raises(ServerLost, match=r"Run 'resnet50-1' goes on there; follow it again with: mlcd attach resnet50-1"):
+    with pytest.raises(
+        ServerLost, match=r"Run 'resnet50-1' goes on there; follow it again with: mlcd attach resnet50-1"
+    ):
         list(watch(RemoteLedger(server), "resnet50-1", lambda rests: False, pauses.append))
     assert tuple(pauses) == PAUSES_S
     assert sum(PAUSES_S) >= 60
