@@ -142,6 +142,19 @@ def format_usd(usd: float) -> str:
     return f"${usd:,.2f}"
 
 
+def enough_usd(usd: float) -> str:
+    """As `format_usd`, but rounded up: a budget of what is shown is enough."""
+    step = 0.01 if usd >= 0.01 else 0.0001
+    return shown if parse_usd(shown := format_usd(usd)) >= usd else format_usd(usd + step)
+
+
+def enough_duration(seconds: float) -> str:
+    """As `format_duration`, but rounded up: a deadline of what is shown is enough."""
+    step = 1 if seconds < 3_600 else 60 if seconds < 86_400 else 3_600
+    shown = format_duration(seconds)
+    return shown if not math.isfinite(seconds) or parse_duration(shown) >= seconds else format_duration(seconds + step)
+
+
 def format_duration(seconds: float) -> str:
     """The two largest units that say something: '9 h 20 m', '1 d 4 h', '12 m', '8 s'."""
     if not math.isfinite(seconds):

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from mlcd.units import (
     MOST_NODES,
     counted,
+    enough_duration,
+    enough_usd,
     format_count,
     format_duration,
     format_rate,
@@ -206,3 +208,13 @@ def test_long_nonsense_is_refused_at_once(parse, piece):
     """A pattern that tries every way to split these would take years; such words come from strangers, too."""
     with pytest.raises(ValueError, match=r"expected|must|unknown unit|no unit"):
         parse(piece * 2_000 + "!")
+
+
+@given(st.floats(1e-4, 1e9))
+def test_a_budget_of_what_is_said_to_be_needed_is_enough_and_hardly_more(usd):
+    assert usd <= parse_usd(enough_usd(usd)) <= usd + (0.02 if usd >= 0.01 else 0.0002)
+
+
+@given(st.floats(1.0, 1e8))
+def test_a_deadline_of_what_is_said_to_be_needed_is_enough_and_hardly_more(seconds):
+    assert seconds <= parse_duration(enough_duration(seconds)) <= seconds + max(2, 0.09 * seconds)

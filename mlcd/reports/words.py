@@ -10,7 +10,7 @@ from mlcd.measurement import Measurement, Mismatch, Noise, Outcome, Z
 from mlcd.reports.serverless.words import result_words as functions_words
 from mlcd.reports.serving.words import asked_words, trial_words
 from mlcd.service import Service
-from mlcd.units import counted, format_duration, format_rate, format_usd
+from mlcd.units import counted, enough_duration, enough_usd, format_duration, format_rate, format_usd
 
 
 def goal_words(goal: Goal, target: Target | None = None, service: Service | None = None) -> str:
@@ -27,14 +27,14 @@ def goal_words(goal: Goal, target: Target | None = None, service: Service | None
 
 
 def relaxation_words(way: Relaxation) -> str:
-    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed."""
+    """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. What is said is enough."""
     if way.max_probe_usd is not None:
         return f"--max-probe {rounded_up(way.max_probe_usd)} (to try {way.configuration})"
     parts = []
     if way.budget_usd is not None:
-        parts.append(format_usd(way.budget_usd))
+        parts.append(enough_usd(way.budget_usd))
     if way.deadline_s is not None:
-        parts.append(format_duration(way.deadline_s))
+        parts.append(enough_duration(way.deadline_s))
     where = f" (on {way.configuration})" if way.configuration is not None else ""
     return " and ".join(parts) + where
 
