@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _parsed(ctx: click.Context, param: click.Parameter, written: tuple[str, ...]) -> dict[str, str | None]:
     for each in written:
-        if not re.match(r"[A-Za-z_]\w*(=|$)", each):
+        if not re.fullmatch(r"[A-Za-z_]\w*+(=.*)?", each, re.DOTALL):
             raise click.BadParameter(f"'{each}': expected NAME or NAME=VALUE, such as EPOCHS=90", ctx, param)
     parts = [each.partition("=") for each in written]
     return {name: value if equals else None for name, equals, value in parts}
