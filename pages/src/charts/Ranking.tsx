@@ -24,7 +24,7 @@ export function Ranking({ ranking, chosen, series }: Props): JSX.Element {
     <Figure
       title="How they compare until the target"
       summary={`${plural(ranking.length, "configuration")} by time and cost until the target, as factors of the least; ${ranking.filter((place) => place.frontier).length} are beaten by none${knee ? `; the knee is ${knee}` : ""}${chosen ? `; ${chosen} is chosen` : ""}.`}
-      note="Factors of the fastest and of the cheapest: how soon the target comes is not known, so this ranks and claims no time. Small marks are forecast, not measured."
+      note="Factors of the fastest and of the cheapest: how soon the target comes is not known, so this ranks and claims no time. Large marks have a measured rate, small ones a forecast of it."
       keys={[
         ...seriesKeys(shown),
         BOUNDARY,
@@ -37,7 +37,7 @@ export function Ranking({ ranking, chosen, series }: Props): JSX.Element {
           place.label,
           factor(place.time_factor),
           factor(place.cost_factor),
-          place.measured ? "measured" : "forecast",
+          place.measured ? "ranked, rate measured" : "ranked",
           [place.frontier && "yes", place.label === knee && "knee", place.label === chosen && "chosen"]
             .filter(Boolean)
             .join(", ") || "no",
@@ -71,7 +71,7 @@ function drawn(width: number, ranking: Ranked[], order: Map<string, number>, cho
     stands.map(({ x, y, label, measured }) => ({
       x,
       y,
-      words: `${label}\ntime ${factor(x)}, cost ${factor(y)}\n${measured ? "measured" : "not measured: forecast"}`,
+      words: `${label}\ntime ${factor(x)}, cost ${factor(y)}\n${measured ? "ranked by its measured rate" : "ranked by a forecast of its rate"}`,
     })),
     58,
   );
