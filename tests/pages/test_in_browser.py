@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,17 @@ def test_a_job_with_a_mistake_is_told_where_it_is_and_nothing_is_begun(page, ui,
     assert ledger.runs() == before
     assert ledger.waiting() == []
     ledger.close()
+
+
+def test_real_money_is_spent_only_by_a_button_that_says_how_much(page, ui, expect, tmp_path):
+    path = tmp_path / "rented.yaml"
+    path.write_text(JOB.replace("name: watched", "name: rented").replace("goal:", "on: skypilot:aws\n  goal:"))
+    submitted(page, ui.url, path)
+    expect(page.get_by_role("button", name="Yes, spend up to $40.00")).to_be_visible()
+    expect(page.locator(".notice")).to_contain_text("for real money, up to $40.00")
+    with closing(open_ledger(ui.home)) as ledger:
+        assert ledger.waiting() == []
+        assert not any(run.startswith("rented") for run in ledger.runs())
 
 
 def finished_demo(page: Any, ui: Any, expect: Any) -> None:
