@@ -69,14 +69,15 @@ def drive(
         if isinstance(step, Apply):
             step = _interruptible(with_alarm(step, left, book), job, stop)
             failed = _take([step], left, space, profiler, book, stop)
-            outages = check_place([*outages, *failed] if failed else [], book)
+            worked = not failed or book.account.history.saved_samples > history.saved_samples
+            outages = check_place(outages, failed, book, worked=worked)
             continue
         probes, refused = _permitted(step, left, space, history, guard)
         if refused is not None:
             book.write(Refused(probes[0].configuration, refused))
         else:
             failed = _take(probes, left, space, profiler, book, stop)
-            outages = check_place([*outages, *failed] if len(failed) == len(probes) else [], book)
+            outages = check_place(outages, failed, book, worked=len(failed) < len(probes))
 
 
 def search(
@@ -194,7 +195,7 @@ def _rejoin(
     watch = _interruptible(with_alarm(step, left, book), job, stop).watch
     measure = partial(profiler.rejoin, left, order, watch)
     result = closed(left, order, profiler, measure, lambda: profiler.reclaim(order.label) or 0.0)
-    check_place(_settle([result], book, stop), book)
+    check_place([], _settle([result], book, stop), book)
     return True
 
 

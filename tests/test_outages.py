@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from mlcd.measurement import Ended, Outcome, Sample
 from mlcd.outages import FAILED_LAUNCHES
 from mlcd.planners.train import RunToCompletion
 from mlcd.profilers import TrainingProfiler
+from mlcd.strategy import Finish, Probe, Round
 from mlcd.testing.outages import EveryConfiguration
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second
@@ -26,6 +29,7 @@ JOB = Job("job", 1e5, Goal(budget_usd=500.0))
 AWAY = NothingOrdered("no answer; check the network")
 FULL = NoCapacity("no such machines free")
 LOST = BackendError("the answer was lost")
+BROKEN_OFF = BackendError("the connection broke off")
 STUCK = StillUp("x could not be torn down")
 FORBIDDEN = NoAccess("the credentials have expired")
 
@@ -37,6 +41,7 @@ class Unsteady:
 
     def __init__(self, clock, *errors):
         self.clock, self.errors, self.launched, self.ordered_s = clock, list(errors), [], {}
+        self.saved_by = {}
 
     def run(self, job, order):
         self.launched.append(order.configuration)
@@ -44,6 +49,9 @@ class Unsteady:
         self.clock.wait(70.0)
         if not isinstance(error, NothingOrdered):
             self.ordered_s[order.label] = 70.0
+        if error is BROKEN_OFF:
+            self.saved_by[order.label] = 10_000.0
+            yield Sample(70.0, 10_000.0, saved=10_000.0)
         if error is not None:
             raise error
         step = order.samples / 29 if order.purpose is Purpose.RUN else 1_000.0 * order.configuration.nodes
@@ -56,6 +64,17 @@ class Unsteady:
     def reclaim(self, label):
         return self.ordered_s.get(label)
 
+    def saved(self, label):
+        return self.saved_by.get(label, 0.0)
+
+
+class TwoAtOnce:
+    """A search that tries everything once, two at a time."""
+
+    def next_step(self, job, space, history):
+        left = [Probe(each, "the next one") for each in space.configurations if each not in history.tried]
+        return Round(tuple(left[:2])) if left else Finish("everything was tried")
+
 
 class Driven:
     """A run on such a place."""
@@ -66,11 +85,11 @@ class Driven:
         self.profiler = TrainingProfiler(self.place)
         self.book = self.ledger.begin("job", self.clock, Started(JOB, SPACE, "fake", Provenance.LIVE, "test"))
 
-    def search(self):
-        return search(EveryConfiguration(), JOB, SPACE, self.profiler, self.book)
+    def search(self, strategy=EveryConfiguration()):
+        return search(strategy, JOB, SPACE, self.profiler, self.book)
 
-    def launch(self, configuration):
-        return launch(RunToCompletion(configuration), JOB, SPACE, self.profiler, self.book)
+    def launch(self, configuration, job=JOB):
+        return launch(RunToCompletion(configuration), job, SPACE, self.profiler, self.book)
 
     def entries(self, kind):
         return [line.entry for line in self.ledger.lines("job-1") if isinstance(line.entry, kind)]
@@ -143,6 +162,17 @@ def test_machines_that_are_still_up_stay_open_in_the_books_until_they_are_found(
     assert [entry.measurement.seconds for entry in run.entries(Settled)][1] == 500.0
 
 
+def test_nothing_more_is_ordered_while_machines_of_a_round_are_still_up():
+    """What is reserved for them is not in what was spent: the next probe could break the limit."""
+    run = Driven(None, STUCK)
+    with pytest.raises(Outage, match="could not be torn down"):
+        run.search(TwoAtOnce())
+    assert len(run.place.launched) == 2
+    assert [m.configuration for m in run.account.history.good] == [ONE]
+    run.search(TwoAtOnce())
+    assert run.account.open == ()
+
+
 def test_the_job_itself_waits_for_the_place_to_come_back():
     run = Driven(None, None, None, LOST, AWAY)
     chosen = run.search().configuration
@@ -151,6 +181,17 @@ def test_the_job_itself_waits_for_the_place_to_come_back():
     assert run.account.status is Status.STOPPED
     assert run.launch(chosen).outcome is Outcome.OK
     assert run.account.status is Status.FINISHED
+
+
+def test_a_launch_that_saved_work_before_the_place_failed_was_no_launch_in_vain():
+    run = Driven(None, None, None, BROKEN_OFF, BROKEN_OFF, BROKEN_OFF)
+    job = replace(JOB, checkpoints=True)
+    chosen = run.search().configuration
+    assert run.launch(chosen, job).outcome is Outcome.OK
+    *failed, last = run.account.history.runs
+    assert [m.outcome for m in failed] == [Outcome.LAUNCH_FAILED] * 3
+    assert [m.saved_samples for m in failed] == [10_000.0, 20_000.0, 30_000.0]
+    assert last.mismatch is None
 
 
 @given(st.lists(st.sampled_from([None, AWAY, FULL, LOST, STUCK, FORBIDDEN]), max_size=8))
