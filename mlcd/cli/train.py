@@ -95,6 +95,7 @@ def launch(run: str, detach: bool, output: str) -> int:
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
     from mlcd.cli.outliving import outliving
+    from mlcd.ledger import Resumed
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
@@ -107,6 +108,8 @@ def launch(run: str, detach: bool, output: str) -> int:
         resumed = resume(name, ledger, tell, live.report)
         if detach:
             resumed.launchable()  # or it is told here that it is not
+            if resumed.book.account.stopped:
+                resumed.book.write(Resumed("the user went on"))  # what is stopped, a detached process leaves alone
             held.close()
             return go_detached(name, ledger, True, output)
         with (

@@ -101,7 +101,7 @@ class Account:
     @property
     def final_runs(self) -> tuple[Measurement, ...]:
         """Launches of the job itself since it was decided where; a run whose limits were changed is decided again."""
-        return self.history.runs[len(self.at_decision.runs) if self.at_decision is not None else 0 :]
+        return self.history.runs[len(self.at_decision.runs) :] if self.at_decision is not None else ()
 
     @property
     def status(self) -> Status:

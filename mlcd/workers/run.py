@@ -142,8 +142,13 @@ def _to_the_end(driven: Run, launch: bool, stop: Stop) -> None:
 
 
 def _was_launched(account: Account) -> bool:
-    """Whether the job itself has run, or was about to when its process died."""
-    return bool(account.history.runs) or any(each.launch.purpose is Purpose.RUN for each in account.open)
+    """Whether the job itself has run since it was decided where, or was about to when its process died.
+
+    What ran under other limits says nothing: under the new ones, somebody has to agree again.
+    """
+    if account.decision is None:
+        return False
+    return bool(account.final_runs) or any(each.launch.purpose is Purpose.RUN for each in account.open)
 
 
 def _put_away(run: str, ledger: Ledger, because: str | None) -> None:

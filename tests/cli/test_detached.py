@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger
+from mlcd.assemble import open_ledger, resume
+from mlcd.backend import Launch, Purpose
 from mlcd.backends.local import teardown
-from mlcd.ledger import Account, Line, Settled
+from mlcd.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Stopped
+from mlcd.measurement import Measurement, Outcome
 from mlcd.testing.live_backends import last_account
 
 Mlcd = Callable[..., Any]
@@ -209,3 +211,44 @@ def test_a_run_whose_driver_is_gone_says_so_to_who_attaches(mlcd: Mlcd, home: Pa
     ledger.close()
     gone = mlcd("attach", "left-1")
     assert gone.last_words == "mlcd: run 'left-1' is searching, but its process is gone: mlcd resume left-1"
+
+
+def test_a_run_under_new_limits_stops_at_its_decision_if_that_was_said(
+    mlcd: Mlcd, home: Path, recorded_job: WriteJob
+) -> None:
+    """Though it was launched before: that was agreed to under other limits."""
+    assert mlcd("train", recorded_job("budget: $40"), "--decide-only").code == 0
+    ledger = open_ledger(home)
+    at_its_limit(ledger, "demo-1")
+    resumed = mlcd("resume", "demo-1", "--budget", "60", "--detach", "--decide-only", "-o", "json")
+    assert resumed.code == 0, resumed.err
+    until(lambda: ledger.account("demo-1").decision is not None and not ledger.is_driven("demo-1"))
+    account = ledger.account("demo-1")
+    assert (account.status, len(account.history.runs)) == ("decided", 1)
+    assert mlcd("launch", "demo-1").code == 0
+    ledger.close()
+
+
+def test_what_was_stopped_at_its_decision_can_be_launched_detached(
+    mlcd: Mlcd, home: Path, recorded_job: WriteJob
+) -> None:
+    assert mlcd("train", recorded_job(), "--decide-only").code == 0
+    ledger = open_ledger(home)
+    resume("demo-1", ledger).book.write(Stopped("interrupted by the user"))
+    assert mlcd("launch", "demo-1", "--detach").code == 0
+    until(lambda: not ledger.is_driven("demo-1"))
+    assert ledger.account("demo-1").status == "finished"
+    ledger.close()
+
+
+def at_its_limit(ledger: Ledger, run: str) -> None:
+    """The run was launched, and has ended at its limit."""
+    book = resume(run, ledger).book
+    decision = book.account.decision
+    assert decision is not None
+    assert decision.configuration is not None
+    launch = Launch(f"{run}-99", decision.configuration, Purpose.RUN, 1e6, 600.0, book.account.launches)
+    result = Measurement(decision.configuration, Outcome.AT_THE_LIMIT, 600.0, 1.0)
+    book.write(Reserved(launch, "the decided configuration", 1.0, 600.0))
+    book.write(Settled(launch, result))
+    book.write(Ended(False, "the job ended: at the limit"))

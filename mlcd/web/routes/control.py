@@ -170,4 +170,6 @@ def _free(here: State, name: str) -> None:
 def _launches(here: State, name: str) -> bool:
     """Whether it was submitted to be launched, or had been."""
     asked = here.ledger.asked(name)
-    return asked is not None and from_json(asked.asked)[1]
+    if asked is None:
+        return bool(here.ledger.account(name).history.runs)
+    return from_json(asked.asked)[1]
