@@ -1,7 +1,8 @@
-"""Real money is never spent unasked: the question before the first probe, here or for a server."""
+"""Real money is never spent unasked: the question before the first probe, or before a limit is changed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from mlcd.cli.ending import can_ask
 from mlcd.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
+    from mlcd.job import Goal, Job
     from mlcd.ledger import Started
 
 
@@ -21,10 +23,18 @@ def agree_to_rent(first: Started, yes: bool) -> None:
         agree(real_money_words(first), yes)
 
 
+def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
+    """The same of a run whose limits are changed: to what it may spend from then on, nobody has agreed yet."""
+    from mlcd.assemble.real_money import most_words, rents
+
+    if goal != job.goal and rents(job.on):
+        agree(most_words(replace(job, goal=goal)), yes)
+
+
 def agree(words: str, yes: bool) -> None:
     """Show this and ask whether to go on; raises if not, or if there is nobody to ask."""
     if not yes and not can_ask():
-        raise UserError(f"{' '.join(words.split())} Nobody is here to agree: pass -y if you do; nothing was spent")
+        raise UserError(f"{' '.join(words.split())} Nobody is here to agree: pass -y if you do; nothing was ordered")
     click.echo(words, err=True)
     if not yes and not click.confirm("Proceed?", default=False, err=True):
-        raise Interrupted("not begun; nothing was spent")
+        raise Interrupted("not begun; nothing was ordered")

@@ -10,7 +10,8 @@ from functools import partial
 
 from rich.markup import escape
 
-from mlcd.cli.agree import agree
+from mlcd.asked import new_goal, parsed
+from mlcd.cli.agree import agree, agree_to_limits
 from mlcd.cli.ending import (
     agree_beforehand,
     agreed,
@@ -28,7 +29,6 @@ from mlcd.reports.headway import from_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.text import Narrator, show_decision
 
-OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 LETS_GO_WITHIN_S, LOOK_S = 20.0, 0.2
 """A worker that has decided, and how often we look whether it has let go of the run."""
 
@@ -113,9 +113,12 @@ def resume_there(
         agree_beforehand(decide_only, yes)
     name = RemoteLedger(server).find(run)
     watched = Watched(server, name, output, known=True)
+    job = watched.account.job
+    agree_to_limits(job, new_goal(job.goal, parsed("what-if", limits)), yes)
     launch = not decide_only and watched.account.job.service is None and (yes or detach or not can_ask())
     undecided = watched.account.decision is None
-    over = watched.account.status in OVER  # whether there is anything to resume then, the server says
+    # Whether there is anything to resume then, the server says; of what has failed, once somebody agrees to launch it.
+    over = watched.account.status in (Status.FINISHED, Status.INFEASIBLE)
     if undecided or launch or over or limits:
         tell(server, "resume", name, launch=launch, **limits)
     if detach:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.agree import agree_to_rent
+from mlcd.cli.agree import agree_to_limits, agree_to_rent
 from mlcd.cli.ending import agree_beforehand, agreed, can_ask, go_detached, tell_beforehand, tell_end
 from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
@@ -151,9 +151,11 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
         held.enter_context(live.showing(name))
         before = ledger.account(name)
         tell = live.listener(Narrator(progress, before))
+        goal = new_goal(before.job.goal, chosen)
+        agree_to_limits(before.job, goal, yes)
         if detach:
             agree_beforehand(decide_only, yes)
-        resumed = go_on(name, ledger, tell, live.report, new_goal(before.job.goal, chosen))
+        resumed = go_on(name, ledger, tell, live.report, goal)
         if detach:
             held.close()
             return go_detached(name, ledger, not decide_only, output)

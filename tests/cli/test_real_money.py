@@ -86,8 +86,22 @@ def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
     answer = mlcd("train", job, "--on", "skypilot:aws", "--budget", "20")
     assert answer.code == 2
     assert "Proceed? [y/N]" in answer.err
-    assert "not begun; nothing was spent" in answer.err
+    assert "not begun; nothing was ordered" in answer.err
     assert mlcd("runs", "-o", "json").document == {"runs": []}
+
+
+@pytest.mark.parametrize("limits", [("--budget", "none"), ("--budget", "900"), ("--deadline", "90h")])
+@pytest.mark.parametrize("options", [(), ("--decide-only",), ("--detach",)])
+def test_new_limits_of_a_run_that_rents_are_asked_for(
+    mlcd: Mlcd, job: Path, limits: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    with closing(open_ledger()) as ledger:
+        start(of_text("train", SMALLEST, {"on": "skypilot:aws", "budget": "20"}), ledger)
+        refused = mlcd("resume", "last", *limits, *options).complaint
+        assert "It rents on skypilot:aws for real money" in refused
+        assert ("nothing bounds the total" in refused) == ("none" in limits)
+        assert "pass -y" in refused
+        assert len(ledger.lines("last")) == 1, "nothing was written"
 
 
 def test_yes_and_minus_y_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ from mlcd.assemble import start
 from mlcd.assemble.machine import claim
 from mlcd.backend import Launch, Purpose
 from mlcd.decision import Decision
-from mlcd.ledger import Decided, Reserved, Status, Stopped
+from mlcd.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
+from mlcd.measurement import Measurement, Outcome
 from mlcd.workers.asked import from_json
 
 
@@ -67,6 +68,25 @@ def test_an_infeasible_run_goes_on_under_new_limits(stage: Stage) -> None:
     assert stage.crew.asked[-1] == ("send", run, "True")
     account = ledger.account(run)
     assert (account.status, account.job.goal.budget_usd) == (Status.SEARCHING, 20.0)
+
+
+def test_a_run_that_ended_at_its_limit_stops_at_its_decision_under_new_ones(stage: Stage) -> None:
+    """As `mlcd resume --budget` asks for at a terminal, to show the decision before it is launched."""
+    who, ledger = "ron" if stage.tokens else None, stage.state.ledger
+    run = stage.submit(who, launch=True).json()["run"]
+    job, _ = from_json(ledger.asked(run).asked)  # type: ignore[union-attr]
+    driven = start(job, ledger, run=run)
+    decision, account = driven.search(), driven.book.account
+    assert decision.configuration is not None
+    order = Launch(f"{run}-x", decision.configuration, Purpose.RUN, 1.0, None, account.launches, account.rounds)
+    driven.book.write(Reserved(order, "the job itself", 0.01, 60.0))
+    limit = Measurement(decision.configuration, Outcome.AT_THE_LIMIT, 60.0, 0.01, saved_samples=1.0)
+    driven.book.write(Settled(order, limit), Ended(False, "the job ended: at the limit"))
+    resume = f"{API}/runs/{run}/resume"
+    assert stage.ask("POST", resume, who, {"launch": False}).status == 409
+    assert stage.ask("POST", resume, who, {"launch": False, "deadline": "900h"}).status == 202
+    assert stage.crew.asked[-1] == ("send", run, "False")
+    assert ledger.account(run).status is Status.SEARCHING
 
 
 def test_only_an_admin_can_say_that_a_machine_is_gone(

@@ -75,7 +75,7 @@ def resume_run(run: str, here: Here, who: Runner, how: GoOn | None = None) -> Do
         how = how or GoOn()
         launch, goal = how.launch, _new_goal(here, name, how)
         if launch is False:
-            _not_launched(here, name)
+            _not_launched(here, name, goal)
         recheck(here.ledger, who, name, launch, goal=goal)
         here.crew.send(name, _launches(here, name) if launch is None else launch)
     host = elsewhere(name, here.ledger)
@@ -149,9 +149,11 @@ def _unfinished(here: State, name: str, what: str) -> None:
         raise WrongState(f"run '{name}' is {status}; there is nothing to {what}")
 
 
-def _not_launched(here: State, name: str) -> None:
-    """Who wants to stop at the decision must be there still, or before it."""
+def _not_launched(here: State, name: str, goal: Goal) -> None:
+    """Who wants to stop at the decision must be there still, or before it; under new limits it is decided again."""
     account = here.ledger.account(name)
+    if goal != account.job.goal:
+        return
     if account.decision is not None and (account.final_runs or account.open):
         raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
 
