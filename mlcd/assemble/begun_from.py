@@ -35,6 +35,8 @@ def earlier_checkpoint(run: str, job: Job, ledger: Ledger) -> EarlierCheckpoint:
         raise UserError(f"--from {name}: the job keeps no checkpoints; say `checkpoints: true` in its file")
     if ledger.is_driven(name):
         raise WrongState(f"--from {name}: that run is under way; stop it first: mlcd stop {name}")
+    if account.open:  # what it has saved is not counted yet
+        raise WrongState(f"--from {name}: a launch of that run is still open; settle it first: mlcd down {name}")
     if there != here or here not in (*WITH_FILES, *WITHOUT_FILES):
         raise UserError(f"--from {name}: it saved its work on {there}; only a run on local can begin from one on local")
     if not saved or (here in WITH_FILES and not _folder(name).is_dir()):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger
+from mlcd.assemble import open_ledger, resume
 from mlcd.assemble.begun_from import copy_checkpoint
+from mlcd.backend import Launch, Purpose
 from mlcd.errors import UserError
 from mlcd.job import Job
+from mlcd.ledger import Reserved
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -46,6 +49,23 @@ def test_where_there_is_nothing_to_begin_from_it_is_one_line(mlcd: Mlcd, home: P
     ledger = open_ledger(home)
     assert ledger.runs() == ["demo-1", "demo-2"], "nothing has begun"
     ledger.close()
+
+
+def test_what_an_open_launch_has_saved_is_counted_before_anybody_begins_from_it(
+    mlcd: Mlcd, home: Path, write_job: WriteJob
+) -> None:
+    """Its checkpoint may hold more than the ledger knows: a new run would be told to do work that is done."""
+    saving = write_job(SAVES, work="20M", search=SEARCH)
+    assert mlcd("train", saving, "--decide-only").code == 0
+    with closing(open_ledger(home)) as ledger:
+        book = resume("demo-1", ledger).book
+        decision, account = book.account.decision, book.account
+        assert decision is not None
+        assert decision.configuration is not None
+        launch = Launch("demo-1-99", decision.configuration, Purpose.RUN, 2e7, 60.0, account.launches, account.rounds)
+        book.write(Reserved(launch, "the decided configuration", 1.0, 60.0))  # and then its process was killed
+        refused = mlcd("train", saving, "--from", "demo-1").complaint
+        assert refused == "mlcd: --from demo-1: a launch of that run is still open; settle it first: mlcd down demo-1"
 
 
 def test_a_checkpoint_is_copied_whole_and_the_old_one_stays(home: Path) -> None:
