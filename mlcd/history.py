@@ -72,6 +72,11 @@ class History:
         return max([self.saved_before, *(m.saved_samples for m in (*self.measurements, *self.runs))])
 
     @property
+    def has_unseen_end(self) -> bool:
+        """Whether a launch of the job ended while nobody watched: its checkpoint may hold more than was reported."""
+        return any(run.outcome is Outcome.INTERRUPTED and not run.samples_done for run in self.runs)
+
+    @property
     def setbacks(self) -> int:
         """Launches of the job that speak against another one: all that it was moved away from, and those lost in a row
         since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.

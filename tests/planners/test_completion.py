@@ -14,11 +14,14 @@ from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration
+from mlcd.guarantee import remaining
+from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
-from mlcd.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.train import NetValue
+from mlcd.measurement import Ended, Event, Measurement, Mismatch, Outcome, Sample
+from mlcd.planners.train import NetValue, RunToCompletion
 from mlcd.planners.train.completion import MOST_SETBACKS
 from mlcd.profilers import TrainingProfiler
+from mlcd.strategy import Finish
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run
 
@@ -178,6 +181,33 @@ def test_a_job_that_does_more_than_its_work_is_stopped_at_the_limit_and_told_why
     assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
     assert "samples done when the limit was reached; it has reported" in account.ended.because
     assert "either `work` is too small" in account.ended.because
+
+
+def test_work_that_was_saved_while_nobody_watched_is_not_held_against_the_job():
+    """Its driver was killed; the job went on on its cluster to its end. What it saved there, no report has told."""
+    job = Job("steered", 1e6, checkpoints=True)
+    unseen = Measurement(FIRST, Outcome.INTERRUPTED, 9_000.0, 2.5, saved_samples=3e5)
+    rest = Measurement(FIRST, Outcome.OK, 60.0, 0.1, saved_samples=3e5, mismatch=Mismatch(3e5, 1e6))
+    history = History(runs=(unseen, rest))
+    step = RunToCompletion(FIRST).next_step(remaining(job, history), RECORDING.space, history)
+    assert step == Finish(
+        "the job ran to its end; it reported 300,000 samples, 30 % of the 1,000,000 that `work` states, and may have "
+        "saved more while nobody watched",
+        FIRST,
+    )
+    for seen in (History(runs=(rest,)), History(runs=(replace(unseen, samples_done=3e5), rest))):
+        assert RunToCompletion(FIRST).next_step(job, RECORDING.space, seen).configuration is None
+
+
+def test_a_run_that_slows_down_after_its_limit_was_raised_goes_on_elsewhere_too():
+    def measured(where: Configuration, outcome: Outcome, rate: float) -> Measurement:
+        return Measurement(where, outcome, 300.0, 1.0, rate, 0.01)
+
+    probes = (measured(FIRST, Outcome.OK, 100.0), measured(SECOND, Outcome.OK, 95.0))
+    before = History(probes, (measured(FIRST, Outcome.AT_THE_LIMIT, 100.0),)).ended()
+    history = before.with_run(measured(FIRST, Outcome.SLOWED, 20.0))
+    step = RunToCompletion(FIRST).next_step(Job("steered", 1e6), RECORDING.space, history)
+    assert step.configuration == SECOND
 
 
 def test_a_lost_run_is_launched_again_from_its_checkpoint():

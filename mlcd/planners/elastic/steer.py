@@ -58,7 +58,7 @@ def _apply(job: Job, space: Space, history: History, where: Configuration, becau
 
 def _ended(job: Job, history: History, last: Measurement) -> Finish:
     if job.target is None:
-        return run_ended(last)
+        return run_ended(job, history, last)
     metrics = [m.metric for m in (*history.measurements, *history.runs) if m.metric is not None]
     told = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
     whole = last.mismatch.reported if last.mismatch is not None else job.work_samples + history.saved_samples
@@ -134,7 +134,7 @@ def _as_it_is(history: History) -> History:
     now = [_at_the_rate_of(latest.get(m.configuration), m) for m in history.measurements]
     # What a run has saved and told of its noise is in `runs`: here it would count twice.
     new = [replace(m, saved_samples=0.0, noise=None) for c, m in latest.items() if c not in probed]
-    return replace(history, measurements=(*now, *new))
+    return replace(history, measurements=(*now, *new), ended_runs=0, ended_probes=0)
 
 
 def _at_the_rate_of(run: Measurement | None, probe: Measurement) -> Measurement:

@@ -34,7 +34,7 @@ class RunToCompletion:
             return _apply(job, space, history, self.configuration, "the decided configuration")
         last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
-            return run_ended(last)
+            return run_ended(job, history, last)
         if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
             return Finish(_ending(history, last))
         if history.setbacks >= MOST_SETBACKS:
@@ -43,12 +43,19 @@ class RunToCompletion:
         return _again(job, space, history, last)
 
 
-def run_ended(last: Measurement) -> Finish:
-    """A job that ended by itself has finished, unless it had reported clearly less than its work."""
+def run_ended(job: Job, history: History, last: Measurement) -> Finish:
+    """A job that ended by itself has finished, unless it had reported clearly less than its work.
+
+    What an earlier launch saved while nobody watched was never reported, and is not done again.
+    """
     if last.mismatch is None:
         return Finish("the job ran to its end", last.configuration)
     if not last.mismatch.short:
         return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
+    if job.checkpoints and history.has_unseen_end:
+        reported = f"{last.mismatch.reported:,.0f} samples, {last.mismatch.share} of the {last.mismatch.stated:,.0f}"
+        more = "and may have saved more while nobody watched"
+        return Finish(f"the job ran to its end; it reported {reported} that `work` states, {more}", last.configuration)
     return Finish(f"the job {last.mismatch.words}{f'; {last.detail}' if last.detail else ''}")
 
 
@@ -105,10 +112,10 @@ def _at_worst(left: Job, space: Space, measurement: Measurement) -> float:
 
 
 def _as_it_is(history: History) -> History:
-    """With the rates that runs have slowed down to in place of what their probes showed."""
-    slowed = {m.configuration: m for m in history.runs if m.outcome is Outcome.SLOWED and m.ok}
-    probes = tuple(m for m in history.measurements if m.configuration not in slowed)
-    return replace(history, measurements=(*probes, *slowed.values()))
+    """With the rates that runs have slowed down to in place of all that was known of them before."""
+    slowed = {m.configuration: m for m in history.current_runs if m.outcome is Outcome.SLOWED and m.ok}
+    others = tuple(m for m in history.good if m.configuration not in slowed)
+    return replace(history, measurements=(*others, *slowed.values()), ended_runs=0, ended_probes=0)
 
 
 def _expected_to_fit(job: Job, space: Space, history: History, measurement: Measurement) -> bool:
