@@ -12,7 +12,7 @@ from functools import partial
 
 from mlcd import service_level
 from mlcd.alarm import warn_of_mismatch, with_alarm
-from mlcd.backend import Purpose
+from mlcd.backend import Launch, Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted
@@ -20,7 +20,7 @@ from mlcd.guarantee import decide, refusal, remaining
 from mlcd.history import History, Refusal
 from mlcd.job import Job
 from mlcd.launching import Closing, closed, cut_short, measured, reserve, saved_work
-from mlcd.ledger import Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided
+from mlcd.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided
 from mlcd.measurement import Measurement, Outcome
 from mlcd.outages import check_place
 from mlcd.profiler import Profiler, RejoinsLaunches
@@ -174,6 +174,14 @@ def reclaim(profiler: Profiler, book: Book) -> None:
     book.write(*closing)
 
 
+def still_running(profiler: Profiler, account: Account) -> Launch | None:
+    """The launch of the decided job that still runs, though nobody watches it; None: there is none."""
+    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, RejoinsLaunches):
+        return None
+    order = account.open[0].launch
+    return order if order.purpose is Purpose.RUN and profiler.still_runs(order.label) else None
+
+
 def _rejoin(
     strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, stop: Callable[[], bool]
 ) -> bool:
@@ -183,10 +191,7 @@ def _rejoin(
     reserved, and is paid for once, for all the time that it was up.
     """
     account, left = book.account, remaining(job, book.account.history)
-    if account.decision is None or len(account.open) != 1 or not isinstance(profiler, RejoinsLaunches) or stop():
-        return False
-    order = account.open[0].launch
-    if order.purpose is not Purpose.RUN or not profiler.still_runs(order.label):
+    if not isinstance(profiler, RejoinsLaunches) or stop() or (order := still_running(profiler, account)) is None:
         return False
     step = strategy.next_step(left, space, account.history)
     if not isinstance(step, Apply) or step.configuration != order.configuration:

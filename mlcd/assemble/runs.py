@@ -32,7 +32,7 @@ from mlcd.earlier import known_from
 from mlcd.errors import WrongState
 from mlcd.guarantee import decide, remaining
 from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Book, Ledger, Line, Started
+from mlcd.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.measurement import Measurement
 from mlcd.planners.elastic import ElasticSearch
@@ -202,9 +202,21 @@ def go_on(
     entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s())
     check_here(resumed.name, ledger)
     _check_variables(resumed.job)
+    if isinstance(entry, LimitsChanged):
+        _check_work_is_kept(resumed)
     if entry is not None:
         book.write(entry)
     return replace(resumed, job=book.account.job)
+
+
+def _check_work_is_kept(run: Run) -> None:
+    """Under new limits a launch that is open is torn down: refuse that where its work would be lost."""
+    order = None if run.job.checkpoints else drive.still_running(run.cloud.profiler, run.book.account)
+    if order is not None:
+        raise WrongState(
+            f"{order.configuration} still runs the job, which saves no checkpoints: other limits would end it there, and "
+            f"its work would be lost. Follow it under its own: mlcd resume {run.name}; or end it: mlcd down {run.name}"
+        )
 
 
 def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None) -> Decision:

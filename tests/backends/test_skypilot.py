@@ -21,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlcd import drive
-from mlcd.assemble import Cloud, method, skypilot_cloud
+from mlcd.assemble import Cloud, go_on, method, skypilot_cloud
 from mlcd.assemble import cloud as cloud_of
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
@@ -33,7 +33,7 @@ from mlcd.backends.skypilot.task import GOING_S, task_of
 from mlcd.catalog import CLOUDS, retired_types
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Offer
-from mlcd.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError
+from mlcd.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError, WrongState
 from mlcd.job import Communication, Goal, Job, Search
 from mlcd.ledger import Account, Book, Ledger, Settled, Started, Status, Voided
 from mlcd.measurement import Ended, Outcome, Sample
@@ -389,6 +389,24 @@ def test_a_job_that_still_runs_is_joined_again_and_paid_for_once(home, checkpoin
     assert path.book.account.status is Status.FINISHED
     assert "still runs the job; it is followed again" in str(path.ledger.lines("digits-1"))
     path.check()
+
+
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, checkpoints, monkeypatch):
+    """Under new limits it is decided again, and what is open is torn down: without a checkpoint, all would be lost."""
+    path = Train(home, replace(a_job(checkpoints=checkpoints), on="skypilot:aws"))
+    killed_in_the_run(path, 40)
+    revive(path)
+    monkeypatch.setattr("mlcd.assemble.clouds.Sdk", lambda: path.sky)
+    before, (name,) = path.ledger.lines("digits-1"), path.sky.names()
+    more = Goal(budget_usd=90.0)
+    if checkpoints:
+        assert go_on("digits-1", path.ledger, goal=more).job.goal == more
+    else:
+        with pytest.raises(WrongState, match="still runs the job, which saves no checkpoints.*mlcd resume digits-1"):
+            go_on("digits-1", path.ledger, goal=more)
+        assert path.ledger.lines("digits-1") == before
+    assert path.sky.names() == {name}
 
 
 @settings(max_examples=15, deadline=None)
