@@ -13,10 +13,11 @@ from mlcd import drive
 from mlcd.backend import Events, Launch, Provenance, Purpose
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
+from mlcd.decision import Decision, Relaxation
 from mlcd.errors import MlcdError, UserError, WrongState
 from mlcd.guarantee import remaining
 from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Account, Book, Ledger, LimitsChanged, Line, Settled, Started, Status
+from mlcd.ledger import Account, Book, Decided, Ledger, LimitsChanged, Line, Settled, Started, Status
 from mlcd.ledger.entries import from_json, to_json
 from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.measurement import Ended, Event, Outcome, Sample
@@ -164,6 +165,17 @@ def test_an_infeasible_search_goes_on_with_its_probes_when_the_limit_is_raised()
     assert account.status is Status.FINISHED
     assert account.history.measurements[: len(probes)] == probes
     is_paid_once(entries_of(book))
+
+
+def test_a_search_that_only_max_probe_kept_from_an_answer_is_not_told_to_raise_its_budget():
+    book = begin(Slower(VirtualClock()), job_of())
+    way = Relaxation(configuration=CLOUD.space.configurations[0], max_probe_usd=9.175)
+    book.write(Decided(Decision(None, "nothing is left to try", binding="max_probe", relaxations=(way,))))
+    with pytest.raises(WrongState) as refused:
+        go_on(book)
+    assert str(refused.value) == (
+        "run 'long-1' cannot be certified within its limits; raise them: mlcd train JOB --max-probe 9.18"
+    )
 
 
 def test_a_limit_that_is_used_up_already_is_refused_in_one_line():

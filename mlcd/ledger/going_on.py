@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil
 
 from mlcd.errors import UserError, WrongState
-from mlcd.guarantee import lifetime_s
+from mlcd.guarantee import lifetime_s, rounded_up
 from mlcd.history import History
 from mlcd.job import Goal
 from mlcd.ledger.account import Account, Status
@@ -74,11 +74,16 @@ def _at(history: History, elapsed_s: float) -> History:
 
 
 def how_to_raise(run: str, account: Account) -> str:
-    """The command that goes on with limits that suffice, as far as that is known."""
+    """The command that goes on with limits that suffice, as far as that is known.
+
+    `max_probe` is kept for all of a run: where that alone has to be raised, a new one begins with it.
+    """
     ways = account.decision.relaxations if account.decision is not None else ()
     said = ""
+    if ways and ways[0].max_probe_usd is not None:
+        return f"mlcd train JOB --max-probe {rounded_up(ways[0].max_probe_usd)}"
     for way in ways[:1]:
-        said += f" --budget {ceil(100 * way.budget_usd) / 100:.2f}" if way.budget_usd is not None else ""
+        said += f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
         said += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
     goal = account.job.goal
     if not said:
