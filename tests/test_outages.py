@@ -31,6 +31,7 @@ FULL = NoCapacity("no such machines free")
 LOST = BackendError("the answer was lost")
 BROKEN_OFF = BackendError("the connection broke off")
 STUCK = StillUp("x could not be torn down")
+EVERYTHING = EveryConfiguration()
 FORBIDDEN = NoAccess("the credentials have expired")
 
 
@@ -85,7 +86,7 @@ class Driven:
         self.profiler = TrainingProfiler(self.place)
         self.book = self.ledger.begin("job", self.clock, Started(JOB, SPACE, "fake", Provenance.LIVE, "test"))
 
-    def search(self, strategy=EveryConfiguration()):
+    def search(self, strategy=EVERYTHING):
         return search(strategy, JOB, SPACE, self.profiler, self.book)
 
     def launch(self, configuration, job=JOB):

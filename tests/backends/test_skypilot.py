@@ -403,7 +403,7 @@ def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, ch
     if checkpoints:
         assert go_on("digits-1", path.ledger, goal=more).job.goal == more
     else:
-        with pytest.raises(WrongState, match="still runs the job, which saves no checkpoints.*mlcd resume digits-1"):
+        with pytest.raises(WrongState, match=r"still runs the job, which saves no checkpoints.*mlcd resume digits-1"):
             go_on("digits-1", path.ledger, goal=more)
         assert path.ledger.lines("digits-1") == before
     assert path.sky.names() == {name}
