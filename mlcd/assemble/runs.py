@@ -215,7 +215,8 @@ def _check_work_is_kept(run: Run) -> None:
     if order is not None:
         raise WrongState(
             f"{order.configuration} still runs the job, which saves no checkpoints: other limits would end it there, "
-            f"and its work would be lost. Follow it under its own: mlcd resume {run.name}; or end it: mlcd down {run.name}"
+            f"and its work would be lost. Follow it under its own: mlcd resume {run.name}; or end it: "
+            f"mlcd down {run.name}"
         )
 
 
