@@ -869,6 +869,27 @@ def test_a_broken_connection_to_a_job_is_made_again():
     assert ended(Sdk(lambda: sky).launch("x", {})).kind is EndKind.DONE
 
 
+def test_after_a_broken_connection_nothing_is_told_twice():
+    """SkyPilot tells all of a job's output again. Reports that start again would say that the job has."""
+    reports = [f"(digits, pid=1) @mlcd t={i}.1 samples={100 * i} saved=0\n" for i in range(1, 9)]
+
+    def breaks(name, job, follow, output_stream):
+        output_stream.write("Streaming logs...\n" + "".join(reports[:6]) + reports[6][:20])
+        raise ConnectionError("lost")
+
+    def tells_all(name, job, follow, output_stream):
+        for piece in ("Job started.\n\x1b[36m", *reports, "(digits, pid=1) the end"):
+            output_stream.write(piece)
+        return 0
+
+    sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
+    stream = Sdk(lambda: sky).launch("x", {})
+    assert ended(stream).kind is EndKind.DONE
+    told = Lines().feed(stream.read() + "\n")
+    assert [line for line in told if "@mlcd" in line] == [line.partition(") ")[2].strip() for line in reports]
+    assert "the end" in told
+
+
 def test_tearing_down_cancels_a_launch_under_way_and_nothing_there_is_fine():
     asked = [
         SimpleNamespace(request_id="a", name="sky.launch", cluster_name="x"),

@@ -13,7 +13,7 @@ from mlcd.backend import Launch
 from mlcd.backends.live import KEPT_OUTPUT, Patience
 from mlcd.backends.skypilot.client import CHECK, End, EndKind, Following
 from mlcd.backends.skypilot.prelude import ELSEWHERE
-from mlcd.backends.skypilot.stream import COLOUR
+from mlcd.backends.skypilot.stream import COLOUR, PREFIX
 from mlcd.clock import Clock
 from mlcd.errors import BackendError, NoAccess, NoCapacity
 from mlcd.job import Job
@@ -28,8 +28,6 @@ LOST_AFTER_S = 60.0
 OVER = 124
 """How `timeout` ends what was still going on when the launch's time was over."""
 
-_PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
-"""SkyPilot's own, before every line of a job: (head, rank=0, pid=2317)."""
 _EXIT = re.compile(r"^@mlcd exit=(\d+) node=(\d+)\s*$")
 
 
@@ -43,7 +41,7 @@ class Lines:
         """The lines that are complete now."""
         *lines, rest = (self._rest + output).replace("\r\n", "\n").split("\n")
         self._rest = rest[-LONGEST_LINE:]
-        return [_PREFIX.sub("", COLOUR.sub("", line[-LONGEST_LINE:])) for line in lines]
+        return [PREFIX.sub("", COLOUR.sub("", line[-LONGEST_LINE:])) for line in lines]
 
 
 @dataclass

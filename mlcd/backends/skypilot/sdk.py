@@ -17,8 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.backends.skypilot.client import ClusterState, End, EndKind
-from mlcd.backends.skypilot.stream import COLOUR, Stream
+from mlcd.backends.skypilot.stream import COLOUR, PREFIX, Stream
 from mlcd.errors import BackendError, MissingExtra
+from mlcd.platforms.reports import LONGEST_LINE
 
 SUCCEEDED, NOT_FINISHED = 0, 101
 """What following a job's output returns: sky.exceptions.JobExitCode."""
@@ -26,8 +27,7 @@ NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthentic
 NOT_ENABLED = "not enabled"
 """What SkyPilot says of a cloud that it has no credentials for, where it speaks of missing resources."""
 LISTENS = 5
-"""Times that a broken connection to a job is made again. It then tells all from the beginning, which does no harm:
-progress that was seen before is no progress."""
+"""Times that a broken connection to a job is made again."""
 _CAUSE = re.compile(r"Caused by \w+\([^\n]*: (.+?)['\"]?\)\)$")
 """At the end of what `requests` says of a connection: HTTPSConnectionPool(...): ... (Caused by X("...: cause"))."""
 
@@ -117,9 +117,12 @@ class Sdk:
 
     def _follow(self, name: str, job: int | None, output: _Writer) -> int:
         """The job's output to its end; the code that tells how it ended."""
+        lines = _JobLines(output)
         for left in reversed(range(LISTENS)):
+            lines.from_the_start()
             try:
-                code = int(self._sky.tail_logs(name, job, follow=True, output_stream=output))
+                code = int(self._sky.tail_logs(name, job, follow=True, output_stream=lines))
+                lines.end()
             except self._sky.exceptions.ClusterDoesNotExist:
                 raise
             except Exception:  # of any kind, see above: a stream that broke is listened to again
@@ -164,6 +167,40 @@ class _Writer(io.TextIOBase):
 
     def flush(self) -> None:
         return None
+
+
+class _JobLines(_Writer):
+    """A job's output, each line once: SkyPilot tells all of it again after a broken connection."""
+
+    def __init__(self, output: _Writer) -> None:
+        super().__init__(self._split)
+        self._output, self._rest = output, ""
+        self._number = self._told = 0
+
+    def from_the_start(self) -> None:
+        """What comes now begins with the job's first line."""
+        self._rest, self._number = "", 0
+
+    def end(self) -> None:
+        """Nothing more comes: a last line without an end is one, too."""
+        if self._rest:
+            self._line(self._rest)
+
+    def _split(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._line(f"{line}\n")
+        if len(self._rest) > LONGEST_LINE:  # a progress bar that never ends its line
+            self._output.write(self._rest)
+            self._rest = ""
+
+    def _line(self, line: str) -> None:
+        if PREFIX.match(COLOUR.sub("", line)) is not None:
+            self._number += 1
+            if self._number <= self._told:
+                return
+            self._told = self._number
+        self._output.write(line)
 
 
 def _line(error: BaseException) -> str:

@@ -11,6 +11,8 @@ from mlcd.backends.skypilot.client import End, EndKind
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """Of a terminal, in what SkyPilot writes."""
+PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
+"""SkyPilot's own, before every line of a job: (head, rank=0, pid=2317)."""
 STOP_WITHIN_S = 600.0
 """To hand a task over, its files included, before a launch is given up for lost."""
 
