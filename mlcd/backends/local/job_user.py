@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from mlcd.backends.local.teardown import FIRST_USER, USERS
+
 ROOM = Path("/run/mlcd")
 """Where a job finds its folders."""
-FIRST, COUNT = 0x70000000, 1 << 28
-"""User numbers that neither people, packages nor systemd's containers get (systemd: UIDS-GIDS.md)."""
 TOOLS = ("mount", "setpriv", "unshare")
 ENTER = """set -e
 umask 022
@@ -100,7 +100,7 @@ def environment_of_root(mark: str) -> dict[str, str]:
 def job_user(home: Path, run: str, folder: Path) -> JobUser:
     """The user of a run: its number is drawn from the run's name and a key that nobody else can read."""
     number = int.from_bytes(hmac.digest(_key(home), run.encode(), hashlib.sha256)[:8], "big")
-    return JobUser(FIRST + number % COUNT, folder)
+    return JobUser(FIRST_USER + number % USERS, folder)
 
 
 @cache
@@ -114,7 +114,7 @@ def why_no_job_user() -> str | None:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
-        tried = JobUser(FIRST, Path(folder)).command(["true"], {"PATH": os.defpath})
+        tried = JobUser(FIRST_USER, Path(folder)).command(["true"], {"PATH": os.defpath})
         done = subprocess.run(tried, check=False, capture_output=True, text=True, env=environment_of_root("none"))
     return None if done.returncode == 0 else f"root is confined here: {(done.stderr.splitlines() or ['?'])[-1]}"
 

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 CGROUP_ROOTS = (Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/mlcd"))
 """Of version 1 and version 2."""
@@ -27,6 +27,10 @@ NAMESPACES = Path("/var/run/netns")
 GRACE_S = 1.0
 """Between asking a process to end and killing it: time to save a checkpoint."""
 
+OWN_FOLDERS = ("work", "changes", "overlay", "copy", "tmp")
+"""Of a launch, which go with it."""
+FIRST_USER, USERS = 0x70000000, 1 << 28
+"""Numbers of the users that jobs run as; neither people, packages nor systemd's containers get them (UIDS-GIDS.md)."""
 GONE_S = 5.0
 """How long a control group may take to be free of processes that have ended."""
 SETTLE_S = 0.5
@@ -39,7 +43,7 @@ def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object]
     `reap` is called once its processes have ended: those of one's own are there until they are asked for their status.
     """
     mark = mark_of(folder)
-    end_processes(mark, grace_s)
+    end_processes(mark, grace_s, user_of(folder))
     reap()
     until_s = time.monotonic() + GONE_S
     while (left := _groups(mark)) and time.monotonic() < until_s:
@@ -60,9 +64,8 @@ def _remove_work(folder: Path) -> None:
     """The working folder of the launch's own: a copy, an overlay with its changes, or that of a user of its own."""
     if os.path.ismount(folder / "work"):
         subprocess.run(["umount", "--lazy", str(folder / "work")], check=False, capture_output=True)
-    for name in ("work", "changes", "overlay", "copy", "tmp"):
-        if not os.path.ismount(folder / name):
-            shutil.rmtree(folder / name, ignore_errors=True)
+    left = [str(folder / name) for name in OWN_FOLDERS if not os.path.ismount(folder / name)]
+    subprocess.run(["rm", "-rf", "--", *left], check=False, capture_output=True)  # however deep: rmtree is recursive
 
 
 def _groups(mark: str) -> list[Path]:
@@ -123,18 +126,38 @@ def marks() -> set[str]:
         with contextlib.suppress(OSError):
             for variable in environ.read_bytes().split(b"\0"):
                 if variable.startswith(b"MLCD_LAUNCH="):
-                    found.add(variable.partition(b"=")[2].decode())
+                    found.add(variable.partition(b"=")[2].decode(errors="replace"))  # anybody may write there
     return found
 
 
-def end_processes(mark: str, grace_s: float) -> None:
-    """End the processes of a launch on this machine, and return when they are gone."""
+def user_of(folder: Path) -> int | None:
+    """The user that the job of a launch runs as, if it is one of its own: the owner of its working folder."""
+    with contextlib.suppress(OSError):
+        owner = os.lstat(folder / "work").st_uid
+        return owner if FIRST_USER <= owner < FIRST_USER + USERS else None
+    return None
+
+
+def end_processes(mark: str, grace_s: float, user: int | None = None) -> None:
+    """End the processes of a launch on this machine, and return when they are gone.
+
+    `user`: whose processes all belong to it. A job may drop the mark, or fork faster than it is looked for.
+    """
     until_s = time.monotonic() + grace_s
     _signal(processes_of(mark), signal.SIGTERM)
     while processes := _alive(processes_of(mark)):
         if time.monotonic() >= until_s:
             _signal(processes, signal.SIGKILL)
+            _kill_all_of(user)
         time.sleep(0.02)
+    _kill_all_of(user)
+
+
+def _kill_all_of(user: int | None) -> None:
+    """All at once, so that none can fork meanwhile: that is what -1 means to kill(2), from that user's own process."""
+    if user is not None:
+        ids: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
+        subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, capture_output=True, cwd="/", **ids)
 
 
 def _signal(processes: set[int], number: signal.Signals) -> None:

@@ -1,0 +1,98 @@
+"""A job that came through a service cannot outlive its launch, nor harm whoever drives it by what it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
+from mlcd.backends.local.job_user import job_user, why_no_job_user
+from mlcd.clock import WallClock
+from mlcd.configuration import Configuration
+from mlcd.job import SUBMITTED, Job
+from mlcd.measurement import Ended, Outcome
+
+if (why := why_no_job_user()) is not None:
+    pytest.skip(f"only root gives jobs users of their own: {why}", allow_module_level=True)
+
+RUN = f"hostile{uuid4().hex[:8]}"
+REPORTS = "python3 -c 'import mlcd_tracker; mlcd_tracker.step(50)'"
+DROPS_THE_MARK = "env -i PATH=$PATH setsid sleep 60 > /dev/null 2>&1 &"
+FORKS_AND_LEAVES = """python3 - <<'PROGRAM' &
+import os, time
+for _ in range(100_000):  # each process lives for a moment only, and leaves another one
+    if os.fork():
+        os._exit(0)
+PROGRAM
+"""
+DEEP = """python3 - <<'PROGRAM'
+import os
+for _ in range(3_000):
+    os.mkdir("deep")
+    os.chdir("deep")
+PROGRAM
+"""
+LONG_LOG = "truncate -s 4T /proc/self/fd/1"
+Play = Callable[[str, bool], list[object]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Iterator[Play]:
+    """Plays a probe of a member's job."""
+    types = load_node_types()
+    user = job_user(tmp_path, RUN, tmp_path).number
+
+    def play(command: str, isolated: bool) -> list[object]:
+        if isolated and (lacks := why_not_isolated()) is not None:
+            pytest.skip(lacks)
+        backend = Local(types, tmp_path, WallClock(datetime.now(UTC)), isolated=isolated)
+        order = Launch(f"{RUN}-1", Configuration(types.types[0].offer, 1), Purpose.PROBE, 50.0, 40.0, 1)
+        job = Job("hostile", 100.0, task={"run": f"{command}\n{REPORTS}"}, folder=SUBMITTED)
+        events = list(backend.run(job, order))
+        assert not processes_of_user(user)
+        assert backend.saved(f"{RUN}-1") == 0.0
+        return events
+
+    yield play
+    subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, user=user, group=user, extra_groups=[], cwd="/")
+
+
+def processes_of_user(user: int) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.stat().st_uid == user and ") Z " not in (process / "stat").read_text():
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+@pytest.mark.parametrize("command", [DROPS_THE_MARK, FORKS_AND_LEAVES])
+def test_nothing_of_it_is_left_when_its_launch_is_over(command: str, isolated: bool, play: Play):
+    *_, last = play(command, isolated)
+    assert isinstance(last, Ended)
+    assert last.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("command", [DEEP, LONG_LOG])
+def test_whatever_it_leaves_its_launch_ends_as_any_other(command: str, play: Play, tmp_path: Path):
+    *_, last = play(command, False)
+    assert isinstance(last, Ended)
+    assert not any((tmp_path / "launches" / f"{RUN}-1" / name).exists() for name in teardown.OWN_FOLDERS)
+
+
+def test_a_mark_that_is_no_text_hides_nobody_elses():
+    with subprocess.Popen(["sleep", "60"], env={b"MLCD_LAUNCH": b"\xff", b"PATH": os.defpath.encode()}) as odd:
+        try:
+            assert teardown.marks() is not None
+        finally:
+            odd.kill()
