@@ -20,6 +20,9 @@ from mlcd.clock import Clock
 from mlcd.errors import BackendError, NoAccess, NothingOrdered, UserError
 from mlcd.platforms.reports import saved_in
 
+MOST_READ = 16 << 20
+"""Bytes of a log that are in memory at once: it is the job's, which may write, or claim to have written, any number."""
+
 
 @dataclass(frozen=True)
 class Launches:
@@ -68,7 +71,7 @@ class Launches:
         with (folder / f"{process}.log").open(encoding="utf-8", errors="replace") as log:
             while True:
                 over = (folder / "ended").exists()  # before reading: then nothing is missed
-                if piece := log.read():
+                while piece := log.read(MOST_READ):
                     yield piece
                 if clock is None or over:
                     return
@@ -79,8 +82,10 @@ class Launches:
         log = self.folder(label) / "0.log"
         if not log.exists():
             return 0.0
-        with log.open(encoding="utf-8", errors="replace") as output:
-            return max(map(saved_in, output), default=0.0)
+        with log.open("rb") as output:
+            output.seek(max(0, log.stat().st_size - MOST_READ))
+            lines = output.read(MOST_READ).decode(errors="replace").splitlines()
+        return max(map(saved_in, lines), default=0.0)
 
     def folders(self) -> list[Path]:
         """Of every launch that was ever ordered."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -17,7 +19,7 @@ import mlcd.backends.local.teardown as teardown
 import mlcd_tracker
 from mlcd.backend import Events, Launch, Provenance
 from mlcd.backends.environment import check_environment
-from mlcd.backends.launches import Launches
+from mlcd.backends.launches import MOST_READ, Launches
 from mlcd.backends.live import LiveJob, Patience
 from mlcd.backends.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.backends.local.node_types import NodeType, NodeTypes
@@ -112,13 +114,20 @@ class _Process:
     """A process on a node; its output goes to a file, so that it outlives whoever reads it."""
 
     popen: subprocess.Popen[bytes]
-    log: IO[str]
+    log: IO[bytes]
+    decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), True)
+    )
 
     def status(self) -> int | None:
         return self.popen.poll()
 
     def read(self) -> str:
-        return self.log.read()
+        """What is new; of more than whoever reads has room for, the end. A job can make its log as long as it likes."""
+        size = os.fstat(self.log.fileno()).st_size
+        if size - self.log.tell() > MOST_READ:
+            self.log.seek(size - MOST_READ)
+        return str(self.decoder.decode(self.log.read(MOST_READ)))
 
 
 @dataclass
@@ -148,12 +157,12 @@ class _Nodes:
                 env=started.environment,
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
-        process = _Process(popen, log.open(encoding="utf-8", errors="replace"))
+        process = _Process(popen, log.open("rb"))
         self.started.append(process)
         return process
 
     def end(self) -> None:
-        teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S)
+        teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S, teardown.user_of(self.folder))
 
 
 def _close(started: list[_Process]) -> None:

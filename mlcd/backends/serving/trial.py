@@ -69,7 +69,7 @@ class Server:
         """The end of what it has written."""
         with self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - KEPT_OUTPUT))
-            return file.read().decode(errors="replace")
+            return file.read(KEPT_OUTPUT).decode(errors="replace")
 
 
 @dataclass
