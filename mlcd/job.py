@@ -167,6 +167,13 @@ class Fingerprint:
 
 SUBMITTED = "submitted:"
 """The `folder` of a job that came through a service: it has none, and runs in an empty one."""
+ONLY_COMPUTED = ("simulated", "recorded")
+SIMULATED_FUNCTIONS = "functions:simulated"
+
+
+def only_computed(on: str) -> bool:
+    """Whether nothing is rented at a place and no command of a job run: all of it is simulated, or replayed."""
+    return on.partition(":")[0] in ONLY_COMPUTED or on == SIMULATED_FUNCTIONS
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.errors import UnknownName, UserError
-from mlcd.job import SUBMITTED, Job
+from mlcd.job import SIMULATED_FUNCTIONS, SUBMITTED, Job, only_computed
 from mlcd.knowledge import shipped_names
 from mlcd.web.settings import Settings
 
@@ -21,17 +21,14 @@ NAMED = ("skypilot", "functions")
 """Kinds whose second word names a cloud or a platform."""
 SERVING = ("local", "recorded")
 SERVING_UPLOADS = "local"
-REPLAYED = ("simulated", "recorded")
-"""Kinds that run nothing: what a task says is only shown."""
-SIMULATED_FUNCTIONS = "functions:simulated"
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _ELSEWHERE = re.compile(r"(s3|gs|r2|cos|oci|azure)://|https://[a-z0-9]+\.blob\.core\.windows\.net/")
 NO_FILES = "a service has no files of yours; fetch them in `setup:`, or mount a bucket, such as s3://my-bucket"
 
 
 def is_free(on: str) -> bool:
-    """Whether nothing is rented there, and no command of a job run: all that it costs is simulated, or replayed."""
-    return on.partition(":")[0] in REPLAYED or on == SIMULATED_FUNCTIONS
+    """Whether all that it costs is simulated, or replayed; what a task says is only shown."""
+    return only_computed(on)
 
 
 def placed(on: str, settings: Settings) -> str:

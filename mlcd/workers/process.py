@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mlcd.caps import Caps
 from mlcd.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
+from mlcd.job import only_computed
 from mlcd.ledger import Ledger
 from mlcd.workers.asked import from_json
 from mlcd.workers.log import LOG, to_stderr
@@ -154,7 +155,7 @@ def only_computes(run: str, ledger: Ledger) -> bool:
     """Whether nothing is rented or measured for it, as far as can be told."""
     with suppress(MlcdError):  # the process itself will say what is wrong
         asked = ledger.asked(run)
-        return asked is not None and from_json(asked.asked)[0].on.partition(":")[0] in ("simulated", "recorded")
+        return asked is not None and only_computed(from_json(asked.asked)[0].on)
     return False
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mlcd.backends.local.job_user import why_no_job_user
 from mlcd.errors import UserError
-from mlcd.job import SUBMITTED, Job
+from mlcd.job import SIMULATED_FUNCTIONS, SUBMITTED, Job
 
 TRUST = "MLCD_TRUST_RUNNERS"
 """Says it to the worker processes of a service, too."""
@@ -41,7 +41,7 @@ def check_places(places: Sequence[str], trusted: bool) -> None:
 def check_trusted(job: Job) -> None:
     """The same of a job that came through a service, on the machine that is to drive it."""
     place = job.on.partition(":")[0]
-    if job.folder != SUBMITTED or job.on == "functions:simulated" or os.environ.get(TRUST):
+    if job.folder != SUBMITTED or job.on == SIMULATED_FUNCTIONS or os.environ.get(TRUST):
         return
     if (why := why_trust(place)) is not None:
         raise UserError(f"this worker runs no jobs on {place} ({why}); its operator could say --trust-runners")

@@ -62,6 +62,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
 
     yield play
     subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, user=user, group=user, extra_groups=[], cwd="/")
+    subprocess.run(["rm", "-rf", str(tmp_path / "launches")], check=True)  # too deep for pytest, where this fails
 
 
 def processes_of_user(user: int) -> list[str]:

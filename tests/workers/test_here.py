@@ -198,6 +198,11 @@ def test_a_run_on_real_machines_is_driven_and_measured_like_anything_else(ledger
     assert not only_computes(asked(ledger, replace(simulated, on=on)), ledger)
 
 
+@pytest.mark.parametrize("on", ["simulated", "simulated:aws", "recorded:tiny", "functions:simulated"])
+def test_a_run_of_which_all_is_simulated_has_the_caps_of_one_that_only_computes(ledger, simulated, on):
+    assert only_computes(asked(ledger, replace(simulated, on=on)), ledger)
+
+
 WARMS_UP = """
 import multiprocessing.forkserver
 from mlcd.workers.process import warm_up
