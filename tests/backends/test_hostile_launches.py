@@ -13,7 +13,7 @@ import pytest
 
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
-from mlcd.backends.local.job_user import job_user, why_no_job_user
+from mlcd.backends.local.job_user import PROCESSES, job_user, why_no_job_user
 from mlcd.clock import WallClock
 from mlcd.configuration import Configuration
 from mlcd.job import SUBMITTED, Job
@@ -40,6 +40,7 @@ for _ in range(3_000):
 PROGRAM
 """
 LONG_LOG = "truncate -s 4T /proc/self/fd/1"
+SHARED_FOLDERS = (Path("/dev/shm"), Path("/var/tmp"), Path("/tmp"))
 Play = Callable[[str, bool], list[object]]
 
 
@@ -89,6 +90,27 @@ def test_whatever_it_leaves_its_launch_ends_as_any_other(command: str, play: Pla
     *_, last = play(command, False)
     assert isinstance(last, Ended)
     assert not any((tmp_path / "launches" / f"{RUN}-1" / name).exists() for name in teardown.OWN_FOLDERS)
+
+
+def test_what_it_writes_where_everybody_may_write_no_other_job_sees(play: Play):
+    written = [folder / RUN for folder in SHARED_FOLDERS]
+    names = " ".join(map(str, written))
+    try:
+        *_, last = play(f"for file in {names}; do echo weights > $file || exit 1; done; ipcmk -M 4096 || exit 1", False)
+        assert isinstance(last, Ended)
+        assert last.outcome is Outcome.OK, last
+        assert not [path for path in written if path.exists()]
+        segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+        assert not [line for line in segments if int(line.split()[7]) >= teardown.FIRST_USER]
+    finally:
+        for path in written:
+            path.unlink(missing_ok=True)
+
+
+def test_it_has_a_limited_number_of_processes(play: Play):
+    *_, last = play(f'[ "$(ulimit -Hu)" -le {PROCESSES} ] || exit 1', False)
+    assert isinstance(last, Ended)
+    assert last.outcome is Outcome.OK, last
 
 
 def test_a_mark_that_is_no_text_hides_nobody_elses():

@@ -3,9 +3,12 @@
 The service has to be root. Each command of such a job runs as a user whose number belongs to that run alone, without
 any privilege or a way to get one (`setpriv`), in a mount namespace where it sees
 
-`/run/mlcd/NAME`   the few folders that are its own, whatever the modes of the folders above them
-`/tmp`             a folder of its own
-`/proc`            no processes of others (hidepid)
+`/run/mlcd/NAME`     the few folders that are its own, whatever the modes of the folders above them
+`/tmp`, `/var/tmp`   a folder of its own
+`/dev/shm`           memory that goes with it
+`/proc`              no processes of others (hidepid)
+
+and in an IPC namespace of its own: what every user may write to, jobs would else share.
 
 What the job says of its environment is set after the privileges are gone: BASH_ENV or LD_PRELOAD would else be root's.
 """
@@ -30,10 +33,12 @@ from mlcd.backends.local.teardown import FIRST_USER, USERS
 
 ROOM = Path("/run/mlcd")
 """Where a job finds its folders."""
+PROCESSES = 16_384
+"""Processes and threads of a user: more would leave none to the machine."""
 TOOLS = ("mount", "setpriv", "unshare")
 ENTER = """set -e
 umask 022
-user=$1 room=$2; shift 2
+user=$1 room=$2 most=$3; shift 3
 mkdir -p "$room"
 mount -t tmpfs -o mode=755,size=1m mlcd "$room"
 while [ "$1" != -- ]; do  # what the job sees: PATH NAME
@@ -57,8 +62,11 @@ for i in "${!programs[@]}"; do
     umount "$room/.program$i"
 done
 mount --bind "$room/tmp" /tmp
+mount --bind "$room/tmp" /var/tmp
+mount -t tmpfs -o mode=1777 mlcd /dev/shm
 mount -t proc -o hidepid=2 mlcd /proc
 cd "$room/work"
+ulimit -u $most
 exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all -- "$@"
 """
 
@@ -78,8 +86,9 @@ class JobUser:
         own = {"HOME": str(ROOM / "work"), "USER": "job", "LOGNAME": "job", "TMPDIR": "/tmp"}
         variables = [f"{name}={value}" for name, value in {**environment, **own}.items()]
         programs = [word for pair in _programs() for word in pair]
-        enter = ["bash", "-c", ENTER, "mlcd", str(self.number), str(ROOM), *pairs, "--", *programs, "--"]
-        return ["unshare", "--mount", "--propagation", "private", *enter, "env", "-i", *variables, *command]
+        terms = [str(self.number), str(ROOM), str(PROCESSES), *pairs, "--", *programs, "--"]
+        enter = ["bash", "-c", ENTER, "mlcd", *terms]
+        return ["unshare", "--mount", "--ipc", "--propagation", "private", *enter, "env", "-i", *variables, *command]
 
     def own(self, name: str) -> Path:
         """A folder that belongs to this user, made if it is not there."""
