@@ -70,7 +70,8 @@ def processes_of_user(user: int) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if process.stat().st_uid == user and ") Z " not in (process / "stat").read_text():
+            of_user = f"\nUid:\t{user}\t" in (process / "status").read_text()
+            if of_user and ") Z " not in (process / "stat").read_text():
                 found.append((process / "cmdline").read_text())
         except OSError:
             continue

@@ -144,13 +144,26 @@ def end_processes(mark: str, grace_s: float, user: int | None = None) -> None:
     `user`: whose processes all belong to it. A job may drop the mark, or fork faster than it is looked for.
     """
     until_s = time.monotonic() + grace_s
-    _signal(processes_of(mark), signal.SIGTERM)
-    while processes := _alive(processes_of(mark)):
-        if time.monotonic() >= until_s:
-            _signal(processes, signal.SIGKILL)
-            _kill_all_of(user)
+    _signal(_processes(mark, user), signal.SIGTERM)
+    while time.monotonic() < until_s and _alive(_processes(mark, user)):
         time.sleep(0.02)
     _kill_all_of(user)
+    while processes := _alive(_processes(mark, user)):
+        _signal(processes, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _processes(mark: str, user: int | None) -> set[int]:
+    return processes_of(mark) | (set() if user is None else _processes_of_user(user))
+
+
+def _processes_of_user(user: int) -> set[int]:
+    found: set[int] = set()
+    for status in Path("/proc").glob("[0-9]*/status"):  # not its owner: that is root where a process says so
+        with contextlib.suppress(OSError, IndexError):
+            if int(status.read_text(errors="replace").partition("\nUid:")[2].split()[0]) == user:
+                found.add(int(status.parent.name))
+    return found
 
 
 def _kill_all_of(user: int | None) -> None:
