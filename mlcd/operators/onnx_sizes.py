@@ -55,7 +55,7 @@ def _values(model: Any) -> Iterator[tuple[str, int, list[int]]]:
     except (InferenceError, RuntimeError, ValueError):  # what is wrong with it, ONNX Runtime tells better
         return
     for graph in _graphs(inferred.graph):
-        for each in (*graph.value_info, *graph.output):
+        for each in (*graph.input, *graph.value_info, *graph.output):
             tensor = each.type.tensor_type
             shape = [axis.dim_value for axis in tensor.shape.dim]
             if tensor.elem_type and all(axis > 0 for axis in shape):

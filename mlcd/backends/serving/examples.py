@@ -14,6 +14,8 @@ from mlcd.tensors import Tensors
 
 EXAMPLES = 8
 """Different samples of a load."""
+MOST_BYTES = 256 << 20
+"""Of all of them; of large ones there are fewer, and one in any case."""
 
 
 def from_file(service: Service, folder: Path) -> tuple[Tensors, ...]:
@@ -37,4 +39,7 @@ def from_server(server: Oip, service: Service, folder: Path) -> tuple[Tensors, .
 @lru_cache(maxsize=8)
 def _from_file(path: Path, shapes: tuple[tuple[str, int], ...]) -> tuple[Tensors, ...]:
     model = open_model(path)
-    return tuple(example_feed(model, model.batch or 1, dict(shapes), seed) for seed in range(EXAMPLES))
+    first = example_feed(model, model.batch or 1, dict(shapes), 0)
+    size_bytes = sum(each.nbytes for each in first.values())
+    count = max(1, min(EXAMPLES, MOST_BYTES // max(1, size_bytes)))
+    return first, *(example_feed(model, model.batch or 1, dict(shapes), seed) for seed in range(1, count))
