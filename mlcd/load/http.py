@@ -16,6 +16,8 @@ from mlcd.errors import UserError
 from mlcd.load.target import RequestFailed
 
 MOST_HEAD_BYTES = 65_536
+MOST_BODY_BYTES = 256 << 20
+"""A server may be somebody else's, and its answers are in our memory."""
 CUT_SHORT = "the connection was closed before the answer was whole"
 
 
@@ -152,9 +154,9 @@ async def _read_answer(reader: asyncio.StreamReader, *, bodiless: bool) -> Answe
     elif "chunked" in headers.get("transfer-encoding", "").lower():
         body = await _read_chunks(reader)
     elif "content-length" in headers:
-        body = await reader.readexactly(int(headers["content-length"]))
+        body = await reader.readexactly(_checked(int(headers["content-length"])))
     else:  # its end is the connection's
-        body = await reader.read()
+        body = await _read_to_the_end(reader)
         headers["connection"] = "close"
     return Answer(status, headers, body)
 
@@ -168,9 +170,24 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
         raise _Silent(CUT_SHORT) from error
 
 
+def _checked(size: int) -> int:
+    if size > MOST_BODY_BYTES:
+        raise RequestFailed(f"the answer has more than {MOST_BODY_BYTES >> 20} MB")
+    return size
+
+
+async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:
+    body = bytearray()
+    while part := await reader.read(MOST_HEAD_BYTES):
+        body += part
+        _checked(len(body))
+    return bytes(body)
+
+
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    chunks = []
+    chunks, whole = [], 0
     while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        whole = _checked(whole + size)
         chunks.append((await reader.readexactly(size + 2))[:-2])
     while await reader.readuntil(b"\r\n") != b"\r\n":  # trailers, which nobody reads
         pass

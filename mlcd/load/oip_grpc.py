@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from mlcd.errors import BackendError, MissingExtra
+from mlcd.load.http import MOST_BODY_BYTES
 from mlcd.load.oip_example import Input
 from mlcd.load.target import RequestFailed, Target
 from mlcd.tensors import Tensors, datatype_of, to_bytes
@@ -47,7 +48,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[int, int | str]]] = {
 """Of each message, its fields: number, and type or the message that it is a list of."""
 
 
-ANY_SIZE = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+SIZES = (("grpc.max_receive_message_length", MOST_BODY_BYTES), ("grpc.max_send_message_length", -1))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class OverGrpc:
 
     def _told(self, method: str, request: Any) -> Any:
         grpc = _grpc()
-        with grpc.insecure_channel(self.address, options=ANY_SIZE) as channel:
+        with grpc.insecure_channel(self.address, options=SIZES) as channel:
             ask = channel.unary_unary(
                 SERVICE + method,
                 request_serializer=type(request).SerializeToString,
@@ -99,7 +100,7 @@ class GrpcTarget:
     def __init__(self, address: str, request: bytes) -> None:
         self._request = request
         # Of its own: connections to one address are otherwise one, which limits how much is on its way.
-        options = (*ANY_SIZE, ("grpc.use_local_subchannel_pool", 1))
+        options = (*SIZES, ("grpc.use_local_subchannel_pool", 1))
         self._channel = _grpc().aio.insecure_channel(address, options=options)
         self._ask = self._channel.unary_unary(SERVICE + "ModelInfer")
 

@@ -132,6 +132,17 @@ def test_what_is_wrong_with_an_answer_is_said_in_one_line(wire: bytes | None, sa
     assert failure(Endpoint(wire)) == said
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b"Content-Length: 900000000000", b"Transfer-Encoding: chunked\r\n\r\nffffffffff", b"Connection: close"],
+    ids=["length", "chunks", "until closed"],
+)
+def test_an_answer_without_an_end_takes_no_memory_without_one(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlcd.load.http.MOST_BODY_BYTES", 1 << 20)
+    wire = b"HTTP/1.1 200 OK\r\n" + head + (b"\r\n" if b"chunked" in head else b"\r\n\r\n") + bytes(2 << 20)
+    assert failure(Endpoint(wire)) == "the answer has more than 1 MB"
+
+
 def test_an_answer_that_fails_its_check_is_a_failure() -> None:
     assert failure(Endpoint(OK), lambda answer: answer.body == b"fine") == "the answer is not what was expected"
 
