@@ -55,7 +55,8 @@ def copy_checkpoint(source: str, run: str, job: Job) -> None:
     if not _folder(source).is_dir():
         raise UserError(f"run '{run}' begins from the checkpoint of '{source}', and {_folder(source)} is gone")
     partial = target.with_name(f".{run}.{os.getpid()}")
-    shutil.copytree(_folder(source), partial, dirs_exist_ok=True)
+    of_a_member = _folder(source).stat().st_uid != os.geteuid()  # whose links may lead anywhere: they stay links
+    shutil.copytree(_folder(source), partial, symlinks=of_a_member, dirs_exist_ok=True)
     partial.rename(target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from mlcd.assemble import open_ledger, resume
 from mlcd.assemble.begun_from import copy_checkpoint
 from mlcd.backend import Launch, Purpose
+from mlcd.backends.local.teardown import FIRST_USER
 from mlcd.errors import UserError
 from mlcd.job import Job
 from mlcd.ledger import Reserved
@@ -80,3 +82,14 @@ def test_a_checkpoint_is_copied_whole_and_the_old_one_stays(home: Path) -> None:
     assert (old / "done").read_text() == "1200"
     with pytest.raises(UserError, match="is gone"):
         copy_checkpoint("lost-1", "new-2", job)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives jobs users of their own")
+def test_a_link_that_a_members_job_left_is_not_followed(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the service")
+    left = home / "checkpoints" / "old-1"
+    left.mkdir(parents=True)
+    (left / "weights").symlink_to(tmp_path / "secret")
+    os.chown(left, FIRST_USER, FIRST_USER)
+    copy_checkpoint("old-1", "new-1", Job("new", 1.0, on="local", checkpoints=True))
+    assert (home / "checkpoints" / "new-1" / "weights").is_symlink()
