@@ -45,9 +45,10 @@ def private_home() -> Path:
 def url_in(file: Path) -> str:
     """The URL of a database that a file holds; `UserError` if others can read it, since a password is in it."""
     try:
-        if file.stat().st_mode & 0o077:
-            raise UserError(f"{file}: other users can read it, and a password is in it: chmod 600 {file}")
-        return file.read_text(encoding="utf-8").strip()
+        with file.open(encoding="utf-8") as opened:
+            if os.fstat(opened.fileno()).st_mode & 0o077:
+                raise UserError(f"{file}: other users can read it, and a password is in it: chmod 600 {file}")
+            return opened.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
 

@@ -115,7 +115,7 @@ class _Process:
 
     popen: subprocess.Popen[bytes]
     log: IO[bytes]
-    decoder: codecs.IncrementalDecoder = field(
+    decoder: io.IncrementalNewlineDecoder = field(
         default_factory=lambda: io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), True)
     )
 
@@ -127,7 +127,7 @@ class _Process:
         size = os.fstat(self.log.fileno()).st_size
         if size - self.log.tell() > MOST_READ:
             self.log.seek(size - MOST_READ)
-        return str(self.decoder.decode(self.log.read(MOST_READ)))
+        return self.decoder.decode(self.log.read(MOST_READ))
 
 
 @dataclass
