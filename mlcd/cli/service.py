@@ -186,7 +186,8 @@ def _pace(grace_s: float | None) -> Pace:
 def _prepare(trust_runners: bool) -> None:
     """The state folder, and the memory of this process, are for nobody else; workers know whom to trust."""
     from mlcd.assemble.home import private_home
-    from mlcd.workers.trust import TRUST, keep_memory_private
+    from mlcd.backends.local.job_user import TRUST
+    from mlcd.workers.trust import keep_memory_private
 
     private_home()
     keep_memory_private()

@@ -10,12 +10,10 @@ import ctypes
 import os
 from collections.abc import Sequence
 
-from mlcd.backends.local.job_user import why_no_job_user
+from mlcd.backends.local.job_user import TRUST, why_no_job_user
 from mlcd.errors import UserError
 from mlcd.job import SIMULATED_FUNCTIONS, SUBMITTED, Job
 
-TRUST = "MLCD_TRUST_RUNNERS"
-"""Says it to the worker processes of a service, too."""
 PR_SET_DUMPABLE = 4
 SAME_USER = {
     "ray": "Ray's nodes run jobs as their own user",

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.local.apart import OwnPlace
+from mlcd.backends.local.job_user import TRUST
+from mlcd.backends.local.workplace import workplace
+from mlcd.configuration import Configuration, Offer
 from mlcd.errors import UserError
 from mlcd.job import SUBMITTED, Job
-from mlcd.workers.trust import TRUST, check_trusted
+from mlcd.workers.trust import check_trusted
 
 MEMBERS = Job("members", 1.0, folder=SUBMITTED)
 
@@ -41,3 +46,13 @@ def test_a_process_that_keeps_its_memory_private_is_no_ones_to_read():
         owner = Path(f"/proc/{process.pid}/environ").stat()
         process.communicate("\n")
     assert (owner.st_uid, owner.st_mode & 0o777) == (0, 0o400)
+
+
+def test_a_members_run_that_is_gone_on_with_by_hand_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mlcd.backends.local.workplace.why_no_job_user", lambda: "it is not root")
+    monkeypatch.delenv(TRUST, raising=False)
+    launch = Launch("members-1-1", Configuration(Offer("small", 1.0, 1.0, 1.0), 1), Purpose.PROBE, 1.0, 1.0, 1)
+    with pytest.raises(UserError, match="as your own user"):
+        workplace(MEMBERS, launch, tmp_path, tmp_path)
+    monkeypatch.setenv(TRUST, "1")
+    assert workplace(MEMBERS, launch, tmp_path, tmp_path) == OwnPlace(tmp_path / "work")

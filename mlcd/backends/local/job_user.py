@@ -33,6 +33,8 @@ from mlcd.backends.local.teardown import FIRST_USER, USERS
 
 ROOM = Path("/run/mlcd")
 """Where a job finds its folders."""
+TRUST = "MLCD_TRUST_RUNNERS"
+"""Set where jobs of a service's members may run as whoever drives them."""
 PROCESSES = 16_384
 """Processes and threads of a user: more would leave none to the machine."""
 TOOLS = ("mount", "setpriv", "unshare")
