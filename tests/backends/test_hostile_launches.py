@@ -14,6 +14,7 @@ import pytest
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
 from mlcd.backends.local.job_user import PROCESSES, job_user, why_no_job_user
+from mlcd.backends.local.teardown import FIRST_USER, USERS
 from mlcd.clock import WallClock
 from mlcd.configuration import Configuration
 from mlcd.job import SUBMITTED, Job
@@ -102,7 +103,7 @@ def test_what_it_writes_where_everybody_may_write_no_other_job_sees(play: Play):
         assert last.outcome is Outcome.OK, last
         assert not [path for path in written if path.exists()]
         segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-        assert not [line for line in segments if int(line.split()[7]) >= teardown.FIRST_USER]
+        assert not [line for line in segments if int(line.split()[7]) >= FIRST_USER]
     finally:
         for path in written:
             path.unlink(missing_ok=True)
@@ -112,6 +113,14 @@ def test_it_has_a_limited_number_of_processes(play: Play):
     *_, last = play(f'[ "$(ulimit -Hu)" -le {PROCESSES} ] || exit 1', False)
     assert isinstance(last, Ended)
     assert last.outcome is Outcome.OK, last
+
+
+def test_only_a_user_of_the_jobs_own_is_ended_with_it(tmp_path: Path):
+    (tmp_path / "work").mkdir()
+    os.chown(tmp_path / "work", FIRST_USER, FIRST_USER)  # somebody's folder, which a job of root's works in
+    assert teardown.user_of(tmp_path) is None
+    assert FIRST_USER > 2_000_200_000, "of accounts that SSSD numbers"
+    assert FIRST_USER + USERS < 0x7FFE0000, "of systemd's foreign images"
 
 
 def test_a_mark_that_is_no_text_hides_nobody_elses():

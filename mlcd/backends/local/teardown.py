@@ -29,8 +29,12 @@ GRACE_S = 1.0
 
 OWN_FOLDERS = ("work", "changes", "overlay", "copy", "tmp")
 """Of a launch, which go with it."""
-FIRST_USER, USERS = 0x70000000, 1 << 28
-"""Numbers of the users that jobs run as; neither people, packages nor systemd's containers get them (UIDS-GIDS.md)."""
+FIRST_USER, USERS = 0x78000000, 0x7F00000
+"""Numbers of the users that jobs run as. Neither people, packages nor systemd's containers get them (UIDS-GIDS.md), nor
+accounts of a directory, which SSSD numbers up to 2,000,200,000.
+"""
+USER = "user"
+"""The file of a launch that has the number of its job's user, where that is one of its own."""
 GONE_S = 5.0
 """How long a control group may take to be free of processes that have ended."""
 SETTLE_S = 0.5
@@ -64,7 +68,7 @@ def _remove_work(folder: Path) -> None:
     """The working folder of the launch's own: a copy, an overlay with its changes, or that of a user of its own."""
     if os.path.ismount(folder / "work"):
         subprocess.run(["umount", "--lazy", str(folder / "work")], check=False, capture_output=True)
-    left = [str(folder / name) for name in OWN_FOLDERS if not os.path.ismount(folder / name)]
+    left = [str(folder / name) for name in (*OWN_FOLDERS, USER) if not os.path.ismount(folder / name)]
     subprocess.run(["rm", "-rf", "--", *left], check=False, capture_output=True)  # however deep: rmtree is recursive
 
 
@@ -131,10 +135,9 @@ def marks() -> set[str]:
 
 
 def user_of(folder: Path) -> int | None:
-    """The user that the job of a launch runs as, if it is one of its own: the owner of its working folder."""
-    with contextlib.suppress(OSError):
-        owner = os.lstat(folder / "work").st_uid
-        return owner if FIRST_USER <= owner < FIRST_USER + USERS else None
+    """The user that the job of a launch runs as, if it is one of its own."""
+    with contextlib.suppress(OSError, ValueError):
+        return int((folder / USER).read_text(encoding="ascii"))
     return None
 
 

@@ -12,7 +12,7 @@ from mlcd.backend import Launch, Purpose
 from mlcd.backends.environment import CACHES, inherited
 from mlcd.backends.local.apart import OwnPlace, Started, apart, too_large, why_no_overlay
 from mlcd.backends.local.job_user import ROOM, TRUST, JobUser, environment_of_root, job_user, why_no_job_user
-from mlcd.backends.local.teardown import mark_of
+from mlcd.backends.local.teardown import USER, mark_of
 from mlcd.errors import UserError
 from mlcd.job import SUBMITTED, Job
 
@@ -58,7 +58,9 @@ def workplace(job: Job, launch: Launch, home: Path, folder: Path) -> Workplace:
         inside = working_folder(job)
         return apart(inside, folder, home) if launch.purpose is Purpose.PROBE else OwnPlace(inside)
     if (why := why_no_job_user()) is None:
-        return PlaceOfJobUser(job_user(home, launch.label.rpartition("-")[0], folder))
+        user = job_user(home, launch.label.rpartition("-")[0], folder)
+        (folder / USER).write_text(str(user.number), encoding="ascii")
+        return PlaceOfJobUser(user)
     if not os.environ.get(TRUST):  # workers have refused it before; an operator may go on with a member's run by hand
         raise UserError(f"a service's job would run as your own user here ({why}); if you trust its owner: {TRUST}=1")
     (folder / "work").mkdir(exist_ok=True)
