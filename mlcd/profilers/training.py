@@ -78,12 +78,13 @@ class TrainingProfiler:
         """Watch until it is known or over, tear down, conclude."""
         seen: list[Sample] = []
         ended: Ended | None = None
-        by_itself = False
+        by_itself, remark = False, ""
         with closing(events):
             for event in events:
                 if isinstance(event, Ended):
                     ended, by_itself = event, event.outcome is Outcome.OK
                     break
+                remark = remark or event.remark
                 self._keep(launch, seen, event)
                 self.progress(job, launch, event)
                 if (ended := _own_end(job, launch, event)) is not None:
@@ -106,10 +107,11 @@ class TrainingProfiler:
         seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
         if seconds is None:
             seconds = seen[-1].elapsed_s if seen else 0.0
-        mismatch = _mismatch(job, launch, seen, by_itself)
+        mismatch = _mismatch(job, launch, seen, by_itself and not remark)
         if by_itself and launch.purpose is Purpose.PROBE and not self._has_rate(seen):
             ended = _too_short(seen, seconds, mismatch)
-        return replace(self._conclude(job, launch, seen, ended, seconds), mismatch=mismatch)
+        measured = self._conclude(job, launch, seen, ended, seconds)
+        return replace(measured, mismatch=mismatch, detail=measured.detail or remark)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch."""
@@ -175,7 +177,7 @@ class TrainingProfiler:
             launch.configuration.usd(seconds),
             startup_s=seen[0].elapsed_s if seen else seconds,
             samples_done=max(seen[-1].samples, seen[-1].saved) if seen else 0.0,
-            detail=ended.detail if ended is not None and ended.detail else seen[-1].remark if seen else "",
+            detail=ended.detail if ended is not None else "",
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
             metric=_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else _kept(job, seen)),
@@ -249,7 +251,8 @@ def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
 def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> Mismatch | None:
     """Whether what the job reported is not what its work states; what came after its last report is not known.
 
-    A job that has reached its target has done what it was for, however soon.
+    `by_itself`: it ended so, and its reports were understood. A job that has reached its target has done what it was
+    for, however soon.
     """
     stated = launch.saved_samples + launch.samples
     reported = launch.saved_samples + (max(seen[-1].samples, seen[-1].saved) if seen else 0.0)

@@ -8,10 +8,13 @@ import pytest
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.configuration import Configuration, Offer
+from mlcd.history import History
 from mlcd.job import Job, Target
 from mlcd.measurement import Ended, Mismatch, Outcome, Sample
+from mlcd.planners.train.completion import run_ended
 from mlcd.profilers import TrainingProfiler
 from mlcd.profilers.training import warm_up_length
+from mlcd.strategy import Finish
 
 CONFIGURATION = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 JOB = Job("job", 1e6)
@@ -243,6 +246,15 @@ def test_reports_that_start_again_end_a_probe_and_are_noted_of_a_run(purpose):
     assert m.outcome is (Outcome.FAILED if purpose is Purpose.PROBE else OK)
     assert backend.emitted == (7 if purpose is Purpose.PROBE else 8)
     assert m.mistake == ("again" if purpose is Purpose.PROBE else None)
+
+
+def test_how_much_a_job_did_whose_reports_started_again_is_not_known_and_not_held_against_it():
+    """As when torchrun starts its workers again, which go on from a checkpoint and report what is left."""
+    again = Sample(110.0, 5_000.0, remark="again")
+    for rest in ([], [Sample(115.0, 6_000.0)]):
+        m, _ = measure([*reports([100.0] * 5), again, *rest, Ended(120.0, OK)], Purpose.RUN)
+        assert (m.outcome, m.mismatch, m.detail) == (OK, None, "again")
+        assert run_ended(JOB, History(), m) == Finish("the job ran to its end, but again", CONFIGURATION)
 
 
 def test_reclaiming_asks_the_backend():

@@ -49,14 +49,15 @@ def run_ended(job: Job, history: History, last: Measurement) -> Finish:
     What an earlier launch saved while nobody watched was never reported, and is not done again.
     """
     if last.mismatch is None:
-        return Finish("the job ran to its end", last.configuration)
+        remark = f", but {last.detail}" if last.detail else ""
+        return Finish(f"the job ran to its end{remark}", last.configuration)
     if not last.mismatch.short:
         return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
     if job.checkpoints and history.has_unseen_end:
         reported = f"{last.mismatch.reported:,.0f} samples, {last.mismatch.share} of the {last.mismatch.stated:,.0f}"
         more = "and may have saved more while nobody watched"
         return Finish(f"the job ran to its end; it reported {reported} that `work` states, {more}", last.configuration)
-    return Finish(f"the job {last.mismatch.words}{f'; {last.detail}' if last.detail else ''}")
+    return Finish(f"the job {last.mismatch.words}")
 
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
