@@ -102,8 +102,8 @@ class RunAlarm:
         if goal.budget_usd is not None and usd > goal.budget_usd:
             over.append(f"{format_usd(usd - goal.budget_usd)} over the budget")
         within = "within the limits" if goal.limited else "and there is no limit"
-        said = f"at this rate it ends after {format_duration(seconds)} and {format_usd(usd)} in all"
-        return f"{said}, {' and '.join(over) or within}"
+        end = f"at this rate it ends after {format_duration(seconds)} and {format_usd(usd)} in all"
+        return f"{end}, {' and '.join(over) or within}"
 
 
 def with_alarm(step: Apply, job: Job, book: Book) -> Apply:

@@ -79,17 +79,17 @@ def how_to_raise(run: str, account: Account) -> str:
     `max_probe` is kept for all of a run: where that alone has to be raised, a new one begins with it.
     """
     ways = account.decision.relaxations if account.decision is not None else ()
-    said = ""
+    options = ""
     if ways and ways[0].max_probe_usd is not None:
         return f"mlcd train JOB --max-probe {rounded_up(ways[0].max_probe_usd)}"
     for way in ways[:1]:
-        said += f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
-        said += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
+        options += f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
+        options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
     goal = account.job.goal
-    if not said:
-        said += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
-        said += " --deadline TIME" if goal.deadline_s is not None else ""
-    return f"mlcd resume {run}{said}"
+    if not options:
+        options += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
+        options += " --deadline TIME" if goal.deadline_s is not None else ""
+    return f"mlcd resume {run}{options}"
 
 
 def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> str:

@@ -40,8 +40,8 @@ def detach(run: str, ledger: Ledger, launch: bool) -> int:
     while not ledger.is_driven(run):
         ended, status = os.waitpid(process, os.WNOHANG)
         if ended and status:
-            said = log_of(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise WrongState(f"run '{run}' could not be detached: {said[-1] if said else 'its process ended'}")
+            lines = log_of(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise WrongState(f"run '{run}' could not be detached: {lines[-1] if lines else 'its process ended'}")
         if ended:  # it is over already
             break
         time.sleep(LOOK_S)
