@@ -69,7 +69,8 @@ def _remove_work(folder: Path) -> None:
     if os.path.ismount(folder / "work"):
         subprocess.run(["umount", "--lazy", str(folder / "work")], check=False, capture_output=True)
     left = [str(folder / name) for name in (*OWN_FOLDERS, USER) if not os.path.ismount(folder / name)]
-    subprocess.run(["rm", "-rf", "--", *left], check=False, capture_output=True)  # however deep: rmtree is recursive
+    # However deep: rmtree is recursive. And wherever PATH leads: a teardown does not depend on the caller's.
+    subprocess.run(["rm", "-rf", "--", *left], check=False, capture_output=True, env={"PATH": os.defpath})
 
 
 def _groups(mark: str) -> list[Path]:
