@@ -69,7 +69,8 @@ class Search:
     load tests at the most.
     `max_probe_usd`: the most that one probe may cost. `max_hourly_usd`: the most that all machines which are up at once
     may cost an hour. None for no limit; a run that starts without a `max_probe_usd` is given one (see
-    `assemble/probe_limit.py`), unless it is infinite: that is how 'none' is kept until then.
+    `assemble/probe_limit.py`), unless it is infinite: that is how 'none' is kept until then. `max_probe_stated`: the
+    owner named it; else it follows a budget that is changed.
     """
 
     method: str = "net-value"
@@ -81,6 +82,7 @@ class Search:
     earlier: bool = True
     trials: int | None = None
     max_probe_usd: float | None = None
+    max_probe_stated: bool = False
     max_hourly_usd: float | None = None
 
 

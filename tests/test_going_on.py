@@ -178,6 +178,16 @@ def test_a_search_that_only_max_probe_kept_from_an_answer_is_not_told_to_raise_i
     )
 
 
+@pytest.mark.parametrize(("stated", "most_usd"), [(False, 4.0), (True, 2.0)])
+def test_what_one_probe_may_cost_follows_the_budget_unless_its_owner_said_it(stated, most_usd):
+    search = replace(job_of().search, max_probe_usd=2.0, max_probe_stated=stated)
+    book = begin(Slower(VirtualClock()), replace(job_of(), search=search))
+    go_on(book, replace(ELEVEN, budget_usd=22.0))
+    assert book.account.job.search.max_probe_usd == most_usd
+    go_on(book, ELEVEN)
+    assert book.account.job.search.max_probe_usd == 2.0
+
+
 def test_a_limit_that_is_used_up_already_is_refused_in_one_line():
     book, _ = ended_at_its_limit()
     spent = book.account.history.spent_usd

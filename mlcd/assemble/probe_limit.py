@@ -23,7 +23,7 @@ def with_probe_limit(job: Job, space: Space) -> Job:
     """The job as it is run: with the `max_probe` that was stated, or else the usual one; None for no limit."""
     stated = job.search.max_probe_usd
     limit = usual_probe_limit(job, space) if stated is None else stated if isfinite(stated) else None
-    return replace(job, search=replace(job.search, max_probe_usd=limit))
+    return replace(job, search=replace(job.search, max_probe_usd=limit, max_probe_stated=stated is not None))
 
 
 def usual_probe_limit(job: Job, space: Space) -> float | None:

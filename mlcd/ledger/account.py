@@ -10,7 +10,7 @@ from mlcd.backend import Provenance, Purpose
 from mlcd.configuration import Space
 from mlcd.decision import Decision
 from mlcd.history import History, Refusal
-from mlcd.job import Goal, Job
+from mlcd.job import Job
 from mlcd.ledger.entries import (
     Decided,
     Ended,
@@ -146,7 +146,7 @@ class Account:
             case Resumed():
                 return here._go_on()
             case LimitsChanged():
-                return here._go_on()._under(entry.goal)
+                return here._go_on()._under(entry)
             case Ended():
                 return replace(here, ended=entry, stopped=False)
 
@@ -158,15 +158,18 @@ class Account:
             raise BrokenBooks("the run has finished")
         return replace(self, ended=None, history=self.history.ended())
 
-    def _under(self, goal: Goal) -> Account:
+    def _under(self, limits: LimitsChanged) -> Account:
         """With other limits. What the old ones refused is open again, and so is the decision.
 
         But not of a job on functions that has begun: its plan follows the limits from epoch to epoch.
         """
         started, history = self._started(), self.history
+        job = replace(started.job, goal=limits.goal)
+        if limits.max_probe_usd is not None:
+            job = replace(job, search=replace(job.search, max_probe_usd=limits.max_probe_usd))
         changed = replace(
             self,
-            started=replace(started, job=replace(started.job, goal=goal)),
+            started=replace(started, job=job),
             history=replace(history.ended(), refusals=()),
         )
         if started.job.serverless is not None and self.final_runs:

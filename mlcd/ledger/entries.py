@@ -130,10 +130,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class LimitsChanged:
-    """The user gave the run other limits. They are for all of it: what was spent before counts, too."""
+    """The user gave the run other limits. They are for all of it: what was spent before counts, too.
+
+    `max_probe_usd`: what one probe may cost from now on; None: as before.
+    """
 
     goal: Goal
     because: str
+    max_probe_usd: float | None = None
     kind: Literal["limits_changed"] = "limits_changed"
 
 

@@ -8,7 +8,7 @@ from math import ceil
 from mlcd.errors import UserError, WrongState
 from mlcd.guarantee import lifetime_s, rounded_up
 from mlcd.history import History
-from mlcd.job import Goal
+from mlcd.job import Goal, Job
 from mlcd.ledger.account import Account, Status
 from mlcd.ledger.entries import LimitsChanged, Resumed
 from mlcd.units import format_count, format_duration, format_usd
@@ -26,13 +26,24 @@ def entry_to_go_on(
         raise WrongState(f"run '{run}' is finished; there is nothing to resume. See: mlcd show {run}")
     if goal is not None and goal != account.job.goal:
         _check_limits(account, goal, elapsed_s)
-        return LimitsChanged(goal, _change_words(account, goal, elapsed_s, who))
+        max_probe_usd, words = _changed_max_probe(account.job, goal), _change_words(account, goal, elapsed_s, who)
+        if max_probe_usd is not None:
+            words += f"; one probe may cost up to {format_usd(max_probe_usd)} now"
+        return LimitsChanged(goal, words, max_probe_usd)
     if status is Status.INFEASIBLE:
         raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {how_to_raise(run, account)}")
     if status is Status.FAILED:
         _check_worth(run, account, elapsed_s)
         return Resumed(f"{who} went on from {_saved_words(account.history)}")
     return Resumed(f"{who} went on") if account.stopped else None
+
+
+def _changed_max_probe(job: Job, goal: Goal) -> float | None:
+    """What one probe may cost under another budget, where the owner did not say: as large a share of it as before."""
+    before_usd, most_usd = job.goal.budget_usd, job.search.max_probe_usd
+    if job.search.max_probe_stated or most_usd is None or before_usd is None or goal.budget_usd is None:
+        return None
+    return most_usd * goal.budget_usd / before_usd if goal.budget_usd != before_usd else None
 
 
 def _check_limits(account: Account, goal: Goal, elapsed_s: float) -> None:
