@@ -19,6 +19,7 @@ from mlcd.workers.process import LEAVES_WITHIN_S
 from mlcd.workers.worker import HURRY, work
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+LOOK_S = 0.5
 SETTLED_S = 60.0
 """A worker that has lived so long did not die of how it was started."""
 
@@ -62,7 +63,9 @@ class Supervisor:
 
     def _wait(self, until_s: float) -> None:
         for worker in list(self._workers.values()):
-            worker.join(max(0.0, until_s - time.monotonic()))
+            # Not in one long wait: a Ctrl-C that the system gives to another thread would be heard only after it.
+            while worker.is_alive() and (left_s := until_s - time.monotonic()) > 0:
+                worker.join(min(LOOK_S, left_s))
             _tell(worker, signal.SIGKILL)
         for keeper in self._keepers:
             keeper.join()
