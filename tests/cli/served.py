@@ -38,10 +38,18 @@ def listening(app: Any) -> Iterator[str]:
     """The app, on a free port of loopback."""
     import uvicorn
 
+    begun = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            begun.set()
+
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1))
+    server = Server(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
+    begun.wait()  # uvicorn that is told to end before it has begun leaves its sockets open
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:

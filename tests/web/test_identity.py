@@ -269,11 +269,19 @@ def test_a_web_socket_is_closed(stage):
 @contextmanager
 def answering(app) -> Iterator[str]:
     """The app behind a real server on loopback, as `mlcd ui` runs it."""
+    begun = threading.Event()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None) -> None:
+            await super().startup(sockets)
+            begun.set()
+
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, proxy_headers=False, lifespan="off", ws="none"))
+        server = Server(uvicorn.Config(app, log_config=None, proxy_headers=False, lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
+        begun.wait()  # uvicorn that is told to end before it has begun leaves its sockets open
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
