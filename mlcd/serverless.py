@@ -199,13 +199,21 @@ class Serverless:
             bounds.append(self.memory_at_once_mb // (allocation.functions * allocation.memory_mb))
         return max(1, min(bounds))
 
+    def beside(self, one: Allocation, other: Allocation) -> bool:
+        """Whether the functions of both may run at once."""
+        functions = one.functions + other.functions
+        memory_mb = one.functions * one.memory_mb + other.functions * other.memory_mb
+        return (self.concurrency is None or functions <= self.concurrency) and (
+            self.memory_at_once_mb is None or memory_mb <= self.memory_at_once_mb
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What functions do in one launch: so many epochs of each of these trials, which have so many behind them.
 
-    `then`: the allocation of the epoch after, where another one is known to come: its functions are started while this
-    one still runs (CE-scaling's delayed restart). `sample_of`: train a sample of the data only, on one function, as
+    `then`: the allocation of the epoch after, where one is known to come: its functions are started while this one
+    still runs (CE-scaling's delayed restart). `sample_of`: train a sample of the data only, on one function, as
     so many would train all of it; see `Workload.sampled`.
     """
 

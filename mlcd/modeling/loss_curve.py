@@ -100,9 +100,13 @@ class LossCurve:
         reached = next((i + 1.0 for i, loss in enumerate(self.losses) if loss <= target), None)
         if reached is not None:
             return EpochsTo(reached, reached, reached)
-        epochs = np.sort(self._first_below(target))
+        epochs = self.draws_to(target)
         places = [min(int(q * DRAWS), DRAWS - 1) for q in (MIDDLE, (1 - COVERED) / 2, (1 + COVERED) / 2)]
         return EpochsTo(*(float(epochs[place]) for place in places))
+
+    def draws_to(self, target: float) -> Floats:
+        """The same for each draw, rising; inf where it never gets there. The target is still ahead."""
+        return np.sort(self._first_below(target))
 
     def _first_below(self, target: float) -> Floats:
         """For each draw, the epoch by which its noise has carried it below the target as likely as its luck says."""

@@ -10,7 +10,7 @@ from mlcd.assemble.methods import exploring, steering
 from mlcd.backend import Purpose
 from mlcd.backends.serverless.simulated import SimulatedFunctions
 from mlcd.drive import launch, search
-from mlcd.guarantee import remaining
+from mlcd.forecasts import remaining
 from mlcd.job import Job
 from mlcd.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Started, Voided
 from mlcd.ledger.entries import to_json

@@ -161,6 +161,30 @@ def test_whatever_is_granted_and_used_never_costs_more_than_the_launch_may(tarif
     assert sum(meter.usd(*each) for each in bills.values()) <= most_usd + 1e-9
 
 
+@settings(deadline=None, max_examples=100)
+@given(TARIFFS, some.integers(1, 20), some.integers(1, 20), some.floats(0, 2), some.floats(1, 100))
+def test_functions_that_are_called_ahead_wait_as_long_as_what_is_left_pays_for(
+    tariff, functions, others, most_usd, wanted_s
+):
+    meter = Meter(tariff, Allocation(functions, 1_024, "s3"), STEPS, most_usd)
+    grant = meter.grant("work", 10.0, 0.1, 1.0)
+    theirs = Meter(tariff, Allocation(others, 2_048, "s3"), STEPS)
+    waits_s = meter.keep_for("ahead", theirs, wanted_s, 0.5)
+    if waits_s is None:
+        return
+    assert 0.5 <= waits_s <= wanted_s
+    ours = meter.usd(Bill(functions, functions * grant.seconds, grant.requests or 0), grant.seconds) if grant else 0.0
+    assert ours + theirs.functions_usd(Bill(others, others * waits_s)) <= most_usd + 1e-9
+
+
+def test_a_short_wait_is_paid_for_where_a_long_one_is_not():
+    meter = Meter(Tariff(1.0, 0.0, (StorageRate("s3"),)), Allocation(1, 1_024, "s3"), STEPS, most_usd=30.0)
+    theirs = Meter(meter.tariff, Allocation(2, 1_024, "s3"), STEPS)
+    assert meter.grant("work", 9.0, 1.0, 1.0) is not None
+    assert meter.keep_for("ahead", theirs, 60.0, 5.0) == pytest.approx((30 - 10) / 2 - 1)
+    assert meter.keep_for("more", theirs, 60.0, 5.0) is None
+
+
 def test_without_a_limit_or_a_tariff_everything_is_granted():
     for tariff in (None, Tariff(1.0, 1.0, (StorageRate("s3"),))):
         grant = Meter(tariff, Allocation(2, 1_024, "s3"), STEPS).grant("work", 100.0, 1.0, 0.5)

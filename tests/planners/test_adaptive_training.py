@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcd.configuration import Space
-from mlcd.guarantee import remaining
+from mlcd.forecasts import remaining
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective, Target
 from mlcd.measurement import Measurement, Outcome
@@ -85,6 +85,8 @@ class Platform:
     fails: Callable[[int, Allocation], Outcome | None] = lambda launch, where: None
     gap_s: float = 0.0
     """From the end of a launch to the next."""
+    calls_ahead: bool = True
+    """Whether functions that a launch asks for start while it runs."""
 
     def run(self, strategy: AdaptiveTraining, whole: Job, most: int = 500) -> tuple[list[Step], History]:
         history, steps = History(), list[Step]()
@@ -93,22 +95,25 @@ class Platform:
             steps.append(step)
             if not isinstance(step, Apply):
                 return steps, history
-            history = history.with_run(self.launch(step, len(steps) - 1))
+            before = history.runs[-1] if history.runs and self.calls_ahead else None
+            history = history.with_run(self.launch(step, len(steps) - 1, before))
             history = replace(history, elapsed_s=history.elapsed_s + self.gap_s)
         raise AssertionError("it never ended")
 
-    def launch(self, step: Apply, number: int) -> Measurement:
+    def launch(self, step: Apply, number: int, before: Measurement | None = None) -> Measurement:
         where, work = step.configuration.allocation, step.work
         assert where is not None
         assert work is not None
-        off = self.off(number)
-        seconds, usd = off * MODEL.epoch_s(where), off * MODEL.epoch_usd(where)
+        off, parts = self.off(number), MODEL.parts(where)
+        called = before is not None and before.work is not None and before.work.then == where
+        start_s = max(0.0, off * parts.start_s - (before.seconds if before is not None and called else 0.0))
+        seconds, usd = start_s + off * parts.billed_s, off * MODEL.epoch_usd(where)
         if (failed := self.fails(number, where)) is not None:
             return Measurement(step.configuration, failed, seconds, usd, detail="as told")
-        epoch = Epoch(0, work.done + 1, seconds, usd, self.curve(work.done + 1))
+        epoch = Epoch(0, work.done + 1, seconds, usd, self.curve(work.done + 1), start_s)
         saved = float((work.done + 1) * WORKLOAD.samples)
         return Measurement(
-            step.configuration, Outcome.OK, seconds, usd, saved_samples=saved, epochs=(epoch,), metered=True
+            step.configuration, Outcome.OK, seconds, usd, saved_samples=saved, epochs=(epoch,), metered=True, work=work
         )
 
 
@@ -148,14 +153,17 @@ def within_deadline(epochs: float, room: float) -> Goal:
     st.floats(0.4, 2.5),
     st.floats(0.5, 6.0),
     st.booleans(),
+    st.booleans(),
     st.lists(st.floats(-1.0, 1.0), min_size=8, max_size=8),
 )
 def test_whatever_the_epochs_turn_out_to_be_no_limit_is_broken(
-    method: str, epochs: float, wrong: float, room: float, budget: bool, noise: list[float]
+    method: str, epochs: float, wrong: float, room: float, budget: bool, calls_ahead: bool, noise: list[float]
 ) -> None:
     goal = within_budget(epochs, room) if budget else within_deadline(epochs, room)
     spread = 3 * CALIBRATION.rel_error
-    platform = Platform(falling(epochs), off=lambda launch: 1 + spread * noise[launch % len(noise)])
+    platform = Platform(
+        falling(epochs), off=lambda launch: 1 + spread * noise[launch % len(noise)], calls_ahead=calls_ahead
+    )
     steps, history = trained(method, epochs * wrong, job(goal, most=40), platform)
     assert goal.budget_usd is None or history.spent_usd <= goal.budget_usd
     assert goal.deadline_s is None or history.elapsed_s <= goal.deadline_s
@@ -261,6 +269,26 @@ def test_the_old_allocation_runs_once_more_while_the_new_functions_start() -> No
     for step, after in zip(epochs, used(history)[1:], strict=False):
         assert step.work is not None
         assert (step.work.then or step.configuration.allocation) == after
+
+
+def test_the_functions_of_every_next_epoch_start_while_one_runs_where_both_may_run_at_once() -> None:
+    steps, history = trained("exact", 30, job(within_budget(30, 3.0)), Platform(falling(30)))
+    asked = [step.work.then for step in steps if isinstance(step, Apply) and step.work is not None]
+    assert asked[: len(history.runs) - 1] == used(history)[1:]
+    waited_s = [run.epochs[0].start_s for run in history.runs]
+    assert np.mean(waited_s[1:]) < 0.2 * waited_s[0]
+    alone = replace(job(within_budget(30, 3.0)), serverless=replace(SERVERLESS, concurrency=12))
+    steps, _ = trained("exact", 30, alone, Platform(falling(30)))
+    for step in steps:
+        if isinstance(step, Apply) and step.work is not None and step.work.then is not None:
+            assert step.configuration.allocation is not None
+            assert step.configuration.allocation.functions + step.work.then.functions <= 12
+
+
+def test_a_deadline_is_kept_that_is_too_short_for_epochs_which_wait_for_their_functions() -> None:
+    whole = job(within_deadline(40, 0.9))
+    assert end(trained("exact", 40, whole, Platform(falling(40)))[0]).because.startswith("reached")
+    assert end(trained("exact", 40, whole, Platform(falling(40), calls_ahead=False))[0]).configuration is None
 
 
 def test_a_larger_delta_restarts_less_often() -> None:

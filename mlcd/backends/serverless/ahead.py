@@ -67,7 +67,8 @@ class Ahead:
         """Let them go on from this model, on the account of another launch; False if it cannot pay for that."""
         paid, self.group.meter = self.used(), meter
         self.group.bill = Bill(-paid.calls, -paid.function_s)
-        if model is None or self.group.call is None or not self.group.go_on():
+        ready_s = self.group.pace.expected_s(READY, self.group.allocation) or 0.0
+        if model is None or self.group.call is None or not self.group.go_on(ready_s):
             return False
         bucket = self.caller.bucket
         bucket.put_object(bucket.bucket, self.gate, f"{model}\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mlcd.backend import Events, Launch, Purpose
 from mlcd.backends.serverless.ahead import READY, WAITS_S, Ahead, CallAhead, call_after_s
 from mlcd.backends.serverless.calls import Caller
-from mlcd.backends.serverless.meter import Bill, Meter
+from mlcd.backends.serverless.meter import Meter
 from mlcd.backends.serverless.models import Models
 from mlcd.backends.serverless.orders import Order, Orders, Report, concluded
 from mlcd.backends.serverless.tries import Function, Group, Lost, OrdersOf, Pace
@@ -114,13 +114,14 @@ class Launched:
             return
         (trial,) = running
         after_s = call_after_s(self.pace, self.orders.allocation, work.then)
-        if trial.epoch < work.done + work.epochs or time.time() - trial.group.called_at < after_s:
+        running_s = time.time() - trial.group.called_at + trial.group.head_start_s
+        if trial.epoch < work.done + work.epochs or running_s < after_s:
             return
-        waits_s = WAITS_S + (self.pace.expected_s("train_epoch", self.orders.allocation) or 0.0)
+        epoch_s = self.pace.expected_s("train_epoch", self.orders.allocation) or 0.0
         steps = self._serverless.workload.iterations(work.then.functions)
         theirs = Meter(self._serverless.tariff, work.then, steps)
-        most = Bill(work.then.functions, work.then.functions * waits_s)
-        if self.meter.keep(READY, theirs.functions_usd(most)):
+        waits_s = self.meter.keep_for(READY, theirs, WAITS_S + epoch_s, 2 * (epoch_s - after_s))
+        if waits_s is not None:
             self.waiting = self.call_ahead(trial.number, trial.epoch + 1, theirs, waits_s)
         self.call_ahead = None
 

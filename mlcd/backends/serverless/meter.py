@@ -100,12 +100,19 @@ class Meter:
                 return Grant(lasts_s, requests)
         return None
 
-    def keep(self, key: object, usd: float) -> bool:
-        """Keep so much for something else; False if there is not as much left."""
-        if usd > self._left_usd():
-            return False
-        self._kept[key] = usd
-        return True
+    def keep_for(self, key: object, other: Meter, wanted_s: float, least_s: float) -> float | None:
+        """Keep what the functions of another meter may use until a launch of theirs takes them over.
+
+        For so many seconds, or as many as are left for; None if these are fewer than the least.
+        """
+        n, left_usd = other.allocation.functions, self._left_usd()
+        calls_usd, usd_per_s = other.functions_usd(Bill(n)), other.functions_usd(Bill(0, float(n)))
+        lasts_s = wanted_s if left_usd == math.inf or not usd_per_s else (left_usd - calls_usd) / usd_per_s - SLACK_S
+        lasts_s = min(lasts_s, wanted_s)
+        if lasts_s < least_s or calls_usd > left_usd:
+            return None
+        self._kept[key] = calls_usd + usd_per_s * (lasts_s + SLACK_S)
+        return lasts_s
 
     def _left_usd(self) -> float:
         if self.most_usd is None:

@@ -89,6 +89,7 @@ class Group:
     """Of the attempt that is under way."""
     called_at: float = 0.0
     lasts_s: float = 0.0
+    head_start_s: float = 0.0
     last_mistake: str = ""
     """What the job's own code raised in the attempt before."""
 
@@ -112,7 +113,7 @@ class Group:
         grant = self.meter.grant(self.name, wanted_s, least_s, share)
         if grant is None:
             return False
-        self.called_at, self.lasts_s = time.time(), grant.seconds
+        self.called_at, self.lasts_s, self.head_start_s = time.time(), grant.seconds, 0.0
         orders = self.orders(self.attempt, min(until, self.called_at + grant.seconds), grant.requests)
         try:
             self.call = self.caller.call(self.function, orders, grant.seconds)
@@ -120,15 +121,18 @@ class Group:
             self._count(Outcome.LAUNCH_FAILED, str(error), "")
         return True
 
-    def go_on(self) -> bool:
-        """Count from now, on another meter, for functions that were called before; False if that cannot be paid for."""
+    def go_on(self, head_start_s: float = 0.0) -> bool:
+        """Count from now, on another meter, for functions that were called before; False if that cannot be paid for.
+
+        `head_start_s`: what it would have taken until they were ready.
+        """
         wanted_s = self.pace.patience_s(self.what, self.allocation)
         least_s = self.pace.expected_s(self.what, self.allocation) or SHORTEST_S
         grant = self.meter.grant(self.name, wanted_s, least_s, 1.0)
         if grant is None:
             return False
         self.began_at = self.called_at = time.time()
-        self.lasts_s = grant.seconds
+        self.lasts_s, self.head_start_s = grant.seconds, head_start_s
         return True
 
     def look(self) -> list[Report] | None:
@@ -151,7 +155,7 @@ class Group:
                 self._broken(Outcome.FAILED, wrong, "")
                 return None
             self.end()
-            self.pace.note(self.what, self.allocation, now - self.called_at)
+            self.pace.note(self.what, self.allocation, now - self.called_at + self.head_start_s)
             return reports
         elif now - self.called_at > self.lasts_s:
             late = f"{len(answers) - len(reports)} of {len(answers)} functions had not ended"

@@ -57,14 +57,16 @@ def boundary(
     stage: Stage = ONE_EPOCH,
     step_mb: int = 1,
     storages: tuple[str, ...] | None = None,
+    called_ahead: bool = False,
 ) -> Boundary:
     """What is worth choosing from for one epoch of a stage: seconds of all its trials, dollars of one of them.
 
     Trials that do not fit at once wait for each other, in waves. Of equal allocations the one with fewer functions is
-    kept, then the one with less memory. Empty where nothing keeps the limits.
+    kept, then the one with less memory. Empty where nothing keeps the limits. `called_ahead`: functions start while the
+    epoch before runs, wherever both may run at once.
     """
     names = tuple(name for name in limits.storages if (storages is None or name in storages) and model.exists(name))
-    grid = _Grid.of(model, limits, stage, step_mb, names)
+    grid = _Grid.of(model, limits, stage, step_mb, names, called_ahead)
     row, first = grid.blocks(WIDTHS[0])
     best = _Front.empty()
     for width, narrower in zip(WIDTHS, (*WIDTHS[1:], 0), strict=True):
@@ -111,9 +113,18 @@ class _Grid:
     memory_mb: Ints
     s_per_mb: Floats
     needs_mb: Floats
+    called_ahead: bool
 
     @classmethod
-    def of(cls, model: EpochModel, limits: Serverless, stage: Stage, step_mb: int, names: tuple[str, ...]) -> _Grid:
+    def of(
+        cls,
+        model: EpochModel,
+        limits: Serverless,
+        stage: Stage,
+        step_mb: int,
+        names: tuple[str, ...],
+        called_ahead: bool,
+    ) -> _Grid:
         # a function without a sample of its own does not exist
         most = min(limits.functions[1], model.workload.samples)
         counts = np.arange(limits.functions[0], most + 1)
@@ -128,6 +139,7 @@ class _Grid:
             memory_mb=memories,
             s_per_mb=model.s_per_mb(memories),
             needs_mb=np.tile([model.workload.needs_mb(int(n)) for n in counts], len(names)),
+            called_ahead=called_ahead,
         )
 
     def blocks(self, width: int) -> tuple[Ints, Ints]:
@@ -141,8 +153,7 @@ class _Grid:
 
     def holds(self, row: Ints, place: Ints) -> NDArray[np.bool_]:
         """Which have the memory for their share, and end in one call; if the last of a block does not, none does."""
-        table = self.table.take(row)
-        billed_s = table.seconds(self.s_per_mb[place]) - table.start_s
+        billed_s = self.table.take(row).billed_s(self.s_per_mb[place])
         enough: NDArray[np.bool_] = self.memory_mb[place] >= self.needs_mb[row]
         return enough & (billed_s <= self.limits.call_s)
 
@@ -153,14 +164,14 @@ class _Grid:
 
     def evaluate(self, row: Ints, place: Ints) -> tuple[Floats, Floats]:
         """Seconds and dollars."""
-        table, s_per_mb = self.table.take(row), self.s_per_mb[place]
-        seconds = table.seconds(s_per_mb) * self._waves(row, place)
-        return seconds, table.usd(s_per_mb, self.memory_mb[place])
+        table, s_per_mb, ahead = self.table.take(row), self.s_per_mb[place], self._ahead(row, place)
+        seconds = table.seconds(s_per_mb, ahead) * self._waves(row, place)
+        return seconds, table.usd(s_per_mb, self.memory_mb[place], ahead)
 
     def corner(self, row: Ints, first: Ints, width: int) -> tuple[Floats, Floats]:
         """For each block, seconds and dollars that nothing in it is below."""
         table = self.table.take(row)
-        shortest_s = table.seconds(self.s_per_mb[self.last(first, width)])
+        shortest_s = table.seconds(self.s_per_mb[self.last(first, width)], self.called_ahead)
         # m u(m) need not rise or fall in a block; its least is looked up
         work = np.minimum.reduceat(self.memory_mb * self.s_per_mb, np.arange(0, len(self.memory_mb), width))
         mb_s = self.memory_mb[first] * table.still_s + table.mb * work[first // width]
@@ -184,6 +195,13 @@ class _Grid:
             seconds=best.seconds,
             usd=best.usd,
         )
+
+    def _ahead(self, row: Ints, place: Ints) -> bool | NDArray[np.bool_]:
+        """Where the functions of two epochs may run at once."""
+        if not self.called_ahead:
+            return False
+        both: NDArray[np.bool_] = _at_once(self.limits, self.functions[row], self.memory_mb[place], 2) > 1
+        return both
 
     def _waves(self, row: Ints, place: Ints) -> Floats | float:
         if self.limits.concurrency is None and self.limits.memory_at_once_mb is None:

@@ -9,6 +9,11 @@ in (2), and charges the time of the whole epoch k times in (4). For one epoch on
     c' = n p_invoke + n (t' - start) p_f(m) + c_s             dollars: nobody bills for the start
     c_s = k (10n+2) p_s by the request, (t'/60 + 1) p_s by the minute                                       (5)
 
+Functions that are called while the epoch before still runs, on the same allocation, start meanwhile. What is left to
+wait for is start - t', so t' = billed + max(0, start - t') with billed = t' - start of above:
+
+    t' = max(billed, (start + billed) / 2)
+
 Where exchanges were measured at two or more n, t_p is an affine function of n through them instead of (3): functions
 transfer at the same time, which (3) does not know. `literal` gives (3) all the same.
 
@@ -98,16 +103,24 @@ class Rows:
             usd_per_gb_s=usd_per_gb_s,
         )
 
-    def seconds(self, s_per_mb: ArrayLike) -> Floats:
-        """t', given u(m)."""
-        found: Floats = self.start_s + (self.still_s + self.mb * np.asarray(s_per_mb))
+    def billed_s(self, s_per_mb: ArrayLike) -> Floats:
+        """All but the start, given u(m)."""
+        found: Floats = self.still_s + self.mb * np.asarray(s_per_mb)
         return found
 
-    def usd(self, s_per_mb: ArrayLike, memory_mb: ArrayLike) -> Floats:
+    def seconds(self, s_per_mb: ArrayLike, called_ahead: bool | NDArray[np.bool_] = False) -> Floats:
+        """t', given u(m); where functions are called ahead, they start while the epoch before runs."""
+        billed_s = self.billed_s(s_per_mb)
+        cold_s: Floats = self.start_s + billed_s
+        if called_ahead is False:
+            return cold_s
+        return np.where(called_ahead, np.maximum(billed_s, cold_s / 2), cold_s)
+
+    def usd(self, s_per_mb: ArrayLike, memory_mb: ArrayLike, called_ahead: bool | NDArray[np.bool_] = False) -> Floats:
         """c', given u(m) and m."""
-        billed_s = self.still_s + self.mb * np.asarray(s_per_mb)
-        gb_s = self.functions * billed_s * (np.asarray(memory_mb) / 1_024)
-        found: Floats = self.still_usd + self.usd_per_s * (self.start_s + billed_s) + self.usd_per_gb_s * gb_s
+        gb_s = self.functions * self.billed_s(s_per_mb) * (np.asarray(memory_mb) / 1_024)
+        wall_s = self.seconds(s_per_mb, called_ahead)
+        found: Floats = self.still_usd + self.usd_per_s * wall_s + self.usd_per_gb_s * gb_s
         return found
 
 
@@ -183,13 +196,15 @@ class EpochModel:
         n = np.asarray(allocation.functions, float)
         return self._parts(allocation, float(self._literal_exchange_s(n, allocation.storage)))
 
-    def epoch_s(self, allocation: Allocation) -> float:
+    def epoch_s(self, allocation: Allocation, called_ahead: bool = False) -> float:
         """t'."""
-        return float(self.seconds(allocation.functions, allocation.memory_mb, allocation.storage))
+        rows = self.rows(allocation.functions, allocation.storage)
+        return float(rows.seconds(self.s_per_mb(allocation.memory_mb), called_ahead))
 
-    def epoch_usd(self, allocation: Allocation) -> float:
+    def epoch_usd(self, allocation: Allocation, called_ahead: bool = False) -> float:
         """c'."""
-        return float(self.usd(allocation.functions, allocation.memory_mb, allocation.storage))
+        rows, memory_mb = self.rows(allocation.functions, allocation.storage), allocation.memory_mb
+        return float(rows.usd(self.s_per_mb(memory_mb), memory_mb, called_ahead))
 
     def requests(self, allocation: Allocation) -> int:
         """What the functions ask of the storage in an epoch: k (10n+2), equation (5)."""

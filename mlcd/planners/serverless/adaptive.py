@@ -12,8 +12,9 @@ Beyond the paper: e* has to have moved for two epochs in a row, to the same side
 It is chosen again, too, if an epoch turns out to take or to cost otherwise, by more than delta, or what is left no
 longer suffices. The methods:
 
-    exact     plans all epochs that may be needed, and gives more to the certain ones (hedge.py); it is chosen again if
-              as many as may be needed have moved by more than delta, too, or more than planned may be needed
+    exact     weighs all numbers of epochs that may be needed (hedge.py), and chooses after every epoch. Every epoch's
+              functions are called while the one before runs, where both may run at once: another choice then costs
+              nothing, and nobody waits for a start
     greedy    one allocation for the epochs expected, as in the paper (choice.py); as many more as delta lets come
               unnoticed are kept back for, at what they take at the least
     cirrus    greedy with a parameter server, and without delayed restart: 'modified Cirrus' of section IV-D
@@ -56,6 +57,10 @@ MOST_TRIES = 3
 """Launches in a row that bring no epoch before the run is given up; each on another allocation."""
 ONLINE = ("exact", "greedy", "cirrus")
 DELAYED = ("exact", "greedy")
+AHEAD = ("exact",)
+"""Methods that have the functions of every next epoch started while one runs, not only those of another allocation."""
+COLD = 2
+"""Epochs of an allocation that are planned with their whole start."""
 STORAGES = {"siren": (str(StorageKind.S3),), "cirrus": (str(StorageKind.VM_PS),)}
 
 
@@ -85,10 +90,13 @@ class AdaptiveTraining:
         ahead = self._course(now).ahead[:epochs] if len(now.ground.points) else ()
         if len(ahead) < epochs:
             return None
-        stages = []
+        stages, ground = [], now.ground
         for where, alike in groupby(ahead):
-            count, (seconds, usd) = len(list(alike)), now.ground.takes(where)
-            stages.append(Planned(Stage(1, count), where, count * seconds, count * usd))
+            count, (seconds, usd) = len(list(alike)), ground.takes(where)
+            # A platform has to have seen such an epoch before it knows when to call the functions of the next.
+            cold, (cold_s, cold_usd) = min(COLD, count), ground.takes(where, cold=True)
+            hot = count - cold
+            stages.append(Planned(Stage(1, count), where, hot * seconds + cold * cold_s, hot * usd + cold * cold_usd))
         return Plan(self.method, tuple(stages))
 
     def _ground(self, limits: Serverless) -> Ground:
@@ -96,7 +104,9 @@ class AdaptiveTraining:
         found = next((ground for known, ground in self._known if known == limits), None)
         if found is None:
             model = EpochModel(limits.workload, frozen(limits), self.calibration)
-            found = Ground(model, boundary(model, limits, storages=STORAGES.get(self.method)))
+            ahead = self.method in AHEAD
+            points = boundary(model, limits, storages=STORAGES.get(self.method), called_ahead=ahead)
+            found = Ground(model, points, limits, ahead)
             self._known.append((limits, found))
         return found
 
@@ -140,13 +150,14 @@ class AdaptiveTraining:
             why = f"after: {now.broken[-1].ending}" if now.broken else "which could break a limit"
             planned, where = where, fitting.allocation(self._instead(now, fitting, course))
             then, because = where, f"epoch {now.done + 1}: {_instead_of(where, planned)}, {why}"
-        work = Work(1, done=now.done, then=None if then == where else then)
+        known = then != where or (self.method in AHEAD and now.done + 1 < now.most)
+        work = Work(1, done=now.done, then=then if known and serverless.beside(where, then) else None)
         return Apply(
             configuration(serverless, where, work),
             because,
             float(serverless.workload.samples),
             work=work,
-            most_s=patience_s(max(now.takes([where])[0], now.ground.takes(where)[0])),
+            most_s=patience_s(max(now.takes([where], cold=True)[0], now.ground.takes(where, cold=True)[0])),
         )
 
     def _instead(self, now: Standing, fitting: Options, course: Course) -> int:
@@ -176,7 +187,8 @@ class AdaptiveTraining:
         course = replace(course, ahead=course.ahead[1:] or course.ahead, because="")
         if self.method in ONLINE:
             outlook = self._outlook(then)
-            if why := why_again(then, course, outlook, folded.outlook, self.method == "exact"):
+            why = why_again(then, course, outlook, folded.outlook)
+            if why or self.method == "exact":
                 course = self._chosen_again(then, outlook, course.ahead[0], why)
         steady = course.ahead[0] == folded.course.ahead[0]
         return Folded(then, epoch, replace(course, steady=steady), outlook)
@@ -190,15 +202,17 @@ class AdaptiveTraining:
         return after(now.losses, now.job.target, self.epochs, now.most)
 
     def _chosen_again(self, now: Standing, outlook: Outlook, old: Allocation, why: str) -> Course:
-        """Lines 12 and 13; without delayed restart, the new allocation at once."""
+        """Lines 12 and 13; without delayed restart, the new allocation at once. `why`: empty if it always is."""
         if self.method not in DELAYED or not now.works(old):
             chosen = self._chosen(now, outlook)
             return replace(chosen, because=f"{why}: {_instead_of(chosen.ahead[0], old)}{chosen.because}")
         if self.method != "exact" and epochs_left(now, outlook) <= 1:
             return Course((old,), outlook, now.yardstick, because=f"{why}: one more on {old}")
-        chosen = self._chosen(now.with_epoch_on(old), outlook, besides=1, old=old)
+        chosen, nothing_new = self._chosen(now.with_epoch_on(old), outlook, besides=1, old=old), not why
         new = _instead_of(chosen.ahead[0], old, " after this epoch")
-        return replace(chosen, ahead=(old, *chosen.ahead), because=f"{why}: {new}{chosen.because}")
+        why = why or f"about {counted(round(outlook.epochs), 'epoch')} are expected now"
+        because = "" if nothing_new and chosen.ahead[0] == old else f"{why}: {new}{chosen.because}"
+        return replace(chosen, ahead=(old, *chosen.ahead), because=because)
 
     def _chosen(self, now: Standing, outlook: Outlook, besides: int = 0, old: Allocation | None = None) -> Course:
         """The best for the epochs left, but for those provided for; where nothing suffices, what gets furthest."""
@@ -229,7 +243,7 @@ class AdaptiveTraining:
     def _out_of_limits(self, now: Standing, course: Course) -> str:
         """Which limit, what one more epoch would take of it, how far it came, and how many epochs are missing."""
         left, offered, (longer, dearer) = now.left, now.options, now.worst
-        seconds, usd = float(offered.seconds.min()), float(offered.usd.min())
+        seconds, usd = float(offered.cold[0].min()), float(offered.cold[1].min())
         if self.method == "lambdaml":
             seconds, usd = now.takes(course.ahead[:1])
         told = []

@@ -31,6 +31,8 @@ class Options:
     places: NDArray[np.intp]
     seconds: Floats
     usd: Floats
+    cold: tuple[Floats, Floats]
+    """Seconds and dollars of an epoch whose functions were not called ahead."""
     plain: Options | None = None
     """The same at another pace: it has the same corners."""
 
@@ -41,7 +43,9 @@ class Options:
 
     def paced(self, slower: float, dearer: float) -> Options:
         """With epochs that take, and cost, so many times as much."""
-        return Options(self.boundary, self.places, self.seconds * slower, self.usd * dearer, self)
+        cold_s, cold_usd = self.cold
+        cold = cold_s * slower, cold_usd * dearer
+        return Options(self.boundary, self.places, self.seconds * slower, self.usd * dearer, cold, self)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -58,7 +62,8 @@ class Options:
 
     def only(self, kept: NDArray[np.bool_]) -> Options:
         """These of them."""
-        return Options(self.boundary, self.places[kept], self.seconds[kept], self.usd[kept])
+        cold = self.cold[0][kept], self.cold[1][kept]
+        return Options(self.boundary, self.places[kept], self.seconds[kept], self.usd[kept], cold)
 
     def without(self, allocations: frozenset[Allocation], memory_mb: int = 0) -> Options:
         """Leave these out, and all with no more memory than this."""
@@ -69,17 +74,17 @@ class Options:
 
     def fitting(self, goal: Goal, longer: float, dearer: float) -> Options:
         """Those of which one epoch is within the limits, even if it takes, and costs, so many times as much."""
-        affordable = self.usd * dearer <= _limit(goal.budget_usd)
-        return self.only(affordable & (self.seconds * longer <= _limit(goal.deadline_s)))
+        seconds, usd = self.cold
+        return self.only((usd * dearer <= _limit(goal.budget_usd)) & (seconds * longer <= _limit(goal.deadline_s)))
 
 
 Epochs = tuple[tuple[int, int], ...]
 """An option, and for how many epochs; one after the other."""
 
 
-def options(points: Boundary) -> Options:
-    """All of a boundary."""
-    return Options(points, np.arange(len(points)), points.seconds, points.usd)
+def options(points: Boundary, cold: tuple[Floats, Floats] | None = None) -> Options:
+    """All of a boundary. `cold`: what they take if they are not called ahead, where the boundary counts on that."""
+    return Options(points, np.arange(len(points)), points.seconds, points.usd, cold or (points.seconds, points.usd))
 
 
 def single(offered: Options, epochs: int, goal: Goal) -> Epochs | None:

@@ -50,7 +50,7 @@ class Folded:
         return same and (job.goal, job.target, now.most) == (then.goal, then.target, self.then.most)
 
 
-def why_again(now: Standing, course: Course, outlook: Outlook, earlier: Outlook | None, hedging: bool) -> str:
+def why_again(now: Standing, course: Course, outlook: Outlook, earlier: Outlook | None) -> str:
     """Line 11, for two epochs in a row; or what is left is too little for what was chosen."""
     delta, was = threshold(now), course.outlook
     both = [each for each in (earlier, outlook) if each is not None and each.fitted]
@@ -58,10 +58,6 @@ def why_again(now: Standing, course: Course, outlook: Outlook, earlier: Outlook 
         if not outlook.in_sight:
             return f"{now.job.target} is not in sight, {outlook.tendency}"
         return f"{counted(round(outlook.epochs), 'epoch')} are expected now, not {round(was.epochs)}"
-    if hedging and _moved([each.latest / was.latest - 1 for each in both], delta):
-        return f"up to {counted(round(outlook.latest), 'epoch')} are possible now, not {round(was.latest)}"
-    if hedging and min(_beyond(now, course, each) for each in (earlier or outlook, outlook)) > course.risk + delta:
-        return f"{counted(len(course.ahead), 'epoch')} more may not be enough"
     if broken := [where for where in course.ahead if not now.works(where)]:
         return f"{broken[0]} has failed"
     slower, dearer = (here / then for here, then in zip(now.yardstick, course.yardstick, strict=True))
@@ -73,12 +69,6 @@ def why_again(now: Standing, course: Course, outlook: Outlook, earlier: Outlook 
 def _moved(moves: Sequence[float], delta: float) -> bool:
     """To the same side, twice."""
     return len(moves) == 2 and (min(moves) > delta or max(moves) < -delta)
-
-
-def _beyond(now: Standing, course: Course, outlook: Outlook) -> float:
-    """The chance that more epochs are needed than are planned."""
-    chances, planned = outlook.chances(now.done), len(course.ahead)
-    return float(chances[planned]) if planned < len(chances) else 0.0
 
 
 def threshold(now: Standing) -> float:

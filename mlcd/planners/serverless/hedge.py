@@ -1,32 +1,33 @@
-"""Which allocations for epochs of which nobody knows how many there will be: certain ones get more than unlikely ones.
+"""Which allocation now, if nobody knows how many epochs there will be, but the loss curve will tell before the end.
 
 Ours, beyond CE-scaling, which spends what is left on the epochs that are expected: if they become more, nothing is left
-but the slowest. Here every epoch i = 1..I that may be needed is planned and paid for, and its value counts by S(i).
+but the slowest. To pay for every epoch that may come, as if nothing would be learned on the way, holds back too much:
+after some epochs the loss curve shows how many there will be, and what was held back for more is spent on the rest.
 
-    min sum_i S(i) v(theta_i)   s.t.   sum_i w(theta_i) <= limit
+So, of R epochs that are left, m = SHOWN R (rounded up) are run before R is known; the others then get the best that is
+left for. Until then it is chosen again before every epoch, and all that is known is that it was not the last. What an
+epoch gets hence depends on the epochs that may still come then, and not on those that may come now: many are unlikely
+at first, and little is held back for them; if they come, later epochs pay. By dynamic programming, backwards from the
+last epoch k before which R may still be open, with l left of the limit:
 
-For a price p of weight, epoch i takes the corner of the menu's lower convex hull where S(i) v + p w is least: it goes
-up from the lightest as long as a step's gain -dv/dw is above p / S(i). p is the least at which the sum is within the
-limit; what is over then is used for whole steps, the earliest epochs first. That is less than one step of one epoch
-above the optimum. Where v = a / w, it means w_i ~ sqrt(S(i)).
+    J_k(l) = min over theta of   c_k v(theta) + K_k(l - w(theta)) + J_k+1(l - w(theta))
+    c_k    = sum of P(R) / V*(R) over all R with m >= k
+    K_k(l) = sum over all R with m = k of   P(R) (R - k) v*(l / (R - k)) / V*(R),   MISS P(R) at the most
 
-I is the last epoch that is likely enough (outlook.py), unless the limit is tight: near the lightest point of a menu a
-few percent of weight can be a factor of fifty in value. To cover fewer epochs is faster and may miss the target, with
-the chance of S(I + 1). I is chosen for the least of
-
-    (gone + sum_i S(i) v(theta_i)) / (1 - S(I + 1))^CARE
-
-With CARE = 1 it would be what is expected in all if a run that misses is made again; but it cannot be, within a limit.
+v*(w) is the least value of an epoch of weight w, on the lower convex hull of the menu (two allocations may take turns).
+Somebody who knows R from the beginning would come to V*(R) = gone + R v*(limit / R): what matters is how many times the
+best it takes. Where nothing is left for an epoch, a miss is counted for all R that are still open. R for which even V*
+has no solution count for nothing: no choice would help. If what is made small has a limit, too, nothing is chosen that
+is beyond it after the most epochs that both limits allow.
 
 Symbols   v  value: what is made small, of one epoch        w  weight: what is limited, of one epoch
-          S(i)  chance that epoch i from now is needed      gone  value of the run so far
+          P(R)  chance that R epochs are left               gone  value of the run so far
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import ceil, inf
 
 import numpy as np
 
@@ -35,15 +36,18 @@ from mlcd.job import Goal
 from mlcd.modeling.serverless.epoch import Ints
 from mlcd.planners.serverless.choice import ROUNDING, Epochs, Options, joined, own_limit, sides
 
-CARE = 4.0
-"""To miss the target with one percent more is worth it from so many percent of value on. A choice of ours."""
-COVERAGES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""S(I) that are looked at."""
-ALIKE = 0.1
-"""Epochs whose values and weights are less apart than this, relatively, are run on one allocation."""
+SHOWN = 0.75
+"""The share of the epochs that are left after which the loss curve shows how many they are: see loss_curves.py."""
+MISS = 7.4
+"""A target that is missed counts as if it took so many times as long, or as much, as it had to. A choice of ours."""
 KEPT = 0.02
-"""What runs now is kept if the expected value is not more than this above that of the best plan, relatively."""
-HALVINGS = 40
+"""What runs now is kept if an epoch on the best would come to no less than this below it, relatively."""
+COARSE = 32
+"""Allocations that are looked at first; then those around the best of them."""
+LEVELS = 128
+"""Of what is left: in between, costs are interpolated."""
+STEPS = 40
+"""Choices that are looked ahead; of more epochs, some in a row are one."""
 
 
 @dataclass(frozen=True)
@@ -55,135 +59,160 @@ class Hedge:
 
 
 @dataclass(frozen=True)
-class _Menu:
-    """The corners of a hull, weights rising and values falling, and what each step gains for its weight: falling."""
+class _Left:
+    """What is left to choose from, and to do.
+
+    `corners` of the menu's hull, with their `value` and `weight`, weights rising and values falling. `limit` on the sum
+    of weights. `epochs`: each number R that may be left and can be done at all; `likely`: P(R); `share`: P(R) / V*(R).
+    `block`: epochs of one step; `shown`: after how many epochs R is known.
+    """
 
     corners: Ints
     value: Floats
     weight: Floats
-    gain: Floats
+    limit: float
+    epochs: Ints
+    likely: Floats
+    share: Floats
+    block: int
+    shown: Ints
 
-    def bought(self, price: Floats, chances: Floats) -> Ints:
-        """For each price (rows) and epoch (columns), its corner."""
-        return np.searchsorted(-self.gain, -price[:, None] / chances, side="left")
+    @property
+    def step(self) -> Ints:
+        """After which R is known, from 1 on."""
+        found: Ints = -(-self.shown // self.block)
+        return found
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """What is expected from each step on. `cost`: c_k; `open`: the chance that R is not known before; both from 0 on.
+
+    `after`: K_k + J_k+1, after each step (rows), with each level of what is left (columns).
+    """
+
+    left: _Left
+    cost: Floats
+    open: Floats
+    after: Floats
+    levels: Floats
+
+    def expected(self, step: int, over: float, value: Floats, weight: Floats) -> Floats:
+        """Of each allocation, for this step with so much left; infinite where that is too little."""
+        then = over - self.left.block * weight
+        found = self.cost[step] * self.left.block * value + np.interp(then, self.levels, self.after[step])
+        return np.where(then >= -1e-9 * self.left.limit, np.minimum(found, MISS * self.open[step]), inf)
+
+    def best(self, step: int, over: float) -> int | None:
+        """The corner of the least expected; of equal ones the lightest. None if nothing is left for any."""
+        left = self.left
+        some = _some(len(left.value))
+        coarse = self.expected(step, over, left.value[some], left.weight[some])
+        at = int(np.argmin(coarse))
+        if coarse[at] == inf:
+            return None
+        around = np.arange(some[max(0, at - 1)], some[min(len(some) - 1, at + 1)] + 1)
+        return int(around[np.argmin(self.expected(step, over, left.value[around], left.weight[around]))])
 
 
 def hedged(offered: Options, chances: Floats, goal: Goal, gone: float = 0.0, old: int | None = None) -> Hedge | None:
     """The plan, or None if not one epoch is within the limits. `chances`: S(1), S(2) ... `old`: what runs now."""
+    left = _left(offered, chances, goal, gone)
+    if left is None:
+        return None
+    ahead = _ahead(left)
+    best = ahead.best(1, left.limit)
+    if best is None:
+        return None
+    value, weight, _ = sides(offered, goal)
+    chosen, least = int(left.corners[best]), float(left.value[best])
+    if old is not None:
+        now, kept = (float(ahead.expected(1, left.limit, value[[i]], weight[[i]])[0]) for i in (chosen, old))
+        if kept <= now + KEPT * ahead.cost[1] * left.block * least:
+            chosen = old
+    epochs = _parts(ahead, chosen, weight)
+    covered = sum(count for _, count in epochs)
+    return Hedge(epochs, float(chances[covered]) if covered < len(chances) else 0.0) if epochs else None
+
+
+def _left(offered: Options, chances: Floats, goal: Goal, gone: float) -> _Left | None:
     if not len(offered):
         return None
     value, weight, limit = sides(offered, goal)
-    menu, allowed = _menu(offered, value, weight), limit * ROUNDING
-    most = len(chances) if limit == inf else min(len(chances), int(allowed / menu.weight[0]))
-    lengths = sorted({min(most, int((chances >= level).sum())) for level in COVERAGES} - {0})
-    if not lengths:
-        return None
-    over, under = _prices(menu, chances, np.array(lengths), allowed)
-    best, least = None, inf
-    for length, high, low in zip(lengths, over, under, strict=True):
-        expected = _expected(menu, chances[:length], high, low, allowed)
-        risk = float(chances[length]) if length < len(chances) else 0.0
-        score = log(max(gone + expected, 1e-300)) - CARE * log(1 - risk) if risk < 1 else inf
-        if expected <= own_limit(goal) and score < least:
-            best, least = (length, risk), score
-    if best is None:
-        return None
-    length, risk = best
-    found = _planned(menu, chances[:length], value, weight, allowed)
-    return Hedge(_kept(found, old, menu, chances[:length], value, weight, allowed), risk)
-
-
-def _planned(menu: _Menu, chances: Floats, value: Floats, weight: Floats, allowed: float) -> Epochs:
-    """The best for all of these epochs."""
-    (high,), (low,) = _prices(menu, chances, np.array([len(chances)]), allowed)
-    return _in_blocks(menu.corners[_filled(menu, chances, high, low, allowed)], value, weight, menu, allowed)
-
-
-def _menu(offered: Options, value: Floats, weight: Floats) -> _Menu:
     corners = offered.corners if weight[offered.corners[0]] <= weight[offered.corners[-1]] else offered.corners[::-1]
-    v, w = value[corners], weight[corners]
-    return _Menu(corners, v, w, -np.diff(v) / np.diff(w))
+    v, w, own = value[corners], weight[corners], own_limit(goal)
+    limit = min(limit, float(w[-1]) * len(chances)) * ROUNDING
+    epochs, likely = np.arange(1, len(chances) + 1), chances - np.append(chances[1:], 0.0)
+    known = epochs * _least(limit / epochs, w, v)
+    possible = np.isfinite(known) & (known <= own) & (likely > 0)
+    if not possible.any():
+        return None
+    epochs, likely, known = epochs[possible], likely[possible], known[possible]
+    first = _slowest(v, w, limit, own, int(epochs[-1]))
+    block = max(1, ceil(SHOWN * int(epochs[-1]) / STEPS))
+    shown = np.minimum(epochs, block * np.ceil(SHOWN * epochs / block).astype(np.int64))
+    share = likely / (gone + known)
+    return _Left(corners[first:], v[first:], w[first:], limit, epochs, likely, share, block, shown)
 
 
-def _prices(menu: _Menu, chances: Floats, lengths: Ints, allowed: float) -> tuple[Floats, Floats]:
-    """For so many epochs each, the least price at which they are allowed, and one just below, by halving in the log."""
-    count = len(lengths)
-    if not len(menu.gain):
-        return np.ones(count), np.ones(count)
-    counted = np.arange(len(chances)) < lengths[:, None]
-    low = np.full(count, 0.5 * menu.gain[-1] * chances.min())
-    high = np.full(count, 2.0 * menu.gain[0])
-    enough = (menu.weight[menu.bought(low, chances)] * counted).sum(axis=1) <= allowed
-    for _ in range(HALVINGS):
-        middle = np.sqrt(low * high)
-        fits = (menu.weight[menu.bought(middle, chances)] * counted).sum(axis=1) <= allowed
-        high, low = np.where(fits, middle, high), np.where(fits, low, middle)
-    return np.where(enough, low, high), low
+def _slowest(value: Floats, weight: Floats, limit: float, own: float, epochs: int) -> int:
+    """The first corner to choose from: so many epochs on it are within the own limit, alone or beside the next one."""
+    first = int(np.argmax(value * epochs <= own * ROUNDING))
+    return first - 1 if first and weight[first] * epochs > limit else first
 
 
-def _expected(menu: _Menu, chances: Floats, high: float, low: float, allowed: float) -> float:
-    """The expected value at a price between these, where the limit is used up."""
-    kept, beyond = menu.bought(np.array([high, low]), chances)
-    values = [float((chances * menu.value[at]).sum()) for at in (kept, beyond)]
-    weights = [float(menu.weight[at].sum()) for at in (kept, beyond)]
-    share = (allowed - weights[0]) / (weights[1] - weights[0]) if weights[1] > weights[0] else 0.0
-    return values[0] + min(share, 1.0) * (values[1] - values[0])
+def _least(share: Floats, weight: Floats, value: Floats) -> Floats:
+    """v*: infinite where not even the lightest is within the share."""
+    return np.where(share * ROUNDING >= weight[0], np.interp(share, weight, value), inf)
 
 
-def _filled(menu: _Menu, chances: Floats, high: float, low: float, allowed: float) -> Ints:
-    """At the price, and what is over for the next steps, the earliest epochs first."""
-    kept, beyond = menu.bought(np.array([high, low]), chances)
-    steps = menu.weight[beyond] - menu.weight[kept]
-    more = np.cumsum(steps) <= allowed - float(menu.weight[kept].sum())
-    found: Ints = np.where(more, beyond, kept)
+def _some(count: int) -> Ints:
+    return np.unique(np.linspace(0, count - 1, COARSE).round().astype(np.int64))
+
+
+def _ahead(left: _Left) -> _Ahead:
+    """Backwards, from the last step on."""
+    levels, step = np.linspace(0.0, left.limit, LEVELS), left.step
+    last = int(step.max())
+    cost, still = (np.array([each[step >= k].sum() for k in range(last + 1)]) for each in (left.share, left.likely))
+    after, some = _known_then(left, levels, last), _some(len(left.value))
+    then = (levels[:, None] - left.block * left.weight[some]) / levels[1]
+    place = np.clip(then.astype(np.int64), 0, LEVELS - 2)
+    above = np.clip(then - place, 0.0, 1.0)
+    for k in range(last, 0, -1):
+        found = cost[k] * left.block * left.value[some] + (1 - above) * after[k][place] + above * after[k][place + 1]
+        after[k - 1] += np.where(then >= -1e-6, np.minimum(found, MISS * still[k]), MISS * still[k]).min(axis=1)
+    return _Ahead(left, cost, still, after, levels)
+
+
+def _known_then(left: _Left, levels: Floats, last: int) -> Floats:
+    """K: what the other epochs come to, where R is known after a step (rows), by what is left (columns)."""
+    rest, found = left.epochs - left.shown, np.zeros((last + 1, LEVELS))
+    some = rest > 0
+    others, likely = rest[some, None], left.likely[some, None]
+    costs = left.share[some, None] * others * _least(levels / others, left.weight, left.value)
+    np.add.at(found, left.step[some], np.minimum(costs, MISS * likely))
     return found
 
 
-def _in_blocks(picks: Ints, value: Floats, weight: Floats, menu: _Menu, allowed: float) -> Epochs:
-    """Epochs that are much alike as one block, on the corner of their mean weight: not a restart for every epoch.
-
-    What is over then is for the first block that can use it, but never for more than the one before has.
-    """
-    blocks: list[list[int]] = []
-    for pick in picks.tolist():
-        first = blocks[-1][0] if blocks else pick
-        near = value[pick] <= value[first] * (1 + ALIKE) and weight[pick] * (1 + ALIKE) >= weight[first]
-        if blocks and near:
-            blocks[-1].append(pick)
-        else:
-            blocks.append([pick])
-    found = []
-    for block in blocks:
-        mean = float(weight[block].mean()) * ROUNDING
-        found.append((int(menu.corners[np.searchsorted(menu.weight, mean, side="right") - 1]), len(block)))
-    over, before = allowed - _total(found, weight), inf
-    for k, (option, count) in enumerate(found):
-        affordable = np.flatnonzero(weight <= min(weight[option] + over / count, before))
-        better = int(affordable[np.lexsort((weight[affordable], value[affordable]))[0]])
-        if value[better] < value[option]:
-            found[k] = (better, count)
-            break
-        before = float(weight[option])
-    return joined(found)
-
-
-def _kept(
-    found: Epochs, old: int | None, menu: _Menu, chances: Floats, value: Floats, weight: Floats, allowed: float
-) -> Epochs:
-    """With what runs now for the first block, and the best for the others then, if that is hardly worse."""
-    count = found[0][1]
-    rest = chances[count:]
-    left = -inf if old is None else allowed - count * float(weight[old])
-    if old is None or left < len(rest) * float(menu.weight[0]):
-        return found
-    then = _planned(menu, rest, value, weight, left) if len(rest) else ()
-    instead = joined([(old, count), *then])
-    before, after = (
-        float(chances @ np.repeat(value[[option for option, _ in each]], [n for _, n in each]))
-        for each in (found, instead)
-    )
-    return instead if after <= before * (1 + KEPT) else found
-
-
-def _total(found: Sequence[tuple[int, int]], of: Floats) -> float:
-    return sum(float(of[option]) * count for option, count in found)
+def _parts(ahead: _Ahead, chosen: int, weight: Floats) -> Epochs:
+    """What is chosen if none is the last, up to the most epochs that are within the limit; these get the best then."""
+    left, over = ahead.left, ahead.left.limit
+    step = left.step
+    covered: Epochs = ()
+    parts: list[tuple[int, int]] = []
+    for k in range(1, int(step.max()) + 1):
+        if k > 1:
+            best = ahead.best(k, over)
+            if best is None:
+                break
+            chosen = int(left.corners[best])
+        for epochs, shown in zip(left.epochs[step == k].tolist(), left.shown[step == k].tolist(), strict=True):
+            now, later = shown - left.block * (k - 1), epochs - shown
+            rest = over - now * float(weight[chosen])
+            if rest >= -1e-9 * left.limit and (not later or rest / later * ROUNDING >= left.weight[0]):
+                place = int(np.searchsorted(left.weight, rest / max(1, later) * ROUNDING, side="right")) - 1
+                covered = joined([*parts, (chosen, now), (int(left.corners[max(0, place)]), later)])
+        parts.append((chosen, left.block))
+        over -= left.block * float(weight[chosen])
+    return covered

@@ -10,6 +10,9 @@ from itertools import accumulate
 from math import exp, floor, inf
 from statistics import median
 
+import numpy as np
+
+from mlcd.configuration import Floats
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.measurement import Measurement, Outcome
@@ -17,7 +20,7 @@ from mlcd.modeling.serverless.boundary import Boundary
 from mlcd.modeling.serverless.epoch import EpochModel
 from mlcd.planners.serverless.choice import Options, options
 from mlcd.planners.serverless.foresight import LEAST_SPREAD, spread
-from mlcd.serverless import Allocation
+from mlcd.serverless import Allocation, Serverless
 
 RECENT = 5
 """Epochs that say how an epoch compares with what the model says of it."""
@@ -28,26 +31,51 @@ CLEARLY_MORE = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What does not change while it trains: the model of an epoch, and all allocations that are worth anything."""
+    """What does not change while it trains: the model of an epoch, and all allocations that are worth anything.
+
+    `called_ahead`: where both may run at once, the functions of an epoch start while the one before runs.
+    """
 
     model: EpochModel
     points: Boundary
-    _takes: dict[Allocation, tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
+    limits: Serverless
+    called_ahead: bool = False
+    _takes: dict[tuple[Allocation, bool], tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
     _options: dict[tuple[frozenset[Allocation], int], Options] = field(default_factory=dict, init=False, repr=False)
 
-    def takes(self, where: Allocation) -> tuple[float, float]:
-        """Seconds and dollars of one epoch there."""
-        if where not in self._takes:
-            self._takes[where] = self.model.epoch_s(where), self.model.epoch_usd(where)
-        return self._takes[where]
+    def takes(self, where: Allocation, cold: bool = False) -> tuple[float, float]:
+        """Seconds and dollars of one epoch there, after others like it; `cold`: its functions were not called ahead."""
+        ahead = self.called_ahead and not cold and self.limits.beside(where, where)
+        if (where, ahead) not in self._takes:
+            self._takes[where, ahead] = self.model.epoch_s(where, ahead), self.model.epoch_usd(where, ahead)
+        return self._takes[where, ahead]
+
+    def expected(self, run: Measurement) -> tuple[float, float]:
+        """Seconds and dollars of this very epoch by the model, if as much of its start was hidden as it says."""
+        where = allocation(run)
+        seconds, usd = self.takes(where, cold=True)
+        if not self.called_ahead:
+            return seconds, usd
+        hidden_s = max(0.0, self.model.parts(where).start_s - run.epochs[-1].start_s)
+        return seconds - hidden_s, usd - hidden_s * self.model.tariff.storage(where.storage).usd_per_minute / 60
 
     def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Options:
         """What may be used: nothing that has failed, unless that is all there is."""
         if (failed, too_small_mb) not in self._options:
-            offered = options(self.points)
+            offered = options(self.points, self._cold() if self.called_ahead else None)
             kept = offered.without(failed, too_small_mb)
             self._options[failed, too_small_mb] = kept if len(kept) else offered
         return self._options[failed, too_small_mb]
+
+    def _cold(self) -> tuple[Floats, Floats]:
+        """Seconds and dollars of every point, if its functions are not called ahead."""
+        points, seconds, usd = self.points, np.empty(len(self.points)), np.empty(len(self.points))
+        for place, name in enumerate(points.names):
+            here = points.storage == place
+            functions, memory_mb = points.functions[here], points.memory_mb[here]
+            seconds[here] = self.model.seconds(functions, memory_mb, name)
+            usd[here] = self.model.usd(functions, memory_mb, name)
+        return seconds, usd
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +152,7 @@ class Standing:
         recent = [run for run in self.history.runs if run.epochs][-RECENT:]
         if not recent:
             return 1.0, 1.0
-        said = [self.ground.takes(allocation(run)) for run in recent]
+        said = [self.ground.expected(run) for run in recent]
         slower = median(run.seconds / seconds for run, (seconds, _) in zip(recent, said, strict=True))
         return slower, median(run.usd / usd for run, (_, usd) in zip(recent, said, strict=True))
 
@@ -157,15 +185,18 @@ class Standing:
         """Of these, the ones of which one more epoch is within the limits, even at its worst."""
         return self.options.fitting(self.left, *self.worst)
 
-    def takes(self, ahead: Sequence[Allocation]) -> tuple[float, float]:
+    def takes(self, ahead: Sequence[Allocation], cold: bool = False) -> tuple[float, float]:
         """Seconds and dollars that these epochs are expected to take."""
-        each = [(count, *self.ground.takes(where)) for where, count in Counter(ahead).items()]
+        each = [(count, *self.ground.takes(where, cold)) for where, count in Counter(ahead).items()]
         slower, dearer = self.pace
         return slower * sum(n * seconds for n, seconds, _ in each), dearer * sum(n * usd for n, _, usd in each)
 
-    def affords(self, ahead: Sequence[Allocation], longer: float = 1.0, dearer: float = 1.0) -> bool:
-        """Whether what is left suffices for these epochs, even if they take, and cost, so many times as much."""
-        (seconds, usd), left = self.takes(ahead), self.left
+    def affords(self, ahead: Sequence[Allocation]) -> bool:
+        """Whether what is left suffices for these epochs."""
+        return self._within(*self.takes(ahead))
+
+    def _within(self, seconds: float, usd: float, longer: float = 1.0, dearer: float = 1.0) -> bool:
+        left = self.left
         within_budget = usd * dearer <= (inf if left.budget_usd is None else left.budget_usd)
         return within_budget and seconds * longer <= (inf if left.deadline_s is None else left.deadline_s)
 
@@ -175,7 +206,7 @@ class Standing:
 
     def may_use(self, where: Allocation) -> bool:
         """Whether an epoch may be started there: it works, and is within the limits even at its worst."""
-        return self.works(where) and self.affords([where], *self.worst)
+        return self.works(where) and self._within(*self.takes([where], cold=True), *self.worst)
 
     @cached_property
     def _sums(self) -> tuple[list[float], list[float]]:
