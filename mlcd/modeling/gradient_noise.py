@@ -16,6 +16,8 @@ from mlcd.configuration import Floats
 
 FARTHEST = 100.0
 """How many times from the middle look of its run a look may lie: one must not decide an average."""
+UNREAD = 1.0
+"""Standard error of log Bn where one look is all there is: noise grows several times over along a run."""
 
 
 def noise_scale(grad_sqr: Floats, grad_var: Floats, iterations: Floats, unit_batch: float) -> float:
@@ -24,17 +26,31 @@ def noise_scale(grad_sqr: Floats, grad_var: Floats, iterations: Floats, unit_bat
     An estimate of |G|^2 can reach zero or pass below it: such a look counts as the noisiest of the others. Not a number
     where nothing can be read: the caller knows what to say.
     """
+    logs, weights = _log_ratios(grad_sqr, grad_var, iterations)
+    return float(unit_batch * np.exp(np.average(logs, weights=weights))) if len(logs) else float("nan")
+
+
+def noise_scale_error(grad_sqr: Floats, grad_var: Floats, iterations: Floats) -> float:
+    """The standard error of log Bn that comes from reading a noise that grows along the run at a few looks only."""
+    logs, weights = _log_ratios(grad_sqr, grad_var, iterations)
+    if len(logs) < 2:
+        return UNREAD
+    spread = np.sqrt(np.average((logs - np.average(logs, weights=weights)) ** 2, weights=weights))
+    return float(spread / np.sqrt(len(logs)))
+
+
+def _log_ratios(grad_sqr: Floats, grad_var: Floats, iterations: Floats) -> tuple[Floats, Floats]:
+    """The log of sigma^2 / |G|^2 at each look that can be read, and its iterations; both empty if none can."""
     seen = np.isfinite(grad_sqr) & np.isfinite(grad_var) & (np.asarray(iterations) > 0)
     sqr, var, weights = grad_sqr[seen], grad_var[seen], np.asarray(iterations)[seen]
     plain = (sqr > 0) & (var > 0)
     if not plain.any():
-        return float("nan")
+        return np.array([]), np.array([])
     ratio = np.log(var[plain]) - np.log(sqr[plain])
     logs = np.where(var > 0, ratio.max(), ratio.min())
     logs[plain] = ratio
     middle = np.median(ratio)
-    logs = np.clip(logs, middle - np.log(FARTHEST), middle + np.log(FARTHEST))
-    return float(unit_batch * np.exp(np.average(logs, weights=weights)))
+    return np.clip(logs, middle - np.log(FARTHEST), middle + np.log(FARTHEST)), weights
 
 
 def normalised_noise(noise_scale: Floats, workers: Floats, global_batch: Floats) -> Floats:

@@ -16,10 +16,7 @@ import numpy as np
 
 from mlcd.configuration import Floats
 from mlcd.modeling.iteration_time import IterationTime, read_iteration_time
-from mlcd.modeling.statistical_efficiency import StatisticalEfficiency, read_statistical_efficiency
-
-NINETY_PERCENT = 1.645
-"""Standard errors on each side of 90 % of a normal, in the log. That few probes are few is in their own errors."""
+from mlcd.modeling.statistical_efficiency import NINETY_PERCENT, StatisticalEfficiency, read_statistical_efficiency
 
 
 class StepTimes(Protocol):
@@ -112,7 +109,7 @@ class PerformanceModel:
         epochs, epochs_error = self.epochs.predict(batch)
         seconds = epochs * self.dataset_samples / batch * step_s
         usd = seconds / 3600 * self.price.usd_per_hour(nodes, local)
-        factor = np.exp(NINETY_PERCENT * np.hypot(step_error, epochs_error))
+        factor = interval_factor(step_error, epochs_error)
         return Forecast(seconds, usd, factor, self.epochs.reference_epochs is not None)
 
     def document(self) -> dict[str, Any]:
@@ -126,6 +123,12 @@ class PerformanceModel:
             "devices_per_node": self.devices_per_node,
             "price": asdict(self.price),
         }
+
+
+def interval_factor(step_error: Floats, epochs_error: Floats) -> Floats:
+    """What a time is divided and multiplied by for the ends of its 90 % interval."""
+    factor: Floats = np.exp(NINETY_PERCENT * np.hypot(step_error, epochs_error))
+    return factor
 
 
 def read_performance_model(document: Mapping[str, Any]) -> PerformanceModel:

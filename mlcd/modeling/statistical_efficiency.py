@@ -1,7 +1,7 @@
 """Epochs to a target over the batch size, from one run and its gradient noise, or from two runs.
 
-McCandlish et al., arXiv 1812.06162, equation (2.11): e = e_min (1 + B/Bn). Where evidence says that larger batches need
-fewer epochs, Scavenger's e = e* + theta / sqrt(B). Why not Scavenger's form always: docs/methods/scavenger.md.
+Larger batches need more: the critical batch (critical_batch.py). Where evidence says that they need
+fewer, Scavenger's e = e* + theta / sqrt(B). Why not Scavenger's form always: docs/methods/scavenger.md.
 
 Symbols   B, B_ref  batch, and that of a run that reached the target     e, e_ref  epochs to the target
           Bn        noise scale in samples            w  share of e_ref that falls as 1/sqrt(B)
@@ -17,9 +17,23 @@ from typing import Any
 import numpy as np
 
 from mlcd.configuration import Floats
+from mlcd.modeling.critical_batch import (
+    POWER_ERROR,
+    SEED_ERROR,
+    Starts,
+    as_read,
+    log_epochs,
+    slopes,
+    with_starts,
+    with_two_runs,
+)
 
-SEED_ERROR = 0.04
-"""Two runs that differ in nothing but their seed differ by so much, typically."""
+NINETY_PERCENT = 1.645
+"""Standard errors on each side of 90 % of a normal, in the log."""
+METRIC_ERROR = 0.005
+"""Another seed shows a metric that is better or worse by this share: on a flat curve that is a long time."""
+FALLING_LAW_ERROR = 0.02
+"""What the form of falling epochs misses for each doubling away from the batch that was run."""
 NOISE_SCALE_ERROR = 0.3
 """In the log: the noise scales read along real runs of one job at different batches scatter by 0.20 to 0.25."""
 FALLING_ERROR = 0.5
@@ -28,9 +42,9 @@ CLEARLY = 1.1
 """Samples to an early level must differ by so much before epochs are taken to fall."""
 NO_NOISE = 1e9
 """Batches of so small a share of the noise scale all need the same epochs. Not infinite: models are kept as JSON."""
+UNKNOWN_SHAPE = 1.0
+"""The most that is stated as the error of a shape, in the log: then it is hardly known at all."""
 MOST_SHARE = 0.95
-ROUNDING = np.sqrt(1 / 12)
-"""Standard deviation of what is only known to have happened within one interval, in intervals."""
 
 
 class Direction(StrEnum):
@@ -53,20 +67,33 @@ class StatisticalEfficiency:
     shape_error: float
     run_error: float
     evidence: str
+    power: float = 1.0
+    power_error: float = POWER_ERROR
+    together: float = 0.0
+    """Covariance of the errors of noise scale and power, both in the log."""
 
     def predict(self, global_batch: Floats) -> tuple[Floats, Floats]:
         """Epochs to the target, and the relative standard error of each."""
         batch = np.asarray(global_batch, float)
-        if self.direction is Direction.RISING:
-            ratio = (self.noise_scale + batch) / (self.noise_scale + self.reference_batch)
-            # d log e / d log Bn: nothing at the reference, at most 1
-            shape = _drowned(batch, self.noise_scale) - _drowned(self.reference_batch, self.noise_scale)
-        else:
-            bend = np.sqrt(self.reference_batch / batch) - 1
-            ratio = 1 + self.falling_share * bend
-            shape = self.falling_share * bend / ratio
-        error: Floats = np.hypot(self.run_error, self.shape_error * np.abs(shape))
+        ratio, variance = self._rising(batch) if self.direction is Direction.RISING else self._falling(batch)
+        error: Floats = np.sqrt(self.run_error**2 + np.maximum(variance, 0.0))
         return ratio * (1.0 if self.reference_epochs is None else self.reference_epochs), error
+
+    def _rising(self, batch: Floats) -> tuple[Floats, Floats]:
+        """Epochs relative to the reference batch's, and the variance of their log."""
+        law = self.noise_scale, self.power
+        ratio: Floats = np.exp(log_epochs(batch, *law) - log_epochs(self.reference_batch, *law))
+        here = zip(slopes(batch, *law), slopes(self.reference_batch, *law), strict=True)
+        by_noise, by_power = (there - reference for there, reference in here)  # nothing at the reference
+        variance: Floats = (self.shape_error * by_noise) ** 2 + (self.power_error * by_power) ** 2
+        return ratio, variance + 2 * self.together * by_noise * by_power
+
+    def _falling(self, batch: Floats) -> tuple[Floats, Floats]:
+        """The same where epochs fall."""
+        bend = np.sqrt(self.reference_batch / batch) - 1
+        ratio = 1 + self.falling_share * bend
+        form = FALLING_LAW_ERROR * np.log2(batch / self.reference_batch)
+        return ratio, (self.shape_error * self.falling_share * bend / ratio) ** 2 + form**2
 
     def document(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -83,29 +110,35 @@ def from_noise(
     reference_epochs: float | None,
     noise_scale: float,
     looks: float = np.inf,
-    early_samples: tuple[float, float] | None = None,
-    extremes: tuple[float, float] | None = None,
+    flatness: float = 0.0,
+    noise_error: float = 0.0,
+    starts: Starts | None = None,
 ) -> StatisticalEfficiency:
     """From one run and its noise.
 
     `looks`: how often the metric was measured before the target was reached, so how exactly e_ref is known.
-    `early_samples`: samples to an early level at the smallest and the largest batch, whose sizes are `extremes`; where
-    the smallest batch clearly takes more, epochs fall.
+    `flatness`: how much sooner (in the log) a metric was reached that is worse by METRIC_ERROR.
+    `noise_error`: standard error of the log of `noise_scale`, from how it was read along that run.
+    `starts`: at the smallest and the largest batch; where the smallest clearly takes more samples, epochs fall.
     """
-    error = run_error(looks)
-    if early_samples is not None and extremes is not None and early_samples[0] > CLEARLY * early_samples[1]:
-        share = _falling_share(extremes, early_samples, reference_batch)
-        told = f"the smallest batch took {early_samples[0] / early_samples[1]:.2f} times the samples to an early level"
-        return StatisticalEfficiency(
-            Direction.FALLING, reference_batch, reference_epochs, noise_scale, share, FALLING_ERROR, error,
-            f"epochs fall with the batch: {told}",
-        )  # fmt: skip
-    told = (
-        "no early level at two batches was seen" if early_samples is None else "an early level confirms the direction"
-    )
+    error, noise_error = run_error(looks, flatness), float(np.hypot(NOISE_SCALE_ERROR, noise_error))
+    if starts is None:
+        shape, told = as_read(noise_scale, noise_error), "no early level at two batches was seen"
+    else:
+        times = starts.samples[0] / starts.samples[1]
+        if times > CLEARLY * np.exp(2 * starts.error):
+            return StatisticalEfficiency(
+                Direction.FALLING, reference_batch, reference_epochs, noise_scale,
+                _falling_share(starts.batches, starts.samples, reference_batch), FALLING_ERROR, error,
+                f"epochs fall with the batch: the smallest batch took {times:.2f} times the samples to an early level",
+            )  # fmt: skip
+        shape, told = with_starts(noise_scale, noise_error, starts), "an early level confirms the direction"
+        if times > CLEARLY:
+            told = "the looks at an early level are too few to tell otherwise"
     return StatisticalEfficiency(
-        Direction.RISING, reference_batch, reference_epochs, noise_scale, 0.0, NOISE_SCALE_ERROR, error,
-        f"epochs rise with the batch: noise scale {noise_scale:,.0f}; {told}",
+        Direction.RISING, reference_batch, reference_epochs, shape.noise_scale, 0.0, shape.noise_error, error,
+        f"epochs rise with the batch: noise scale {shape.noise_scale:,.0f}; {told}",
+        shape.power, shape.power_error, shape.together,
     )  # fmt: skip
 
 
@@ -127,25 +160,27 @@ def from_two_runs(
         share = _falling_share((small, large), (e_small, e_large), small)
         bend = max(share * (1 - np.sqrt(small / large)), 1e-9)
         return StatisticalEfficiency(
-            Direction.FALLING, small, e_small, 0.0, share, float(min(seeds / bend, 1.0)), run_error(looks),
+            Direction.FALLING, small, e_small, 0.0, share, float(min(seeds / bend, UNKNOWN_SHAPE)), run_error(looks),
             f"two runs: {e_small:.3g} epochs at {small:g}, {e_large:.3g} at {large:g}",
         )  # fmt: skip
     rise = max(e_large - e_small, 1e-6 * e_small)
     scale = max((e_small * large - e_large * small) / rise, small / 100)
-    between = float(_drowned(large, scale) - _drowned(small, scale))
+    shape = with_two_runs(scale, UNKNOWN_SHAPE, (small, large), seeds)
     return StatisticalEfficiency(
-        Direction.RISING, small, e_small, scale, 0.0, float(min(seeds / max(between, 1e-9), 1.0)), run_error(looks),
+        Direction.RISING, small, e_small, scale, 0.0, shape.noise_error, seeds,
         f"two runs: {e_small:.3g} epochs at {small:g}, {e_large:.3g} at {large:g}; noise scale {scale:,.0f}",
+        shape.power, shape.power_error, shape.together,
     )  # fmt: skip
 
 
-def run_error(looks: float) -> float:
-    """Between a run and the next: another seed, and both known to one look at the metric only."""
-    return float(np.hypot(SEED_ERROR, np.sqrt(2) * ROUNDING / looks))
+def run_error(looks: float, flatness: float = 0.0) -> float:
+    """Between a run and the next: another seed, on a curve that may be flat, and one look at the metric more or less.
 
-
-def _drowned(batch: Floats | float, noise_scale: float) -> Floats:
-    return np.asarray(batch / (batch + noise_scale), dtype=float)
+    A target is only ever seen at a look, so a run that shows it a look earlier has to lie within the 90 % interval.
+    """
+    looks = max(looks, 2.0)
+    one_look = -np.log1p(-1 / looks) / NINETY_PERCENT
+    return float(np.sqrt(SEED_ERROR**2 + flatness**2 + one_look**2))
 
 
 def _falling_share(batches: tuple[float, float], taken: tuple[float, float], reference: float) -> float:

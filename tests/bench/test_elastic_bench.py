@@ -14,7 +14,7 @@ import pytest
 from mlcd.bench.elastic import SEARCHES, Folder, Problem, problem, read_folder
 from mlcd.bench.elastic.evidence import early_samples, reference_run, short_start, statistical_efficiency
 from mlcd.bench.elastic.folder import Run
-from mlcd.bench.elastic.target import Target, common_target
+from mlcd.bench.elastic.target import Target, best_so_far, common_target
 from mlcd.job import Objective
 from mlcd.modeling.statistical_efficiency import Direction
 
@@ -22,6 +22,7 @@ Mlcd = Callable[..., Any]
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "elastic" / "pollux"
 NODES, DEVICES, LOCAL = (1, 2, 3, 4, 8), 2, (8, 16, 32, 64, 128)
 BATCHES, LOOKS, LEAST_STEPS = (32, 64, 128, 256, 512), 40, 1000
+COLUMNS = ("iterations", "metric", "grad_sqr", "grad_var")
 NOISE_SCALES = {"net": 200.0, "sibling": 400.0}
 """Made up: two models that follow the critical-batch law exactly."""
 
@@ -182,6 +183,71 @@ def test_falling_epochs_are_recognised_from_two_short_starts(net: Problem):
     assert model.direction is Direction.FALLING
     truth = [one.samples for one in falling.runs]
     assert model.predict(np.array(BATCHES, float))[0] == pytest.approx(truth, rel=0.02)
+
+
+def looked_at(net: Problem, times: int, later: dict[float, int]) -> Problem:
+    """The same runs, looked at less often; at some batches the target shows so many looks later."""
+    runs = []
+    for one in net.runs:
+        kept = slice(LOOKS // times - 1, None, LOOKS // times)
+        coarse = replace(one.run, **{name: getattr(one.run, name)[kept] for name in COLUMNS})
+        runs.append(replace(one, run=coarse, look=times // 2 - 1 + later.get(one.run.global_batch, 0)))
+    iterations = {one.run.global_batch: one.iterations for one in runs}
+    seconds = np.array([iterations[batch] for batch in net.global_batch]) * net.step_s
+    return replace(net, runs=tuple(runs), seconds=seconds, target=Target(float(runs[2].run.metric[runs[2].look]), 1))
+
+
+@pytest.mark.parametrize("search", ["full", "partial"])
+@pytest.mark.parametrize("later", [{64.0: 1, 512.0: 1}, {64.0: -1, 256.0: -1}])
+def test_one_look_more_or_less_of_five_is_within_the_intervals(net: Problem, search: str, later: dict[float, int]):
+    coarse = looked_at(net, 10, later)
+    low, high = SEARCHES[search](coarse, "middle", Objective.KNEE, []).forecast.seconds_interval
+    assert ((low <= coarse.seconds) & (coarse.seconds <= high)).all()
+
+
+def test_noise_that_the_two_starts_contradict_is_put_right_a_little_and_known_worse(net: Problem):
+    earlier = reference_run(net.runs, "middle")
+    half = replace(earlier, run=replace(earlier.run, grad_var=earlier.run.grad_var / 2))
+    contradicted = replace(net, runs=tuple(half if one is earlier else one for one in net.runs))
+    right, wrong = (statistical_efficiency(one, reference_run(one.runs, "middle")) for one in (net, contradicted))
+    assert right.noise_scale == pytest.approx(NOISE_SCALES["net"], rel=0.05)
+    assert 1.05 * NOISE_SCALES["net"] / 2 < wrong.noise_scale < NOISE_SCALES["net"]
+    assert wrong.shape_error > right.shape_error
+
+
+def test_noise_that_was_read_from_one_gradient_at_a_time_is_known_worse(net: Problem):
+    """Variances are of the smallest batch: a run at it has one such gradient in a step, at the largest sixteen."""
+    few, many = (statistical_efficiency(net, one).shape_error for one in (net.runs[0], net.runs[-1]))
+    assert few > 1.2 * many
+
+
+def test_two_looks_at_a_start_do_not_make_epochs_fall(net: Problem):
+    """At the smallest batch the early level is seen at the second look, having been missed by a hair at the first."""
+    coarse = looked_at(net, 10, {})
+    first = coarse.runs[0].run
+    smallest = replace(coarse.runs[0], run=replace(first, metric=np.append([0.0, 0.7], first.metric[2:])))
+    largest = replace(coarse.runs[-1], run=replace(first, global_batch=512.0, metric=np.append(0.6, first.metric[1:])))
+    found = replace(coarse, runs=(smallest, *coarse.runs[1:-1], replace(largest, run=_fewer_steps(largest.run))))
+    small, large = early_samples(found)
+    assert small > 1.1 * large
+    assert statistical_efficiency(found, found.runs[2]).direction is Direction.RISING
+
+
+def _fewer_steps(one: Run) -> Run:
+    return replace(one, iterations=one.iterations * 32 / one.global_batch)
+
+
+def test_a_target_on_a_flat_stretch_of_the_reference_is_known_worse(net: Problem):
+    earlier = reference_run(net.runs, "middle")
+    curve = earlier.run.metric
+    flat = np.where(curve < 0.5, curve, curve[curve < 0.5][-1] + 1e-3 * np.arange(len(curve)))
+    errors = []
+    for metric in (curve, flat):
+        known = replace(earlier, run=replace(earlier.run, metric=metric))
+        level = Target(float(best_so_far(known.run, 1)[earlier.look]), 1)
+        found = replace(net, target=level)
+        errors.append(statistical_efficiency(found, known).run_error)
+    assert errors[1] > 1.5 * errors[0]
 
 
 def test_the_table_has_every_search_and_what_only_ranks_claims_no_time(mlcd: Mlcd, folder: Path):

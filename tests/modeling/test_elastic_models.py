@@ -10,11 +10,24 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mlcd.modeling.gradient_noise import noise_scale, normalised_noise
+from mlcd.modeling.critical_batch import Starts
+from mlcd.modeling.gradient_noise import noise_scale, noise_scale_error, normalised_noise
 from mlcd.modeling.iteration_time import fit_iteration_time, read_iteration_time
-from mlcd.modeling.performance import NodePrice, PerformanceModel, ResourcePrice, local_batch, read_performance_model
+from mlcd.modeling.performance import (
+    NodePrice,
+    PerformanceModel,
+    ResourcePrice,
+    interval_factor,
+    local_batch,
+    read_performance_model,
+)
 from mlcd.modeling.scavenger import fit_linear_steps, fit_noise_epochs
-from mlcd.modeling.statistical_efficiency import Direction, from_noise, from_two_runs
+from mlcd.modeling.statistical_efficiency import (
+    Direction,
+    from_noise,
+    from_two_runs,
+    read_statistical_efficiency,
+)
 from mlcd.modeling.step_laws import LAWS, LINEAR, OVERLAP
 
 GRID = [(nodes, batch) for nodes in (1, 2, 3, 4, 8, 16) for batch in (32, 64, 128, 256)]
@@ -159,8 +172,8 @@ def test_two_runs_with_falling_epochs_give_the_inverse_square_root():
 
 
 def test_an_early_level_decides_the_direction_and_the_result_says_so():
-    rising = from_noise(100, 10.0, 500.0, early_samples=(1.0, 2.0), extremes=(10.0, 1000.0))
-    falling = from_noise(100, 10.0, 500.0, early_samples=(2.0, 1.0), extremes=(10.0, 1000.0))
+    rising = from_noise(100, 10.0, 500.0, starts=Starts((10.0, 1000.0), (1.0, 2.0)))
+    falling = from_noise(100, 10.0, 500.0, starts=Starts((10.0, 1000.0), (2.0, 1.0)))
     assert (rising.direction, falling.direction) == (Direction.RISING, Direction.FALLING)
     assert "rise" in rising.evidence
     assert "fall" in falling.evidence
@@ -172,7 +185,7 @@ def test_an_early_level_decides_the_direction_and_the_result_says_so():
 @given(st.floats(1, 1e5), st.floats(1, 1e5), st.floats(1e-3, 1e3), st.booleans())
 def test_epochs_are_positive_and_the_reference_is_the_best_known(reference, batch, ratio, falls):
     early = (max(ratio, 1.2), 1.0) if falls else (1.0, max(ratio, 1.2))
-    model = from_noise(reference, 7.0, 300.0, early_samples=early, extremes=(1.0, 1e5))
+    model = from_noise(reference, 7.0, 300.0, starts=Starts((1.0, 1e5), early))
     epochs, error = model.predict(np.array([reference, batch]))
     assert (epochs > 0).all()
     assert epochs[0] == pytest.approx(7.0)
@@ -182,6 +195,52 @@ def test_epochs_are_positive_and_the_reference_is_the_best_known(reference, batc
 def test_a_run_that_was_looked_at_twice_is_known_worse_than_one_of_a_hundred_looks():
     errors = [from_noise(64, 1.0, 1e3, looks=looks).predict(np.array([64.0]))[1][0] for looks in (2, 100)]
     assert errors[0] > 4 * errors[1]
+
+
+def interval(epochs, batch):
+    """90 % of the epochs with a batch, whose steps are known exactly."""
+    middle, error = epochs.predict(np.array([float(batch)]))
+    factor = interval_factor(np.zeros(1), error)
+    return middle[0] / factor[0], middle[0] * factor[0]
+
+
+@given(st.integers(2, 200), st.sampled_from([-1, 1]), st.floats(10, 1e6))
+def test_a_run_that_shows_its_target_one_look_earlier_or_later_is_within_the_interval(looks, off, scale):
+    low, high = interval(from_noise(64, float(looks), scale, looks=looks), 64)
+    assert low <= looks + off <= high
+
+
+def test_on_a_flat_curve_luck_decides_on_more_time():
+    steep, flat = (from_noise(64, 10.0, 1e3, looks=100, flatness=f).predict(np.array([64.0]))[1] for f in (0.0, 0.2))
+    assert flat[0] >= 0.2 > steep[0]
+
+
+@given(st.floats(1, 1e6), st.booleans())
+def test_a_law_is_known_worse_the_farther_a_batch_is_from_the_one_that_was_run(scale, falls):
+    early = (1.5, 1.0) if falls else (1.0, 1.5)
+    model = from_noise(256, 10.0, scale, starts=Starts((16.0, 4096.0), early))
+    for side in (256 / 2.0 ** np.arange(5), 256 * 2.0 ** np.arange(5)):
+        assert (np.diff(model.predict(side)[1]) > 0).all()
+
+
+def test_noise_that_grew_and_was_read_at_few_looks_is_known_worse():
+    few, many = (np.geomspace(1.0, 20.0, looks) for looks in (3, 100))
+    errors = [noise_scale_error(np.ones_like(var), var, np.ones_like(var)) for var in (few, many)]
+    assert errors[0] > 4 * errors[1]
+    one = from_noise(64, 10.0, 500.0, noise_error=errors[0]).predict(np.array([64.0, 512.0]))[1]
+    other = from_noise(64, 10.0, 500.0, noise_error=errors[1]).predict(np.array([64.0, 512.0]))[1]
+    assert one[0] == other[0]
+    assert one[1] > other[1]
+
+
+def test_noise_that_was_read_once_is_hardly_known():
+    assert noise_scale_error(np.ones(1), np.full(1, 5.0), np.ones(1)) >= 0.5
+
+
+def test_what_looks_may_feign_does_not_make_epochs_fall():
+    ends, early = (10.0, 1000.0), (1.5, 1.0)
+    clear, unclear = (from_noise(100, 10.0, 500.0, starts=Starts(ends, early, error=error)) for error in (0.0, 0.5))
+    assert (clear.direction, unclear.direction) == (Direction.FALLING, Direction.RISING)
 
 
 def test_scavengers_own_models_are_straight_lines():
@@ -234,3 +293,9 @@ def test_a_stored_model_says_the_same_when_it_is_read_again(price):
     assert again.predict(nodes, batch).usd.tolist() == stored.predict(nodes, batch).usd.tolist()
     steps = fit_iteration_time(K[:1], B[:1], np.array([0.5]))
     assert read_iteration_time(json.loads(json.dumps(steps.document()))) == steps
+
+
+def test_a_model_that_was_stored_before_powers_were_known_can_be_read():
+    stored = from_noise(64.0, 10.0, 500.0)
+    document = {k: v for k, v in stored.document().items() if k not in ("power", "power_error", "together")}
+    assert read_statistical_efficiency(document) == stored

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcd.configuration import Configuration
-from mlcd.guarantee import remaining
+from mlcd.forecasts import remaining
 from mlcd.history import History, Refusal
 from mlcd.job import Elastic, Goal, Mode, Objective, UnitPrice
 from mlcd.measurement import Measurement, Noise, Outcome
@@ -131,7 +131,7 @@ def test_under_a_tight_budget_the_best_that_can_be_certified_is_chosen_by_its_wa
     free = ElasticSearch(Mode.FULL).next_step(job, space, history)
     assert isinstance(free, Finish)
     dearest = max(c.usd(job.work_samples / world.rate(c)) for c in space.configurations if c.nodes == 1)
-    tight = replace(job, goal=Goal(Objective.FASTEST, budget_usd=1.1 * dearest))
+    tight = replace(job, goal=Goal(Objective.FASTEST, budget_usd=1.5 * dearest))
     step = ElasticSearch(Mode.FULL).next_step(tight, space, history)
     assert isinstance(step, Finish)
     assert step.configuration is not None

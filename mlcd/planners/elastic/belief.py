@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement
 from mlcd.modeling.iteration_time import IterationTime
-from mlcd.modeling.performance import NINETY_PERCENT, read_performance_model
+from mlcd.modeling.performance import interval_factor, read_performance_model
 from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
 from mlcd.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.elastic.epochs import epochs_at, epochs_at_reference, epochs_by_batch
@@ -139,7 +138,7 @@ def _expected(
         nodes, np.array([local_batch(job, configuration)])
     )
     epochs_error = belief.epochs.predict(np.array([float(batch)]))[1]
-    factor = exp(NINETY_PERCENT * float(np.hypot(step_error[0], epochs_error[0])))
+    factor = float(interval_factor(step_error, epochs_error)[0])
     return _startup_s(configuration, history) + samples / batch * float(step_s[0]), factor
 
 

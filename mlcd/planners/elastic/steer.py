@@ -12,6 +12,7 @@ from math import inf, log, sqrt
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Prediction
+from mlcd.forecasts import slow_rates
 from mlcd.guarantee import safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
@@ -69,7 +70,8 @@ def _ended(job: Job, history: History, last: Measurement) -> Finish:
 
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
     """Whether things have changed so much that going on elsewhere is clearly better."""
-    counted_on = next((m for m in history.good if m.configuration == where), None)
+    probed = next((m for m in history.good if m.configuration == where), None)
+    counted_on = slow_rates(job.goal.confidence, history)(probed) if probed is not None else None
     noise = next((m.noise.scale for m in reversed(history.measurements) if m.noise is not None), None)
     whole = job.work_samples + history.saved_samples
 
@@ -87,10 +89,10 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     return watch
 
 
-def _has_slowed(so_far: Measurement, counted_on: Measurement | None) -> bool:
+def _has_slowed(so_far: Measurement, counted_on: float | None) -> bool:
     if counted_on is None or not so_far.ok:
         return False
-    return so_far.fast_samples_per_s < counted_on.slow_samples_per_s
+    return so_far.fast_samples_per_s < counted_on
 
 
 def _has_moved(so_far: Measurement, noise: float | None) -> bool:
