@@ -71,9 +71,11 @@ def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
     return max(kept, key=lambda m: (certifies(job, m), value(job, m), -m.configuration.usd_per_hour), default=None)
 
 
-def refusal(job: Job, space: Space, history: History, configurations: Sequence[Configuration]) -> str | None:
-    """Why trying these configurations at once is not allowed, or None if it is."""
-    worst = [space.worst_probe(configuration) for configuration in configurations]
+def refusal(
+    job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float = 1.0
+) -> str | None:
+    """Why trying these configurations at once is not allowed, or None if it is. `share`: of the time of a trial."""
+    worst = [space.worst_probe(configuration, share) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     if (beyond := beyond_limits(job.goal, history, seconds, usd, "trial")) is not None:
         return beyond

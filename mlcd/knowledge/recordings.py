@@ -8,7 +8,7 @@ load_tests.csv    language models: tokens a second and latencies by GPU type, co
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
@@ -26,6 +26,8 @@ TRIAL = ProbeTime(120.0, 0.0)
 CORES, MEMORY_GB = (1, 2, 3, 4, 5), (0.5, 1, 2, 4, 8, 16)
 USD_PER_CORE, USD_PER_GPU, USD_PER_GB = 0.05, 4.00, 0.02
 IMAGES = {"inception": "image299", "efficientnet": "image380", "yolo": "image416"}
+IMAGE_TRANSFORMERS = ("vit", "swin", "deit", "beit")
+"""Parts of names, for models that nobody profiled."""
 
 POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
 OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
@@ -125,7 +127,9 @@ def _read_device(folder: Path) -> ServingFolder:
         family = lines[0].cells["family"]
         cells = {_device_knobs(line): _device_cell(line) for line in lines}
         weights = lines[0].number("weights_mb")
-        facts = ModelFacts(name, family, inputs_of(name, family), weights, profiles=profiles.get(name, ()))
+        looked_at = profiles.get(name, ())
+        inputs = lines[0].cells.get("inputs") or inputs_of(name, family, looked_at)
+        facts = ModelFacts(name, family, inputs, weights, profiles=looked_at)
         models.append(SeenModel(facts, cells))
     hosts: dict[str, dict[float, float]] = defaultdict(dict)
     for line in _lines(folder / "host.csv", HOSTS):
@@ -147,11 +151,21 @@ def _read_device(folder: Path) -> ServingFolder:
     return ServingFolder(folder.name, knowledge, {model.facts.name: table for model in models})
 
 
-def inputs_of(name: str, family: str) -> str:
-    """The kind of a model's input, by the rule of the recording."""
-    if family == "cnn" or name.startswith("vit"):
+def inputs_of(name: str, family: str, profiles: Sequence[Profile] = ()) -> str:
+    """The kind of a model's input where the recording has no column for it.
+
+    A transformer takes images if it runs a convolution, which cuts an image into patches; words need none. Its name
+    only decides where nobody profiled it. The side of an image follows the recording's own rule.
+    """
+    if family == "cnn" or (family == "transformer" and _takes_images(name, profiles)):
         return next((kind for start, kind in IMAGES.items() if name.startswith(start)), "image224")
     return "tokens128" if family == "transformer" else "tokens50"
+
+
+def _takes_images(name: str, profiles: Sequence[Profile]) -> bool:
+    if profiles:
+        return any("conv" in operator.name for profile in profiles for operator in profile.operators)
+    return any(word in name for word in IMAGE_TRANSFORMERS)
 
 
 def _device_knobs(line: Line) -> Knobs:

@@ -12,7 +12,7 @@ from mlcd.configuration import Configuration
 from mlcd.errors import RecordingError
 from mlcd.knowledge.recordings import inputs_of, read_folder
 from mlcd.seen import Kind
-from mlcd.service import Counted, Figure
+from mlcd.service import Counted, Figure, Operator, Profile
 from mlcd.testing.recorded_services import write_device, write_instances, write_language
 
 
@@ -57,6 +57,7 @@ def test_profiles_carry_time_and_memory_by_operator(tmp_path: Path) -> None:
     [
         ("resnet50", "cnn", "image224"),
         ("vit_b_16", "transformer", "image224"),
+        ("swin_t", "transformer", "image224"),
         ("inception_v3", "cnn", "image299"),
         ("efficientnet_b4", "cnn", "image380"),
         ("yolo_like", "cnn", "image416"),
@@ -67,6 +68,21 @@ def test_profiles_carry_time_and_memory_by_operator(tmp_path: Path) -> None:
 )
 def test_the_kind_of_input_follows_the_rule_of_the_recording(name: str, family: str, kind: str) -> None:
     assert inputs_of(name, family) == kind
+
+
+@pytest.mark.parametrize("name", ["swin_t", "maxvit_t", "a_name_that_says_nothing"])
+def test_a_transformer_that_runs_convolutions_takes_images(name: str) -> None:
+    patches = Operator("aten::cudnn_convolution", 1, 1e-4)
+    products = Operator("aten::addmm", 48, 1e-2)
+    assert inputs_of(name, "transformer", (Profile(8, (products, patches)),)) == "image224"
+    assert inputs_of(name, "transformer", (Profile(8, (products,)),)) == "tokens128"
+
+
+def test_a_recording_may_say_the_kind_of_input_itself(tmp_path: Path) -> None:
+    path = write_device(tmp_path) / "points.csv"
+    head, *rows = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([f"{head},inputs", *(f"{row},image299" for row in rows)]) + "\n", encoding="utf-8")
+    assert {model.facts.inputs for model in read_folder(tmp_path).knowledge.models} == {"image299"}
 
 
 def test_machines_hold_the_types_that_the_model_was_measured_on(tmp_path: Path) -> None:

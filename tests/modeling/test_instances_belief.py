@@ -91,7 +91,8 @@ def test_intervals_hold_what_they_promise(trials):
             for drawn, real in pairs:
                 low, high = np.quantile(drawn[:, i], [0.1, 0.9])
                 inside, total = inside + (low <= real <= high), total + 1
-    assert 0.65 <= inside / total <= 0.97
+    # Before a trial they are wider: how far the seen models are to be trusted is not known yet.
+    assert 0.65 <= inside / total <= (0.97 if trials else 1.0)
 
 
 def test_one_trial_tells_of_every_batch_and_type():

@@ -83,9 +83,12 @@ def place(gpus, users=8):
     return SPACE.index[at(gpus, users)]
 
 
-@pytest.mark.parametrize("trials", [0, 2])
-def test_intervals_hold_what_they_promise(trials):
-    """80 % intervals of rates and latencies, over unseen models of the stated process."""
+@pytest.mark.parametrize(("trials", "most"), [(0, 1.0), (2, 0.97)])
+def test_intervals_hold_what_they_promise(trials, most):
+    """80 % intervals of rates and latencies, over unseen models of the stated process.
+
+    Before a trial they are wider than that process asks for: the new model may be of another source.
+    """
     inside, total = 0, 0
     for seed in range(12):
         known, rng = knowledge(seed=seed), np.random.default_rng(1_000 + seed)
@@ -104,7 +107,7 @@ def test_intervals_hold_what_they_promise(trials):
             ):
                 low, high = np.quantile(drawn, [0.1, 0.9])
                 inside, total = inside + (low <= real <= high), total + 1
-    assert 0.68 <= inside / total <= 0.97
+    assert 0.68 <= inside / total <= most
 
 
 def test_trials_narrow_what_is_believed_elsewhere():
@@ -216,11 +219,36 @@ def test_a_size_that_nobody_tells_is_inferred_from_the_rate():
     assert rates[3.5] > rates[22.0] + 0.2
 
 
-def test_the_size_of_a_file_is_as_good_as_a_number_of_parameters():
-    known = knowledge()
-    by_file = draw(known, job(ModelFacts("new", weights_mb=14_000.0)))
-    by_parameters = draw(known, job(ModelFacts("new", parameters=7.0)))
-    assert np.array_equal(by_file.rate, by_parameters.rate)
+def test_parameters_leave_open_how_many_bits_each_has_and_a_file_does_not():
+    """20 billion are 40 GB at 16 bits, and 10 at 4: too much for a GPU of 24 GB, or little."""
+    known, small = knowledge(), place("1 x S", 1)
+    hoped = (draw(known, job(ModelFacts("new", parameters=20.0))).rate[:, small] > 0).mean()
+    by_file = (draw(known, job(ModelFacts("new", weights_mb=40_000.0))).rate[:, small] > 0).mean()
+    assert by_file < 0.02 < 0.05 < hoped < 0.3
+
+
+def test_a_model_that_runs_where_16_bits_do_not_fit_is_of_fewer_and_faster_everywhere():
+    truth = replace(model("new", 5.0, np.random.default_rng(58)), facts=ModelFacts("new", parameters=20.0))
+    known, asked, spot = knowledge(), job(truth.facts), place("1 x M", 8)
+    draws = draw(known, asked, History((trial(truth, at("1 x S", 8)),)))
+    assert (draws.rate[:, spot] > 0).mean() > 0.8
+    assert np.median(draws.rate[:, spot]) == pytest.approx(truth.cells[at("1 x M", 8).knobs].rate, rel=0.3)
+
+
+def test_one_trial_of_another_source_moves_all_that_is_believed():
+    """Eight times faster than any seen model, for every machine and load, as another engine or year may be."""
+    slow = model("new", 7.0, np.random.default_rng(59))
+    cells = {
+        knobs: Cell(8 * each.rate, {Figure.ITL_P95: each.figures[Figure.ITL_P95] / 8})
+        for knobs, each in slow.cells.items()
+    }
+    truth = replace(slow, cells=cells)
+    draws = draw(knowledge(), job(truth.facts, 0.1), History((trial(truth, at("2 x L", 1)),)), count=400)
+    for where in (("1 x M", 32), ("1 x S", 4), ("1 x L", 16)):
+        off = np.log(
+            np.median(draws.figures[Figure.ITL_P95][:, place(*where)]) / cells[at(*where).knobs].figures[Figure.ITL_P95]
+        )
+        assert abs(off) < np.log(1.6)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

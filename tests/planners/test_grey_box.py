@@ -68,6 +68,45 @@ def test_six_trials_come_close_to_the_best_of_a_model_that_nobody_has_seen(quant
     assert np.mean(reached) > 0.9
 
 
+def with_wrong_knowledge(world: World, seed: int) -> World:
+    """Every seen result stands at a configuration that it was not measured at."""
+    rng, models = np.random.default_rng(seed), [world.unseen]
+    for model in world.seen.models:
+        cells = list(model.cells.values())
+        order = rng.permutation(len(cells))
+        models.append(replace(model, cells={key: cells[i] for key, i in zip(model.cells, order, strict=True)}))
+    return replace(world, recorded=replace(world.recorded, models=tuple(models)))
+
+
+@pytest.mark.parametrize("kind", [Kind.DEVICE, Kind.INSTANCES])
+def test_knowledge_that_is_wrong_hardly_misleads_it(kind):
+    """Trials tell how far to trust it: by the sixth, the search does nearly as well as if nothing were known."""
+    reached: dict[str, list[float]] = {"wrong": [], "none": []}
+    for seed in range(8):
+        world = with_wrong_knowledge(random_world(kind, seed), seed)
+        cap = world.latency(0.4)
+        all_ = values(world, Objective.PER_DOLLAR, cap.at_most_s)
+        for name, seen in (("wrong", world.seen), ("none", replace(world.seen, models=()))):
+            found = serve(GreyBox(seen), world, world.job(caps=(cap,), trials=6)).decision.configuration
+            reached[name].append(all_[world.space.index[found]] / all_.max() if found is not None else 0.0)
+    assert np.mean(reached["wrong"]) > np.mean(reached["none"]) - 0.1
+
+
+def test_a_cell_that_has_just_broken_its_cap_is_not_tried_with_other_cores_or_memory():
+    """Neither changes the time of a batch: an exact trial of the cell has told it."""
+    world = random_world(Kind.DEVICE, 0)
+    cap = world.latency(0.5)
+    at = next(c for c in world.space.configurations if world.recorded.composed(world.unseen, c) is not None)
+    broken = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), 1.003 * cap.at_most_s)
+    rate = dict(at.knobs)["batch"] / broken[Figure.P50]
+    trial = Measurement(at, Outcome.OK, 60.0, 0.01, samples_per_s=rate, served=Served(broken, broken, peak_gb=0.1))
+    job, belief = world.job(caps=(cap,)), belief_of(world.seen)
+    draws = belief.draw(job, world.space, History((trial,)), 64, np.random.default_rng(0))
+    same = [world.seen.cell_of(each) == world.seen.cell_of(at) for each in world.space.configurations]
+    assert sum(same) > 1
+    assert (worths_of(job, world.space, draws)[:, same] == 0.0).all()
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_worth_at_once_is_that_of_one_configuration_after_the_other(objective):
     world, rng = random_world(Kind.DEVICE, 0), np.random.default_rng(0)
@@ -117,6 +156,22 @@ def test_it_does_not_give_up_before_something_keeps_the_cap_while_that_is_possib
     fastest = min(cell.figures[Figure.P95] for cell in world.unseen.cells.values())
     found = serve(GreyBox(world.seen), world, world.job(caps=(Cap(Figure.P95, 1.02 * fastest),), trials=24))
     assert found.decision.configuration is not None
+
+
+def test_where_nothing_is_believed_to_run_every_trial_is_another_one():
+    """A model far too large for any machine, which fails wherever it is tried."""
+    world = random_world(Kind.LANGUAGE, 0)
+    job = world.job(Goal(Objective.PER_DOLLAR), (Cap(Figure.ITL_P95, 1e-6),))
+    assert job.service is not None
+    giant = replace(job.service.model, parameters=1e6, weights_mb=None)
+    job = replace(job, service=replace(job.service, model=giant))
+    history = History()
+    for _ in range(4):
+        step = GreyBox(world.seen).next_step(job, world.space, history)
+        assert isinstance(step, Probe)
+        assert step.configuration not in history.tried
+        failed = Measurement(step.configuration, Outcome.OUT_OF_MEMORY, 60.0, 0.1)
+        history = History((*history.measurements, failed))
 
 
 def test_a_hopeless_cap_ends_the_search_early_and_says_so():

@@ -69,6 +69,15 @@ class Cells:
 
     def groups(self, batch: bool, amounts: bool) -> Indices:
         """A number for each cell, the same for those of one category that share the batch, the amounts, or both."""
+        if (batch, amounts) not in self._groups:
+            self._groups[batch, amounts] = self._grouped(batch, amounts)
+        return self._groups[batch, amounts]
+
+    @cached_property
+    def _groups(self) -> dict[tuple[bool, bool], Indices]:
+        return {}
+
+    def _grouped(self, batch: bool, amounts: bool) -> Indices:
         columns = [self.category[:, None].astype(float)]
         columns += [self.log_batch[:, None]] if batch else []
         columns += [self.log_amounts] if amounts else []

@@ -8,6 +8,7 @@ docs/methods/grey-box.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ import numpy as np
 from mlcd.configuration import Floats, Space
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.modeling.serving.cells import Cells, Indices, as_numbers, axes_of, profiled
+from mlcd.modeling.serving.cells import Axes, Cells, Indices, as_numbers, axes_of, profiled
 from mlcd.modeling.serving.draws import Draws
 from mlcd.modeling.serving.evidence import (
     EXACT,
@@ -30,19 +31,56 @@ from mlcd.modeling.serving.evidence import (
     shown_ratio,
     told_by,
 )
-from mlcd.modeling.serving.fields import Prior
-from mlcd.modeling.serving.likeness import likeness
-from mlcd.modeling.serving.past import past_of, profile_times
+from mlcd.modeling.serving.fields import Prior, Samples
+from mlcd.modeling.serving.likeness import Likeness, likeness
+from mlcd.modeling.serving.mixed_effects import student
+from mlcd.modeling.serving.past import Past, past_of, profile_times
 from mlcd.modeling.serving.running import Patterns, Runs, patterns
 from mlcd.modeling.serving.surfaces import BATCH_TIME, MEMORY_HELD, Law, Seen, bent, surface
+from mlcd.modeling.serving.trust import sound
 from mlcd.seen import Knowledge
 from mlcd.service import Figure, ModelFacts
 from mlcd.service_level import service_of
 
+LIKE_SEEN, LIKE_NONE = 0.8, 0.12
+"""Chances before the first trial: that the new model is like seen ones, or one of their kind and like none of them."""
+USUAL_MISFIT = 0.05
+"""What the law may leave unexplained of a seen model's times, as a standard deviation of the log."""
+PREVIEWS = 128
+"""Samples by which a belief foretells the first trials."""
+MOST_WEIGHED = 10
+"""Trials that beliefs are weighed by."""
 KEPT = 7
 """Grounds that are remembered besides the newest."""
 Point = tuple[int, float, float, int]
 """A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Seen`)."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A belief before the first trial, and its chance.
+
+    `profiles`: what was seen of the device alone. `previews`: samples of the fields of time and of memory.
+    """
+
+    chance: float
+    time: list[Prior]
+    memory: list[Prior]
+    patterns: Patterns
+    profiles: list[Point]
+    previews: tuple[list[Samples], list[Samples]]
+
+    def log_chance(self, told: Sequence[tuple[int, Told]], cells: Cells) -> float:
+        """Of this belief, after the first trials: later ones change what each says, and hardly their chances."""
+        first = told[:MOST_WEIGHED]
+        times = [(at, each.time, each.sd) for at, each in first if each.time is not None and each.time_bound == 0]
+        sizes = [(at, each.memory, REPEATS) for at, each in first if each.memory is not None and each.memory_bound == 0]
+        return (
+            math.log(self.chance)
+            + _foretold(times, self.previews[0], BATCH_TIME, cells.work)
+            + _foretold(sizes, self.previews[1], MEMORY_HELD, cells.log_batch)
+            + self.patterns.log_chance(*_ran_and_failed(first))
+        )
 
 
 @dataclass(frozen=True)
@@ -51,7 +89,7 @@ class Ground:
 
     All cells in a row: those of the space first, `own` in number, then measured ones that the space has not, then
     profiled ones. Of each configuration: `of` is its cell, `allowed_gb` its memory, `cores` those that prepare
-    requests. `profiles`: what was seen of the device alone.
+    requests. `outlooks`: beliefs that trust the seen models more or less.
     """
 
     cells: Cells
@@ -59,10 +97,7 @@ class Ground:
     own: int
     allowed_gb: Floats
     cores: Floats
-    time: list[Prior]
-    memory: list[Prior]
-    patterns: Patterns
-    profiles: list[Point]
+    outlooks: tuple[Outlook, ...]
 
 
 @dataclass(frozen=True)
@@ -82,8 +117,7 @@ class DeviceBelief:
             for each in told_by(self.knowledge, service, history, usual)
             if each.measurement.configuration in space.index
         ]
-        time, held = _surfaces(ground, told, count, rng)
-        runs = _runs(ground, told, count, rng)
+        time, held, runs = _drawn_by_trust(ground, told, count, rng)
         host = host_limits(self.knowledge, service, history, ground.cores, usual)
         rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
         rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
@@ -93,13 +127,16 @@ class DeviceBelief:
     def _figure(
         self, figure: Figure, time: Floats, told: Sequence[tuple[int, Told]], rng: np.random.Generator
     ) -> Floats:
-        """Seconds of a latency figure, sample x cell."""
+        """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
         ratio = shown_ratio(self._ratio(figure), [each for _, each in told], figure)
         log = time + ratio.mean
         if ratio.sd > EXACT:
             log = log + ratio.sd * rng.standard_normal((len(time), 1))
         if ratio.within > EXACT:
             log = log + ratio.within * rng.standard_normal(time.shape)
+        for at, each in told:
+            if each.exact and (served := each.measurement.served) is not None and figure in served.figures:
+                log[:, at] = math.log(served.figures[figure])
         return np.asarray(np.exp(log))
 
     def _ratio(self, figure: Figure) -> Ratio:
@@ -129,8 +166,6 @@ def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
     cells = as_numbers(rows, axes).and_then(profiled(looks, axes))
     look_at = {look: len(rows) + i for i, look in enumerate(looks)}
     past = past_of(knowledge.models, where, cells, axes, look_at)
-    like = likeness(facts, past.facts)
-    time, held = past.priors(facts, like, cells, axes)
     customary = frozenset(
         category
         for model in knowledge.models
@@ -144,21 +179,73 @@ def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
         own,
         np.array([np.inf if gb is None else gb for gb in allowed]),
         np.array([cores_of(knowledge, configuration) for configuration in space.configurations]),
-        time,
-        held,
-        patterns(past.runs, like.near, facts, customary, cells, axes),
-        [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in profile_times(facts, axes, look_at)],
+        tuple(
+            _outlook(chance, view, like, wide, facts, customary, cells, axes, profile_times(facts, axes, look_at))
+            for chance, view, like, wide in _views(past, facts)
+        ),
     )
 
 
-def _surfaces(
+def _views(past: Past, facts: ModelFacts) -> list[tuple[float, Past, Likeness, bool]]:
+    """How the new model may stand to the seen ones: like some of them, like none of them, or unlike anything seen."""
+    nobody, like, chance = past.forgotten(), likeness(facts, past.facts), sound(max(past.misfit, EXACT), USUAL_MISFIT)
+    views = [(chance * LIKE_SEEN, past, like, False), (chance * LIKE_NONE, past, like.ignored(), True)]
+    views = views if past.facts else []
+    return [*views, (1.0 - sum(chance for chance, *_ in views), nobody, likeness(facts, ()), False)]
+
+
+def _outlook(
+    chance: float,
+    past: Past,
+    like: Likeness,
+    wide: bool,
+    facts: ModelFacts,
+    customary: frozenset[int],
+    cells: Cells,
+    axes: Axes,
+    looks: Sequence[tuple[int, float]],
+) -> Outlook:
+    time, memory = past.priors(facts, like, cells, axes, wide)
+    found = patterns(past.runs, like.near, facts, customary, cells, axes)
+    profiles = [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in looks]
+    rng, seen = np.random.default_rng(0), _seen([], profiles)
+    times = bent([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
+    return Outlook(chance, time, memory, found, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
+
+
+def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Samples], law: Law, work: Floats) -> float:
+    """Log density of measurements, (cell, log value, standard deviation) each, by samples of the fields."""
+    if not points:
+        return 0.0
+    at, values, sd = (np.array(each) for each in zip(*points, strict=True))
+    drawn = law.value([each.at(at) for each in fields], work[at])
+    total = np.atleast_2d(np.cov(drawn, rowvar=False)) + np.diag(sd**2)
+    return student(values - drawn.mean(axis=0), total)
+
+
+def _drawn_by_trust(
     ground: Ground, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Runs]:
+    """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
+    logs = np.array([each.log_chance(told, ground.cells) for each in ground.outlooks])
+    chances = np.exp(logs - logs.max())
+    parts = []
+    for outlook, share in zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True):
+        if share:
+            time, held = _surfaces(ground, outlook, told, int(share), rng)
+            parts.append((time, held, _runs(ground, outlook, told, int(share), rng)))
+    times, sizes, runs = zip(*parts, strict=True)
+    return np.vstack(times), np.vstack(sizes), np.vstack(runs)
+
+
+def _surfaces(
+    ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Log seconds of a batch and log GB held, sample x cell of the space."""
     times = [(at, each.time, each.sd, each.time_bound) for at, each in told if each.time is not None]
     peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in told if each.memory is not None]
-    time = _drawn(ground.time, BATCH_TIME, ground.cells.work, _seen(times, ground.profiles), ground.own, count, rng)
-    held = _drawn(ground.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []), ground.own, count, rng)
+    time = _drawn(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles), ground.own, count, rng)
+    held = _drawn(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []), ground.own, count, rng)
     return time, held
 
 
@@ -180,8 +267,13 @@ def _drawn(
     return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, own)
 
 
-def _runs(ground: Ground, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator) -> Runs:
+def _runs(
+    ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
+) -> Runs:
     """Whether each cell of the space runs, in so many samples."""
-    ran = sorted({at for at, each in told if each.runs})
-    failed = sorted({at for at, each in told if not each.runs} - set(ran))
-    return ground.patterns.sample(count, ran, failed, rng)[:, : ground.own]
+    return outlook.patterns.sample(count, *_ran_and_failed(told), rng)[:, : ground.own]
+
+
+def _ran_and_failed(told: Sequence[tuple[int, Told]]) -> tuple[list[int], list[int]]:
+    ran = {at for at, each in told if each.runs}
+    return sorted(ran), sorted({at for at, each in told if not each.runs} - ran)

@@ -24,6 +24,8 @@ TYPICAL = Figure.P50
 REPEATS = 0.01
 """However exact a trial, the next one differs by about so much."""
 
+CONTRADICTORY = 0.7
+"""In the log: latencies that differ so much from what the rate says, from cell to cell, are not of these cells."""
 EXACT = 1e-9
 """A spread so small is rounding."""
 
@@ -39,6 +41,13 @@ class Told:
     memory: float | None = None
     memory_bound: int = 0
     runs: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """Whether any trial of the cell would show the same latency: this one was steady, and waited for no host."""
+        if self.time is None or self.time_bound != 0 or self.sd > REPEATS:
+            return False
+        return abs(math.log(batch_of(self.measurement.configuration) / self.measurement.rate) - self.time) < EXACT
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,7 @@ def cores_of(knowledge: Knowledge, configuration: Configuration) -> float:
 
 
 def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
-    """How a figure related to t, for the seen models; loosely 1 if none has it."""
+    """How a figure related to t, for the seen models; loosely 1 if none has it, or no two of its cells agree."""
     models = []
     for model in knowledge.models:
         logs = [
@@ -138,9 +147,9 @@ def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
         ]
         if logs:
             models.append((float(np.mean(logs)), float(np.std(logs))))
-    if not models:
+    means, within = np.array(models).reshape(-1, 2).T
+    if not models or within.mean() > CONTRADICTORY:
         return Ratio(0.0, 0.3, 0.1)
-    means, within = np.array(models).T
     return Ratio(float(means.mean()), float(means.std()), float(within.mean()))
 
 

@@ -28,7 +28,8 @@ from mlcd.modeling.serving.language_fit import Fit, Tried, tried_by_seen, tried_
 from mlcd.modeling.serving.language_fit import learn as learn_fit
 from mlcd.modeling.serving.language_machines import Machine, machines
 from mlcd.modeling.serving.load_points import LoadPoints, Places, dollars, places, seen_points, tried_points
-from mlcd.modeling.serving.mixed_effects import Group, Shown, Weights, learn
+from mlcd.modeling.serving.mixed_effects import Group, Shown
+from mlcd.modeling.serving.trust import Trusted, trusted
 from mlcd.seen import Knowledge
 from mlcd.service import Figure, ModelFacts
 from mlcd.service_level import service_of
@@ -45,6 +46,8 @@ LEAST_FREE = 0.03
 """Of the memory, if a model runs where its weights should leave none."""
 GB_PER_BILLION = 2.0
 """Of parameters, at 16 bits each."""
+BITS = ((1.0, 0.8), (0.5, 0.1), (0.25, 0.1))
+"""Of that, and the chance of it: weights of 16, 8 and 4 bits, where only the parameters are told."""
 BILLIONS, SPREAD, SIZES = 10.0, 1.0, 7
 """A model whose size nobody tells: the middle, the standard deviation of its log, and how many sizes are supposed."""
 GROUPS = (
@@ -56,6 +59,9 @@ GROUPS = (
     Group("machine and users", 0.1, 0.1),
 )
 NOISE = 0.15
+ELSEWHERE = 2.0
+"""By so much of the log the level of another source may differ: a model that reads a tenth of its weights for a token,
+in 8 bits, is twenty times faster than its size tells."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Lore:
         sizes = [self.weights_gb(model.facts) or self.typical_gb for model in self.knowledge.models]
         return learn_fit(list(zip(sizes, tried_by_seen(anatomy, self.knowledge.models, self.by_name), strict=True)))
 
-    def regression(self, figure: Figure | None) -> Weights:
+    def regression(self, figure: Figure | None) -> Trusted:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
             rows = []
@@ -81,7 +87,9 @@ class Lore:
                 shown = self.shown(points, figure, self.weights_gb(model.facts) or self.typical_gb)
                 if len(shown.values):
                     rows.append((shown.features, shown.values))
-            self._regressions[figure] = learn(rows, GROUPS, groups(len(self.fleet)), NOISE)
+            of = groups(len(self.fleet))
+            level = np.where(of == 0, ELSEWHERE**2, 0.0)
+            self._regressions[figure] = trusted(rows, GROUPS, of, NOISE, elsewhere=level)
         return self._regressions[figure]
 
     def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> Shown:
@@ -109,13 +117,13 @@ class Lore:
             return GB_PER_BILLION * facts.parameters
         return facts.weights_mb / 1_000 if facts.weights_mb else None
 
-    def supposed_gb(self, facts: ModelFacts) -> tuple[float, ...]:
-        """The sizes that a model may have, all as likely."""
+    def supposed_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
+        """The sizes that a model's weights may have, and the chance of each."""
         told = self.weights_gb(facts)
-        if told is not None:
-            return (told,)
-        quantiles = ndtri((np.arange(SIZES) + 0.5) / SIZES)
-        return tuple(float(each) for each in self.typical_gb * np.exp(self._spread * quantiles))
+        if told is None:
+            quantiles = ndtri((np.arange(SIZES) + 0.5) / SIZES)
+            return tuple((float(each), 1 / SIZES) for each in self.typical_gb * np.exp(self._spread * quantiles))
+        return ((told, 1.0),) if facts.weights_mb else tuple((told * share, chance) for share, chance in BITS)
 
     @cached_property
     def typical_gb(self) -> float:
@@ -147,7 +155,7 @@ class Lore:
         return {machine.name: place for place, machine in enumerate(self.fleet)}
 
     @cached_property
-    def _regressions(self) -> dict[Figure | None, Weights]:
+    def _regressions(self) -> dict[Figure | None, Trusted]:
         return {}
 
 
@@ -157,13 +165,14 @@ class Supposition:
 
     lore: Lore
     weights_gb: float
+    chance: float
     points: LoadPoints
     tried: tuple[Tried, ...]
 
     @cached_property
     def log_chance(self) -> float:
-        """Of what the trials showed: where it ran, and how fast."""
-        return self._fit[1] + self.lore.regression(None).log_chance(self._shown(None))
+        """Of that size and of what the trials showed: where it ran, and how fast."""
+        return float(np.log(self.chance)) + self._fit[1] + self.lore.regression(None).log_chance(self._shown(None))
 
     def runs(self, where: Places, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Whether it serves so many users there."""
@@ -200,7 +209,7 @@ class LanguageBelief:
         service, anatomy = service_of(job), self.knowledge.anatomy
         lore = self._lore(space)
         points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
-        supposed = [Supposition(lore, gb, points, tried) for gb in lore.supposed_gb(service.model)]
+        supposed = [Supposition(lore, *size, points, tried) for size in lore.supposed_gb(service.model)]
         where = places(anatomy, (each.knobs for each in space.configurations))
         figures = tuple(dict.fromkeys(cap.figure for cap in service.caps))
         parts = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,11 @@ class Likeness:
     common: Floats
     between: Floats
     near: Floats
+
+    def ignored(self) -> Likeness:
+        """As if the model were like none of them."""
+        count = len(self.common)
+        return replace(self, common=np.zeros(count), near=np.full(count, 1 / max(count, 1)))
 
     def krige(self, deviations: Floats) -> tuple[Floats, float]:
         """w and v for a field, from how far each seen model is off the mean of all (model x cell)."""

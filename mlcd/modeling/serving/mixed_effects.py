@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from mlcd.configuration import Floats
 
@@ -86,8 +87,7 @@ class Weights:
     def log_chance(self, shown: Shown) -> float:
         """Log density of what was shown, up to a constant."""
         total = shown.features @ self.covariance @ shown.features.T + np.diag(self.noise + shown.error)
-        off = shown.values - shown.features @ self.mean
-        return float(-0.5 * (off @ np.linalg.solve(total, off) + np.linalg.slogdet(total)[1]))
+        return student(shown.values - shown.features @ self.mean, total)
 
     def draw(self, features: Floats, shown: Shown, count: int, rng: np.random.Generator) -> Floats:
         """Values that the model may show at each row of features; count x rows.
@@ -198,6 +198,13 @@ def _squares(rows: Floats, covariance: Floats) -> Floats:
     """The variance of each row times weights of that covariance."""
     squares: Floats = np.sum((rows @ covariance) * rows, axis=1)
     return squares
+
+
+def student(off: Floats, covariance: Floats) -> float:
+    """Log density of deviations, up to a constant: of each after those before it, with Student's tails."""
+    root = np.linalg.cholesky(covariance)
+    off = solve_triangular(root, off, lower=True)
+    return float(-np.sum(0.5 * (TAIL + 1) * np.log1p(off**2 / TAIL) + np.log(np.diag(root))))
 
 
 def _trust(squares: Floats, variance: Floats | float) -> Floats:

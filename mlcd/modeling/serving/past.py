@@ -39,7 +39,11 @@ Size = Callable[[ModelFacts], float | None]
 
 @dataclass(frozen=True)
 class Past:
-    """The fields of each seen model over all cells (model x field x cell), where it ran, and the error of profiles."""
+    """The fields of each seen model over all cells (model x field x cell), where it ran, and the error of profiles.
+
+    `misfit`: how far a seen model's times are off its fields, in the middle of the models: a standard deviation, in the
+    log. Hundredths if they are what the law allows; about 1 if the records contradict themselves.
+    """
 
     facts: tuple[ModelFacts, ...]
     time: Floats
@@ -48,9 +52,16 @@ class Past:
     profile_bias: float
     profile_sd: float
     least_gb: float
+    misfit: float
 
-    def priors(self, facts: ModelFacts, like: Likeness, cells: Cells, axes: Axes) -> tuple[list[Prior], list[Prior]]:
-        """Of a new model's time and memory."""
+    def forgotten(self) -> Past:
+        """As if nobody had been seen."""
+        return Past((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
+
+    def priors(
+        self, facts: ModelFacts, like: Likeness, cells: Cells, axes: Axes, wide: bool = False
+    ) -> tuple[list[Prior], list[Prior]]:
+        """Of a new model's time and memory. `wide`: it varies besides as if nobody had been seen."""
 
         def nothing(facts: ModelFacts) -> float | None:
             return 0.0
@@ -63,7 +74,9 @@ class Past:
 
         def of(fields: Sequence[Field], sizes: Sequence[Size], past: Floats) -> list[Prior]:
             return [
-                self._prior(field, past[:, i], size(facts), [size(each) for each in self.facts], like, cells, axes)
+                self._prior(
+                    field, past[:, i], size(facts), [size(each) for each in self.facts], like, cells, axes, wide
+                )
                 for i, (field, size) in enumerate(zip(fields, sizes, strict=True))
             ]
 
@@ -78,6 +91,7 @@ class Past:
         like: Likeness,
         cells: Cells,
         axes: Axes,
+        wide: bool,
     ) -> Prior:
         count = len(past)
         if not count:
@@ -93,8 +107,9 @@ class Past:
         weights, new = like.krige(deviations)
         novelty = math.sqrt(new)
         doubt = 1 / (count + 1) ** 2  # of what few models cannot have shown
+        eta = 1.0 if wide else ETA
         level = math.sqrt(field.level**2 + doubt * field.spread.level**2)
-        spread = field.spread.scaled(novelty * level, novelty * math.sqrt(ETA**2 + doubt))
+        spread = field.spread.scaled(novelty * level, novelty * math.sqrt(eta**2 + doubt))
         found = prior(field, cells, len(axes.categories), spread, [novelty * deviations.T / math.sqrt(count)])
         return found.moved(own + usual + weights @ deviations)
 
@@ -128,7 +143,10 @@ def past_of(
     held = _split(MEMORY, MEMORY_HELD, cells.log_batch, peaks, profiles, at, seconds_at[:0], cells, axes)
     bias, sd = _profile_error(time, profiles, cells)
     least = float(np.exp(np.nanmin(peaks))) if np.isfinite(peaks).any() else 0.0
-    return Past(tuple(model.facts for model in models), time, held, runs, bias, sd, least)
+    off = times - BATCH_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work)
+    ran = [each[np.isfinite(each)] for each in off if np.isfinite(each).any()]
+    misfit = float(np.median([np.sqrt(np.mean(each**2)) for each in ran])) if ran else 0.0
+    return Past(tuple(model.facts for model in models), time, held, runs, bias, sd, least, misfit)
 
 
 def profile_times(facts: ModelFacts, axes: Axes, profile_at: dict[tuple[int, int], int]) -> list[tuple[int, float]]:

@@ -38,14 +38,21 @@ class Patterns:
 
     def sample(self, count: int, ran: Sequence[int], failed: Sequence[int], rng: np.random.Generator) -> Runs:
         """So many patterns that agree with the cells that ran, and those that failed."""
-        log = np.log(self.weights)
-        log = log + np.where(self.runs[:, list(ran)], 0.0, np.log(SURPRISE)).sum(axis=1)
-        log = log + np.where(self.runs[:, list(failed)], np.log(SURPRISE), 0.0).sum(axis=1)
+        log = self._log_weights(ran, failed)
         chance = np.exp(log - log.max())
         runs = self.runs[rng.choice(len(chance), count, p=chance / chance.sum())]
         runs[:, list(failed)] = False
         runs[:, list(ran)] = True
         return runs
+
+    def log_chance(self, ran: Sequence[int], failed: Sequence[int]) -> float:
+        """Of that these cells ran, and those failed."""
+        return float(np.logaddexp.reduce(self._log_weights(ran, failed)))
+
+    def _log_weights(self, ran: Sequence[int], failed: Sequence[int]) -> Floats:
+        log = np.log(self.weights)
+        log = log + np.where(self.runs[:, list(ran)], 0.0, np.log(SURPRISE)).sum(axis=1)
+        return np.asarray(log + np.where(self.runs[:, list(failed)], np.log(SURPRISE), 0.0).sum(axis=1))
 
 
 def patterns(

@@ -192,14 +192,21 @@ def _within_limits(job: Job, space: Space, history: History) -> NDArray[np.bool_
 
 
 def _excess(job: Job, draws: Draws) -> Floats:
-    """The log of how far each configuration misses what is asked, at the median."""
-    service, rate = service_of(job), np.maximum(draws.rate, 1e-12)
-    total = np.zeros(rate.shape[1])
+    """The log of how far each configuration misses what is asked, and of how unlikely it runs at all."""
+    service, runs = service_of(job), draws.rate > 0
+    total: Floats = -np.log((runs.sum(axis=0) + 0.5) / (len(runs) + 1.0))
     for cap in service.caps:
-        total += np.maximum(0.0, np.log(np.median(draws.figures[cap.figure], axis=0) / cap.at_most_s))
+        total += np.maximum(0.0, np.log(_middle(draws.figures[cap.figure], runs) / cap.at_most_s))
     if service.min_rate is not None:
-        total += np.maximum(0.0, np.log(service.min_rate / np.median(rate, axis=0)))
-    return total + np.where(np.median(draws.rate, axis=0) > 0, 0.0, 10.0)
+        total += np.maximum(0.0, np.log(service.min_rate / _middle(draws.rate, runs)))
+    return total
+
+
+def _middle(values: Floats, runs: NDArray[np.bool_]) -> Floats:
+    """The median of each where it runs; of one that never does, what is usual of all: it is not infinitely far."""
+    usual = float(np.median(values[runs])) if runs.any() else 1.0
+    each = (np.median(column[ran]) if ran.any() else usual for column, ran in zip(values.T, runs.T, strict=True))
+    return np.fromiter(each, dtype=float, count=values.shape[1])
 
 
 def _price(space: Space) -> Floats:
