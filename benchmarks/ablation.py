@@ -20,7 +20,7 @@ from mlcd.backends import load_recording
 from mlcd.bench.problems import Problem, Scenario, problems
 from mlcd.bench.train import Result, Setting, run
 from mlcd.modeling import speed_surface
-from mlcd.planners.train import net_value, speed_belief
+from mlcd.planners.train import net_value, prospect, speed_belief
 from mlcd.version import VERSION
 
 AS_IT_SHIPS = Setting(early_look=0.3, parallel=4)
@@ -64,7 +64,7 @@ def no_margin() -> None:
 
 
 def no_repeats() -> None:
-    net_value.MOST_REPEATS = 1
+    net_value.MOST_LAUNCHES, prospect.FURTHER_LAUNCHES = 1, ()
 
 
 PARTS: dict[str, tuple[Setting, Callable[[], None]]] = {

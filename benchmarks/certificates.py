@@ -1,72 +1,156 @@
-"""How often does a certificate break where noise has tails, as in life?
+"""Do certificates keep what they promise where the run is not what the probe was, as in life?
 
-The same random clouds as `guarantee.py`, but the noise of a probe is not cut off at the stated level, and
-the method is not told that level: it estimates the noise from the samples. A certificate counts on
-three standard errors, so about one rate in 740 is below its slow end; a certificate breaks only if the
-limit is that near as well.
+python benchmarks/certificates.py [--searches 20000] [--row NAME]... [--recordings DIR...] [--relaxations]
+
+An independent simulator replays recordings so that every launch, probe or run, meets its own conditions (`weather/`).
+Each search, and the run that follows it, takes the product's own path: net value with early looks and rounds, the
+guard, and steering in the run. The method is told of 3 % noise, and of nothing else. Problems: every recording,
+cheapest by a deadline and fastest within a budget, limits of 1.02 to 2 times the least possible.
+
+A certificate is broken if its job was ended at the limit, unfinished. A refusal is wrong if a clairvoyant could have
+certified: one whole probe of the right configuration, and all of the work at three standard errors of 3 %.
+`--relaxations` searches again, fresh, with the first way out that a refusal names. Totals are over an oracle that
+knows every rate and probes nothing.
+
+About 20 searches a second on one core. The exit code is 1 if a run passed its limit.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-from collections import Counter
+import json
+import multiprocessing
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
-from scipy import stats
+import scipy
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from weather.conditions import ALL, ROWS
+from weather.table import markdown, promises, refusals, ways_out
+from weather.trial import Setting, Task, Trial, tasks, tried
 
-from mlcd.assemble import METHODS, Cloud
-from mlcd.assemble import method as make
-from mlcd.backends import Recorded
-from mlcd.clock import VirtualClock
-from mlcd.job import Search
-from mlcd.profilers import TrainingProfiler
-from mlcd.testing.clouds import job_on, random_goal, random_recording
-from mlcd.testing.promises import check_books, search_and_run
+from mlcd.backends import Recording, load_recording
+from mlcd.bench.problems import Problem, Scenario
+from mlcd.bench.problems import problems as problems_of
 from mlcd.version import VERSION
 
-NOISES = (0.01, 0.03, 0.08)
+FACTORS = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0)
+SCENARIOS = (Scenario.CHEAPEST_BY_DEADLINE, Scenario.FASTEST_WITHIN_BUDGET)
+SHARED = Path("../shared/data/train")
+
+_PROBLEMS: Sequence[Problem] = ()
+_SETTING = Setting()
+"""What a worker works on, given once to each."""
 
 
-def one(task: tuple[str, int]) -> tuple[float, str]:
-    """The noise of a seed's cloud, and how its search ended."""
-    method, seed = task
-    rng = np.random.default_rng(seed)
-    recording = random_recording(rng)
-    job = job_on(recording, random_goal(rng, recording))
-    noise, clock = NOISES[seed % len(NOISES)], VirtualClock()
-    backend = Recorded(recording, clock, noise, seed)
-    profiler = TrainingProfiler(backend, noise_floor=0.0, tight=None, warm_up=False)
-    cloud = Cloud(recording.space, backend, profiler, clock)
-    ledger, run, decision = search_and_run(make(Search(method, seed=seed)), job, cloud)
-    check_books(job.goal, ledger.lines(run))  # the hard stop holds whatever the noise
-    ended = ledger.account(run).ended
-    ledger.close()
-    if not job.goal.limited or not decision.certified:
-        return noise, "no certificate"
-    return noise, "kept" if ended is not None and ended.finished else "broken"
+def _begin(problems: Sequence[Problem], setting: Setting) -> None:
+    global _PROBLEMS, _SETTING
+    _PROBLEMS, _SETTING = problems, setting
+    threadpool_limits(1)  # the matrices are tiny
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--clouds", type=int, default=20_000)
-    parser.add_argument("--method", default="net-value", choices=sorted(METHODS))
-    chosen = parser.parse_args()
-    ends: Counter[tuple[float, str]] = Counter()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        tasks = ((chosen.method, seed) for seed in range(chosen.clouds))
-        ends.update(pool.map(one, tasks, chunksize=50))
-    print(f"{chosen.method}, {chosen.clouds} clouds, seeds 0..{chosen.clouds - 1}, mlcd {VERSION}")
-    for noise in NOISES:
-        kept, broken = ends[noise, "kept"], ends[noise, "broken"]
-        interval = stats.binomtest(broken, kept + broken).proportion_ci()
-        print(
-            f"noise {noise:.0%}: {kept + broken} certificates, {broken} broken: "
-            f"{broken / (kept + broken):.3%} (95 % interval {interval.low:.3%} to {interval.high:.3%})"
-        )
-    print("a broken certificate is a job stopped at its limit before it was done; no limit was passed")
+def _one(task: Task) -> Trial:
+    return tried(task, _PROBLEMS, _SETTING)
+
+
+def play(todo: Sequence[Task], problems: Sequence[Problem], setting: Setting, processes: int) -> Iterator[Trial]:
+    """Every search, in order."""
+    if processes == 1:
+        _begin(problems, setting)
+        yield from map(_one, todo)
+        return
+    with ProcessPoolExecutor(processes, initializer=_begin, initargs=(problems, setting)) as pool:
+        yield from pool.map(_one, todo, chunksize=20)
+
+
+def recordings_of(folders: Sequence[Path]) -> list[Recording]:
+    """Of folders that are recordings, or hold some."""
+    found = []
+    for folder in folders:
+        inside = [folder] if (folder / "recording.yaml").is_file() else sorted(folder.iterdir())
+        found += [load_recording(each) for each in inside if (each / "recording.yaml").is_file()]
+    return found
+
+
+def tell(trials: Sequence[Trial], *, relaxations: bool) -> None:
+    """The tables, a line for each row of weather."""
+    by_row = {row: [trial for trial in trials if trial.row == row] for row in ALL}
+    by_row = {row: each for row, each in by_row.items() if each}
+    tables = [promises, refusals, *([ways_out] if relaxations else [])]
+    for table in tables:
+        print("\n" + markdown(table(row, each) for row, each in by_row.items()), flush=True)
+
+
+def main() -> int:
+    given = _arguments()
+    rows = given.row or list(ROWS)
+    recordings = recordings_of(given.recordings)
+    if not recordings:
+        print(f"no recordings in {', '.join(map(str, given.recordings))}; name some: --recordings DIR", file=sys.stderr)
+        return 2
+    problems = problems_of(recordings, SCENARIOS, given.factors)
+    each = -(-given.searches // len(rows))
+    setting = Setting(given.checkpoints, not given.no_max_probe, given.relaxations)
+    print(_heading(given, rows, recordings, problems, each, setting))
+    trials: list[Trial] = []
+    started = time.perf_counter()
+    todo = list(tasks(rows, len(problems), each, given.first_seed))
+    for trial in play(todo, problems, setting, given.processes):
+        trials.append(trial)
+        if len(trials) % 50 == 0 and sys.stderr.isatty():
+            print(f"\r{len(trials):,} of {each * len(rows):,}", end="", file=sys.stderr, flush=True)
+        if len(trials) % each == 0 and given.follow:
+            tell(trials[-each:], relaxations=setting.relaxations)
+    took = time.perf_counter() - started
+    print(f"\n{len(trials):,} searches in {took:.0f} s, {1_000 * took / len(trials):.0f} ms each")
+    for file in given.add:
+        trials += [Trial(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+    tell(trials, relaxations=setting.relaxations)
+    if given.out is not None:
+        given.out.write_text(json.dumps([asdict(trial) for trial in trials]), encoding="utf-8")
+    return 1 if any(trial.over for trial in trials) else 0
+
+
+def _heading(
+    given: argparse.Namespace,
+    rows: Sequence[str],
+    recordings: Sequence[Recording],
+    problems: Sequence[Problem],
+    each: int,
+    setting: Setting,
+) -> str:
+    versions = f"mlcd {VERSION}, numpy {np.__version__}, scipy {scipy.__version__}, Python {platform.python_version()}"
+    size = f"{len(recordings)} recordings, {len(problems)} problems, {len(rows)} rows of {each:,} searches"
+    factors = ", ".join(f"{factor:g}" for factor in given.factors)
+    last_seed = given.first_seed + (each - 1) // len(problems)
+    return f"{versions}; {size}, seeds {given.first_seed}..{last_seed}; limit factors {factors}; {setting}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--searches", type=int, default=20_000, help="in all, the same number for each row")
+    parser.add_argument("--row", action="append", choices=list(ALL), help="only this; may be given again")
+    parser.add_argument("--recordings", type=Path, nargs="+", default=[SHARED], help=f"folders; default {SHARED}")
+    parser.add_argument("--factors", type=float, nargs="+", default=list(FACTORS), help="limits over the possible")
+    parser.add_argument("--checkpoints", action="store_true", help="the job saves its work")
+    parser.add_argument("--no-max-probe", action="store_true", help="without the usual limit on the price of a probe")
+    parser.add_argument("--relaxations", action="store_true", help="search again with the way out that a refusal names")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--follow", action="store_true", help="print each row as it is done, too")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--add", type=Path, nargs="+", default=[], help="searches that were made before, of --out")
+    parser.add_argument("--out", type=Path, help="every search, as JSON")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

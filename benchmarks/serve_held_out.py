@@ -13,7 +13,9 @@ import shutil
 import sys
 from pathlib import Path
 
-POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
+from mlcd.knowledge.recordings import read_folder
+
+POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb", "inputs")
 OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
 OURS = Path(__file__).parents[1] / "mlcd" / "knowledge" / "h200"
 
@@ -32,7 +34,8 @@ def write(path: Path, columns: tuple[str, ...], found: list[dict[str, object]]) 
 
 def main(folder: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    points: list[dict[str, object]] = [dict(row) for row in rows(folder / "points.csv")]
+    kinds = {model.facts.name: model.facts.inputs for model in read_folder(folder).knowledge.models}
+    points: list[dict[str, object]] = [{**row, "inputs": kinds[row["model"]]} for row in rows(folder / "points.csv")]
     operators: list[dict[str, object]] = [dict(row) for row in rows(folder / "operators.csv")]
     seen = {row["model"] for row in points}
     for row in rows(OURS / "points.csv"):

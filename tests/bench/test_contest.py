@@ -89,7 +89,7 @@ def budgeted(recording: Recording, factor: float = 1.3) -> Problem:
 
 
 def test_what_a_reckless_method_violates_raw_it_does_not_under_the_guard(tiny: Recording):
-    problem = budgeted(tiny)
+    problem = budgeted(tiny, 1.45)
     raw = run(problem, "reckless", 0, EXACT)
     assert (raw.chosen, raw.violated, raw.certified) == (("type-1", 3), True, False)
     assert len(raw.probes) == len(tiny.points)

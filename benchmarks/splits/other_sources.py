@@ -1,0 +1,177 @@
+"""Recordings of one kind read as another source of another kind, and knowledge that is plainly wrong."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlcd.configuration import ProbeTime, Space, serving_space
+from mlcd.knobs import Knob, KnobTable
+from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.service import Figure, ModelFacts
+
+TRIAL = ProbeTime(120.0, 0.0)
+FIGURES = (Figure.P50, Figure.P95, Figure.P99)
+WORKLOADS = (("1024", "1024"), ("8192", "1024"))
+"""Tokens in and out of a request: those that most of the models were tested with."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Models that were measured, and what a search for each may try."""
+
+    knowledge: Knowledge
+    spaces: Mapping[str, Space]
+
+
+def even(model: SeenModel) -> SeenModel:
+    """Latency is batch over rate, as the recording of the H200 has it."""
+    cells = {knobs: _cell(float(dict(knobs)["batch"]), cell.rate, cell.peak_gb) for knobs, cell in model.cells.items()}
+    return replace(model, cells=cells)
+
+
+def as_machines(models: Sequence[SeenModel], amount: str, usd: Callable[[float], float]) -> Source:
+    """Cuts of a device as types of whole machines: one for each precision and amount ('bf16-25')."""
+    found = []
+    for model in models:
+        cells = {}
+        for knobs, cell in model.cells.items():
+            setting = dict(knobs)
+            name, batch = f"{setting['precision']}-{setting[amount]}", setting["batch"]
+            cells[("instance_type", name), ("batch", batch)] = _cell(float(batch), cell.rate)
+        found.append(SeenModel(ModelFacts(model.facts.name), cells))
+    types = tuple(sorted({str(knobs[0][1]) for model in found for knobs in model.cells}))
+    batches: tuple[Knob, ...] = tuple(sorted({knobs[1][1] for model in found for knobs in model.cells}))
+    prices = {name: usd(float(name.split("-")[1])) for name in types}
+    space = serving_space(KnobTable({"instance_type": types, "batch": batches}, {"instance_type": prices}), TRIAL)
+    numbers = {"instance_type": {name: {"accelerators": 0.0} for name in types}}
+    knowledge = Knowledge(Kind.INSTANCES, Anatomy(("instance_type", "batch")), tuple(found), resources=numbers)
+    return Source(knowledge, dict.fromkeys((model.facts.name for model in found), space))
+
+
+def as_cuts(models: Sequence[SeenModel], threads: int) -> list[SeenModel]:
+    """Models on a CPU as if its threads were shares of a GPU."""
+    found = []
+    for model in models:
+        cells = {}
+        for knobs, cell in model.cells.items():
+            setting = dict(knobs)
+            share = ("sm_share", 100 * int(setting["threads"]) // threads)
+            cells[("precision", setting["precision"]), share, ("batch", setting["batch"])] = cell
+        found.append(replace(model, cells=cells))
+    return found
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """How another source differs. `named`: what a model's told size is multiplied by, one model after the other."""
+
+    named: tuple[float, ...] = (1.0,)
+    memory: float = 1.0
+    users: int = 1
+    faster: float = 1.0
+
+
+def elsewhere(source: Source, how: Elsewhere) -> Source:
+    """Load tests as if another source had made them: other GPUs, sizes that mislead, more users, other speeds."""
+
+    def renamed(machine: Knob) -> str:
+        return str(machine).replace(" x ", " x New ")
+
+    models, spaces = [], {}
+    for place, model in enumerate(source.knowledge.models):
+        cells, name = {}, model.facts.name
+        for knobs, cell in model.cells.items():
+            setting, figures = dict(knobs), {figure: s / how.faster for figure, s in cell.figures.items()}
+            where = ("gpus", renamed(setting["gpus"])), ("users", how.users * int(setting["users"]))
+            cells[where] = Cell(cell.rate * how.users * how.faster, figures)
+        size = (model.facts.parameters or 1.0) * how.named[place % len(how.named)]
+        models.append(SeenModel(replace(model.facts, parameters=size), cells))
+        tried = [(dict(each.knobs), each.usd_per_hour) for each in source.spaces[name].configurations]
+        usd = {renamed(setting["gpus"]): dollars for setting, dollars in tried}
+        users: tuple[Knob, ...] = tuple(sorted({how.users * int(setting["users"]) for setting, _ in tried}))
+        spaces[name] = serving_space(KnobTable({"gpus": tuple(sorted(usd)), "users": users}, {"gpus": usd}), TRIAL)
+    numbers = {
+        renamed(machine): {**told, "memory_gb": how.memory * told["memory_gb"]}
+        for machine, told in source.knowledge.resources["gpus"].items()
+    }
+    return Source(replace(source.knowledge, models=tuple(models), resources={"gpus": numbers}), spaces)
+
+
+def silicon(folder: Path) -> Source:
+    """llm_silicon as load tests of GPUs by the number: the best engine and precision of each, servers that do both."""
+    systems, sizes = _by(folder / "systems.csv", "system"), _by(folder / "models.csv", "model")
+    best: dict[str, dict[tuple[str, int], dict[str, str]]] = {}
+    with (folder / "points.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["mode"] != "agg" or row["latest"] != "1" or (row["isl"], row["osl"]) not in WORKLOADS:
+                continue
+            tests = best.setdefault(f"{row['model']} {row['isl']}/{row['osl']}", {})
+            key = f"{row['gpus']} x {row['system']}", int(row["concurrency"])
+            rate = float(row["tokens_per_s_per_gpu"])
+            if key not in tests or rate > float(tests[key]["tokens_per_s_per_gpu"]):
+                tests[key] = row
+    models, spaces, numbers = [], {}, {}
+    for name, tests in best.items():
+        cells, usd = {}, {}
+        for (machine, users), row in tests.items():
+            count, seconds = int(row["gpus"]), {"ttft": float(row["ttft_ms"]) / 1e3, "itl": float(row["tpot_ms"]) / 1e3}
+            figures = {Figure.TTFT_P95: seconds["ttft"], Figure.ITL_P95: seconds["itl"]}
+            cells[("gpus", machine), ("users", users)] = Cell(float(row["tokens_per_s_per_gpu"]) * count, figures)
+            usd[machine], told = float(row["usd_per_hour"]) * count, systems[row["system"]]
+            numbers[machine] = {
+                "count": float(count),
+                "memory_gb": float(told["memory_gb"]) * count,
+                "bandwidth_gb_s": float(told["bandwidth_tb_s"]) * 1e3,
+            }
+        parameters = float(sizes[name.split(" ")[0]]["params_b"])
+        models.append(SeenModel(ModelFacts(name, parameters=parameters), cells))
+        users_: tuple[Knob, ...] = tuple(sorted({users for _, users in tests}))
+        table = KnobTable({"gpus": tuple(sorted(usd)), "users": users_}, {"gpus": usd})
+        spaces[name] = serving_space(table, TRIAL)
+    anatomy = Anatomy(("gpus", "users"))
+    return Source(Knowledge(Kind.LANGUAGE, anatomy, tuple(models), resources={"gpus": numbers}), spaces)
+
+
+def mixed_up(knowledge: Knowledge, seed: int = 0) -> Knowledge:
+    """Plainly wrong: every seen model's results stand at other configurations than they were measured at."""
+    lot, found = random.Random(seed), []
+    for model in knowledge.models:
+        cells = list(model.cells.values())
+        lot.shuffle(cells)
+        found.append(replace(model, cells=dict(zip(model.cells, cells, strict=True))))
+    return replace(knowledge, models=tuple(found))
+
+
+def slower(knowledge: Knowledge, times: float) -> Knowledge:
+    """As if all of it had been measured on a machine so many times slower."""
+    found = []
+    for model in knowledge.models:
+        cells = {
+            knobs: Cell(cell.rate / times, {f: s * times for f, s in cell.figures.items()}, cell.peak_gb)
+            for knobs, cell in model.cells.items()
+        }
+        found.append(replace(model, cells=cells))
+    return replace(knowledge, models=tuple(found))
+
+
+def on_other_machines(knowledge: Knowledge, machines: Sequence[str]) -> Knowledge:
+    """As if no seen model had run on these machines."""
+    name = knowledge.anatomy.cell[0]
+    found = []
+    for model in knowledge.models:
+        cells = {knobs: cell for knobs, cell in model.cells.items() if dict(knobs)[name] not in machines}
+        found.append(replace(model, cells=cells))
+    return replace(knowledge, models=tuple(found))
+
+
+def _cell(batch: float, rate: float, peak_gb: float | None = None) -> Cell:
+    return Cell(rate, dict.fromkeys(FIGURES, batch / rate), peak_gb)
+
+
+def _by(path: Path, column: str) -> dict[str, dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row[column]: row for row in csv.DictReader(file)}

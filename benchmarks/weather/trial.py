@@ -1,0 +1,204 @@
+"""One search and the run that follows, in some weather, by the product's own path; and what it came to."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+
+from weather.backend import WeatheredCloud
+from weather.conditions import ALL, ASSUMED_NOISE, Weather
+
+from mlcd.assemble import recorded_cloud
+from mlcd.assemble.methods import exploring, guarding, steering
+from mlcd.assemble.probe_limit import with_probe_limit
+from mlcd.bench.problems import Problem, training_hours
+from mlcd.clock import VirtualClock
+from mlcd.decision import Decision, Relaxation
+from mlcd.drive import launch, search
+from mlcd.earlier import known_from
+from mlcd.guarantee import fits
+from mlcd.job import Goal, Job, Objective
+from mlcd.ledger import Book, Ledger, Started
+from mlcd.profilers import TrainingProfiler
+from mlcd.version import VERSION
+
+CERTIFICATE_Z = 3.0
+"""Standard errors that the clairvoyant of a wrong refusal counts on. Its own, so that it stays the same yardstick."""
+ANOTHER = 1_000_003
+"""Added to the seed where a search is made again: the weather of another day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What holds for every search. `relaxations`: refused ones are searched again with the way out that they name."""
+
+    checkpoints: bool = False
+    max_probe: bool = True
+    relaxations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A search to make: in which weather, which problem by its place in the list, which seed."""
+
+    row: str
+    problem: int
+    seed: int
+
+
+@dataclass(slots=True)
+class Trial:
+    """What a search and the run after it came to.
+
+    `confidence`: the stated probability, None where none is stated. `kept`: the job ended within its limit.
+    `ratio`: total over oracle of what was run, finished or not. `probing`: share of the limit that probes took.
+    `possible`: one whole probe of some configuration could have been certified. `relaxed`: whether searching again,
+    fresh, with the first way out that was named ends certified; `relaxed_more`: with 2 % more than that;
+    `relaxed_known`: with this search known. None where it was not tried, or nothing was named.
+    """
+
+    row: str
+    recording: str
+    scenario: str
+    factor: float
+    seed: int
+    certified: bool
+    confidence: float | None
+    kept: bool | None
+    over: bool
+    launches: int
+    ratio: float | None
+    probing: float
+    possible: bool
+    named: bool = False
+    relaxed: bool | None = None
+    relaxed_more: bool | None = None
+    relaxed_known: bool | None = None
+
+
+def tried(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
+    """Search, decide and, if anything was chosen, run to the end."""
+    problem, weather = problems[task.problem], ALL[task.row]
+    job = _job(problem, problem.job.goal, task.seed, setting)
+    ledger = Ledger(None)
+    book, decision, profiler = _search(job, problem, weather, task.seed, ledger)
+    searched = book.account.history
+    kept = None
+    if decision.configuration is not None:
+        launch(steering(job, decision, searched), job, problem.space, profiler, book)
+        kept = book.account.ended is not None and book.account.ended.finished
+    history = book.account.history
+    assert problem.limit_factor is not None, "only limited problems"
+    trial = Trial(
+        row=task.row,
+        recording=problem.recording.name,
+        scenario=str(problem.scenario),
+        factor=problem.limit_factor,
+        seed=task.seed,
+        certified=decision.certified,
+        confidence=getattr(decision, "confidence", None),
+        kept=kept,
+        over=not fits(job.goal, history.spent_usd / (1 + 1e-9), history.elapsed_s / (1 + 1e-9)),
+        launches=len(history.runs),
+        ratio=_ratio(problem, history.spent_usd, history.elapsed_s) if kept is not None else None,
+        probing=_share(job.goal, searched.spent_usd, searched.elapsed_s),
+        possible=certifiable(problem, job.goal),
+    )
+    if setting.relaxations and decision.configuration is None:
+        _try_relaxation(trial, decision, problem, weather, setting, ledger)
+    ledger.close()
+    return trial
+
+
+def _job(problem: Problem, goal: Goal, seed: int, setting: Setting) -> Job:
+    """With the usual limit on the price of a probe, as every run gets it."""
+    on = f"recorded:{problem.recording.name}"  # of a simulated cloud, each seed is another job
+    job = replace(problem.job, goal=goal, on=on, checkpoints=setting.checkpoints)
+    job = replace(job, search=replace(job.search, seed=seed))
+    return with_probe_limit(job, problem.space) if setting.max_probe else job
+
+
+def _search(
+    job: Job, problem: Problem, weather: Weather, seed: int, ledger: Ledger
+) -> tuple[Book, Decision, TrainingProfiler]:
+    """As `mlcd train` does it on a recorded cloud; only what happens there is the weather's."""
+    cloud = recorded_cloud(problem.recording, job, noise=ASSUMED_NOISE, seed=seed)
+    assert isinstance(cloud.clock, VirtualClock)
+    assert isinstance(cloud.profiler, TrainingProfiler)
+    profiler = replace(
+        cloud.profiler, backend=WeatheredCloud(problem.recording, cloud.clock, weather, weather_seed(problem, seed))
+    )
+    known = known_from(ledger, job, problem.space)
+    first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
+    book = ledger.begin(job.name, cloud.clock, first)
+    decision = search(exploring(job), job, problem.space, profiler, book, guard=guarding(job))
+    return book, decision, profiler
+
+
+def weather_seed(problem: Problem, seed: int) -> int:
+    """Of each problem its own: else one lucky launch would be met in all problems that have its configuration."""
+    name = f"{problem.recording.name} {problem.scenario} {problem.limit_factor} {seed}"
+    return zlib.crc32(name.encode())
+
+
+def _ratio(problem: Problem, usd: float, seconds: float) -> float:
+    cheapest = problem.scenario.objective is Objective.CHEAPEST
+    return usd / problem.oracle_usd if cheapest else seconds / 3_600 / problem.oracle_hours
+
+
+def _share(goal: Goal, usd: float, seconds: float) -> float:
+    """Of the limit that is gone."""
+    return usd / goal.budget_usd if goal.budget_usd is not None else seconds / (goal.deadline_s or 1.0)
+
+
+def certifiable(problem: Problem, goal: Goal) -> bool:
+    """Whether a clairvoyant could certify: one whole probe of one configuration, then all of the work there.
+
+    It knows the recorded rate, and its probe shows exactly that with the assumed error.
+    """
+    slower = exp(CERTIFICATE_Z * ASSUMED_NOISE)
+    for where in problem.recording.points:
+        hours = training_hours(problem.recording, where)
+        if hours is not None:
+            probe_s, probe_usd = problem.space.worst_probe(where)
+            worst_s = hours * 3_600 * slower
+            if fits(goal, probe_usd + worst_s / 3_600 * where.usd_per_hour, probe_s + worst_s):
+                return True
+    return False
+
+
+def _try_relaxation(
+    trial: Trial, decision: Decision, problem: Problem, weather: Weather, setting: Setting, ledger: Ledger
+) -> None:
+    """Search again with the first way out that changes a limit."""
+    ways = [way for way in decision.relaxations if way.budget_usd is not None or way.deadline_s is not None]
+    trial.named = bool(ways)
+    if not ways:
+        return
+    another = trial.seed + ANOTHER
+
+    def certified(more: float, ledger: Ledger) -> bool:
+        job = _job(problem, _relaxed(problem.job.goal, ways[0], more), another, setting)
+        return _search(job, problem, weather, another, ledger)[1].certified
+
+    trial.relaxed = certified(1.0, Ledger(None))
+    trial.relaxed_more = trial.relaxed or certified(1.02, Ledger(None))
+    trial.relaxed_known = certified(1.0, ledger)
+
+
+def _relaxed(goal: Goal, way: Relaxation, more: float) -> Goal:
+    budget = goal.budget_usd if way.budget_usd is None else way.budget_usd * more
+    deadline = goal.deadline_s if way.deadline_s is None else way.deadline_s * more
+    return replace(goal, budget_usd=budget, deadline_s=deadline)
+
+
+def tasks(rows: Sequence[str], problems: int, searches: int, first_seed: int = 0) -> Iterator[Task]:
+    """So many searches of each row. The problems come in turn, the same for every row, and with each turn a new seed.
+
+    617 apart, so that fewer searches than problems are still spread over all recordings and limits.
+    """
+    for row in rows:
+        for i in range(searches):
+            yield Task(row, (i * 617) % problems, first_seed + i // problems)
