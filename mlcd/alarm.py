@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlcd.errors import MlcdError
+from mlcd.forecasts import slow_rates
 from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Job
@@ -34,13 +35,13 @@ class Trouble(StrEnum):
 class RunAlarm:
     """Told what a launch of the job itself has shown so far; says what has changed for the worse, or back.
 
-    `job` is what is left of it when the launch begins, and `history` what was gone by then. `certified`: the
-    measurement that the certificate rests on, if there is one.
+    `job` is what is left of it when the launch begins, and `history` what was gone by then. `slow_rate`: that the
+    certificate counts on, if there is one.
     """
 
     job: Job
     history: History
-    certified: Measurement | None
+    slow_rate: float | None
     trouble: Trouble = Trouble.NONE
 
     def __call__(self, so_far: Measurement) -> str | None:
@@ -67,11 +68,11 @@ class RunAlarm:
         beyond = self._beyond(so_far)
         if beyond.reported > (1 + TOLERANCE) * beyond.stated:
             return Trouble.BEYOND
-        if self.certified is None or not so_far.ok:
+        if self.slow_rate is None or not so_far.ok:
             return self.trouble
-        if so_far.rate >= self.certified.slow_samples_per_s:
+        if so_far.rate >= self.slow_rate:
             return Trouble.NONE
-        if self.trouble is Trouble.NONE and so_far.fast_samples_per_s >= self.certified.slow_samples_per_s:
+        if self.trouble is Trouble.NONE and so_far.fast_samples_per_s >= self.slow_rate:
             return Trouble.NONE  # within the error of the recent rate
         late = not fits(self.job.goal, *self._at_its_end(so_far))
         return Trouble.LATE if late or self.trouble is Trouble.LATE else Trouble.SLOW
@@ -86,9 +87,9 @@ class RunAlarm:
         return self.history.spent_usd + so_far.configuration.usd(seconds), self.history.elapsed_s + seconds
 
     def _slow_words(self, so_far: Measurement) -> str:
-        assert self.certified is not None, "slower than something"
+        assert self.slow_rate is not None, "slower than something"
         now = f"{format_rate(so_far.rate)} samples/s ± {100 * Z * so_far.rel_error:.0f} % now"
-        counted_on = f"{format_rate(self.certified.slow_samples_per_s)} that the certificate counts on"
+        counted_on = f"{format_rate(self.slow_rate)} that the certificate counts on"
         saved = "with what it has saved" if self.job.checkpoints else "and its work is lost: it saves no checkpoints"
         stopped = f"; it is stopped at the limit, {saved}" if self.trouble is Trouble.LATE else ""
         return f"slower than the {counted_on}: {now}; {self._outlook(so_far)}{stopped}"
@@ -112,7 +113,8 @@ def with_alarm(step: Apply, job: Job, book: Book) -> Apply:
         return step
     history, within = book.account.history, step.watch
     certified = next((m for m in history.good if m.configuration == step.configuration), None)
-    alarm = RunAlarm(replace(job, work_samples=step.samples), history, certified)
+    slow_rate = slow_rates(job.goal.confidence, history)(certified) if certified is not None else None
+    alarm = RunAlarm(replace(job, work_samples=step.samples), history, slow_rate)
 
     def watch(so_far: Measurement) -> Outcome | None:
         if (warning := alarm(so_far)) is not None:

@@ -38,7 +38,8 @@ class Launch:
     it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
     `saved_samples` that a checkpoint holds already. `noise`: a probe that is to find out the gradient noise, too.
     `work`: of a launch on functions, the epochs and the trials that it is for. `most_usd`: what functions are billed
-    for is counted as it is used, and nothing is begun that could bring it above this.
+    for is counted as it is used, and nothing is begun that could bring it above this. `whole_s`: of a probe that is
+    given less time than a whole one, how long that is.
     """
 
     label: str
@@ -52,6 +53,7 @@ class Launch:
     noise: bool = False
     work: Work | None = None
     most_usd: float | None = None
+    whole_s: float | None = None
 
     def bill_usd(self, seconds: float) -> float:
         """What it comes to where nobody has metered it: the time that it was held, or what functions may use."""

@@ -37,6 +37,9 @@ class Offer:
     spot: bool = False
     minimum_billed_s: float = 0.0
 
+    def __hash__(self) -> int:  # of what tells nearly all apart: it is asked for thousands of times in a step
+        return hash((self.instance_type, self.region, self.spot))
+
     @property
     def name(self) -> str:
         """The instance type; a spot offer says so."""
@@ -75,6 +78,9 @@ class Configuration:
     knobs: Knobs = ()
     allocation: Allocation | None = None
     surcharge: Surcharge = Surcharge()
+
+    def __hash__(self) -> int:
+        return hash((self.offer, self.nodes, self.batch, self.knobs, self.allocation))
 
     def __str__(self) -> str:
         if self.allocation is not None:
@@ -208,9 +214,9 @@ class Space:
         ]
         return replace(self, choices=tuple(choice for choice in affordable if choice.nodes))
 
-    def worst_probe(self, configuration: Configuration) -> tuple[float, float]:
-        """Seconds and dollars that a probe of this configuration can take at the most."""
-        seconds = self.probe_time.seconds(configuration.nodes)
+    def worst_probe(self, configuration: Configuration, share: float = 1.0) -> tuple[float, float]:
+        """Seconds and dollars that a probe of this configuration, or this share of one, can take at the most."""
+        seconds = share * self.probe_time.seconds(configuration.nodes)
         return seconds, configuration.usd(seconds)
 
 

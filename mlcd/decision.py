@@ -60,9 +60,9 @@ class Relaxation:
 class Decision:
     """The outcome of a search.
 
-    With a configuration: `certified` says that probes and the final run together stay within the limits,
-    counting on the slow end of the measured rate. Without one, `binding` names the constraint that
-    nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
+    With a configuration: `certified` says that probes and the final run together stay within the limits, with the
+    probability `confidence`; None where there is no limit, or where none was stated. Without one, `binding` names the
+    constraint that nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
     `curve`: of an elastic job, what each configuration is expected to take. `done`: the job reached its target while
     it was being probed, there, and nothing is left to run.
     `plans`: of a job on functions, the stages as each method would plan them, the chosen plan first; `calibration`:
@@ -79,3 +79,4 @@ class Decision:
     done: bool = False
     plans: tuple[Plan, ...] = ()
     calibration: Calibration | None = None
+    confidence: float | None = None

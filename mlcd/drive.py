@@ -16,7 +16,8 @@ from mlcd.backend import Launch, Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.errors import BackendError, Interrupted
-from mlcd.guarantee import decide, refusal, remaining
+from mlcd.forecasts import remaining
+from mlcd.guarantee import decide, refusal
 from mlcd.history import History, Refusal
 from mlcd.job import Job
 from mlcd.launching import Closing, closed, cut_short, measured, reserve, saved_work
@@ -26,15 +27,15 @@ from mlcd.outages import check_place
 from mlcd.profiler import Profiler, RejoinsLaunches
 from mlcd.strategy import Apply, Finish, Probe, Round, Strategy
 
-Guard = Callable[[Job, Space, History, Sequence[Configuration]], str | None]
-"""Why probing these at once is not allowed, or None."""
+Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
+"""Why probing these at once is not allowed, for this share of a probe's time; or None."""
 
 
 SAME_MISTAKES = 2
 """Probes that end with the same error of the job's own before the search is given up."""
 
 
-def no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration]) -> None:
+def no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float) -> None:
     """No protection at all, for measuring what a method does by itself. Only benchmarks use it."""
 
 
@@ -120,7 +121,8 @@ def _permitted(
 ) -> tuple[tuple[Probe, ...], str | None]:
     """Of a round that is too much at once, the first ones: they were wanted most. If not even one is, why."""
     probes = step.probes if isinstance(step, Round) else (step,)
-    while (refused := guard(left, space, history, [p.configuration for p in probes])) and len(probes) > 1:
+    share = max(probe.share for probe in probes)
+    while (refused := guard(left, space, history, [p.configuration for p in probes], share)) and len(probes) > 1:
         probes = probes[:-1]
     return probes, refused
 

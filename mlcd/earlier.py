@@ -1,6 +1,6 @@
-"""What earlier runs of the same job have shown of its speed.
+"""What earlier runs have shown: of the same job its speed, and at the same place how far launches differ.
 
-It tells a search where to look. It never certifies anything: machines, data and code may have changed, so
+The speed tells a search where to look. It never certifies anything: machines, data and code may have changed, so
 what is promised rests on this run's own probes.
 """
 
@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from mlcd.configuration import Configuration, Space
 from mlcd.history import History
 from mlcd.job import Job
+from mlcd.launch_spread import NOTHING_SEEN, LogLikelihoods, repeated_launches
 from mlcd.ledger import Ledger
 from mlcd.measurement import Measurement, Outcome
 
 MOST_RUNS = 20
-"""Of the same job that are looked at, the newest first."""
+"""Of the same job, or at the same place, that are looked at, the newest first."""
 
 
 def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...]:
@@ -31,12 +32,30 @@ def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...
     return tuple(_at(found[place], configuration) for place, configuration in here.items() if place in found)
 
 
+def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikelihoods:
+    """What launches that earlier runs of any job made twice at this place say of how far such launches differ.
+
+    `owner`: of whom the runs are, where members share a ledger. What others run must not move one's certificates.
+    """
+    total = NOTHING_SEEN
+    for account in ledger.accounts_at(job.on, MOST_RUNS, owner):
+        if account.job.service is None and account.job.serverless is None and _same_cloud(account.job, job):
+            shown = repeated_launches((*account.history.measurements, *account.history.runs))
+            total = tuple(map(sum, zip(total, shown, strict=True)))
+    return total
+
+
 def _same(one: Job, other: Job) -> bool:
     """Whether two jobs do the same work in the same place. How much of it, and within what limits, does not matter."""
-    if one.on == "simulated" and one.search.seed != other.search.seed:
-        return False  # each seed is a cloud of its own
+    if not _same_cloud(one, other):
+        return False
     parts = ((job.on, job.communication, job.hints, job.task.get("setup"), job.task.get("run")) for job in (one, other))
     return next(parts) == next(parts)
+
+
+def _same_cloud(one: Job, other: Job) -> bool:
+    """Of two jobs at one place: each seed is a simulated cloud of its own."""
+    return one.on != "simulated" or one.search.seed == other.search.seed
 
 
 def _telling(history: History) -> Iterable[Measurement]:

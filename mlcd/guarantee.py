@@ -2,8 +2,8 @@
 
     spent + worst case of the next probe + conservative finish on a measured configuration <= limit
 
-checked before every probe, for dollars and for hours. 'Conservative' is the slow end of the measured
-rate (see `Measurement`) and the longest start-up that is waited for. The final choice carries the same
+checked before every probe, for dollars and for hours. 'Conservative' is the rate that the run keeps with the goal's
+confidence (`launch_spread.py`) and the longest start-up that is waited for. The final choice carries the same
 sum as its certificate; where nothing measured satisfies it, the answer is 'cannot be certified'.
 
 Beside the sum, no probe may cost more than `max_probe`, and all machines that are up at once not more an hour than
@@ -21,33 +21,11 @@ from numpy.typing import NDArray
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast, Prediction, Relaxation
+from mlcd.forecasts import forecast, forecasts
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.measurement import Measurement, Outcome
 from mlcd.units import format_duration, format_usd
-
-
-def remaining(job: Job, history: History) -> Job:
-    """The job without the work that its checkpoints hold: what every forecast from here on is about."""
-    if not history.saved_samples:
-        return job
-    # A last sample is always left: the final run is what ends the job.
-    return replace(job, work_samples=max(1.0, job.work_samples - history.saved_samples))
-
-
-def forecast(job: Job, space: Space, measurement: Measurement, target: Prediction | None = None) -> Forecast:
-    """What the whole job takes on a measured configuration: expected, and at the worst.
-
-    Where a model knows when its target is reached, that is expected. Where it only knows how much sooner one batch
-    gets there than another, that share of the work is. All of the work is still the worst.
-    """
-    share = target.work_share if target is not None else 1.0
-    seconds = measurement.startup_s + share * job.work_samples / measurement.rate
-    worst_s = max(space.startup_limit_s, measurement.startup_s) + job.work_samples / measurement.slow_samples_per_s
-    if target is not None and not target.relative:
-        seconds = min(target.seconds, worst_s)
-    configuration = measurement.configuration
-    return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
 
 
 def fits(goal: Goal, spent_usd: float, elapsed_s: float) -> bool:
@@ -56,15 +34,19 @@ def fits(goal: Goal, spent_usd: float, elapsed_s: float) -> bool:
     return within_budget and (goal.deadline_s is None or elapsed_s <= goal.deadline_s)
 
 
-def safe(job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0) -> list[Measurement]:
-    """Measured configurations on which the job still ends within the limits, after spending so much more."""
+def safe(
+    job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0, more: int = 0
+) -> list[Measurement]:
+    """Measured configurations on which the job still ends within the limits, after spending so much more.
+
+    `more`: on so many further configurations, each of which makes the choice among them less sure.
+    """
     spent_usd, elapsed_s = history.spent_usd + extra_usd, history.elapsed_s + extra_s
-    found = []
-    for measurement in history.good:
-        ahead = forecast(job, space, measurement)
-        if fits(job.goal, spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds):
-            found.append(measurement)
-    return found
+    return [
+        measurement
+        for measurement, ahead in forecasts(job, space, history, more=more)
+        if fits(job.goal, spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds)
+    ]
 
 
 def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
@@ -76,17 +58,20 @@ def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
     return ahead.usd, ahead.seconds
 
 
-def refusal(job: Job, space: Space, history: History, configurations: Sequence[Configuration]) -> str | None:
-    """Why probing these configurations at once is not allowed, or None if it is."""
-    worst = [space.worst_probe(configuration) for configuration in configurations]
+def refusal(
+    job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float = 1.0
+) -> str | None:
+    """Why probing these configurations at once is not allowed, or None if it is. `share`: of the time of a probe."""
+    worst = [space.worst_probe(configuration, share) for configuration in configurations]
     seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
     if (beyond := beyond_limits(job.goal, history, seconds, usd, "probe")) is not None:
         return beyond
     if (too_dear := beyond_price_limits(job.search, space, configurations, "probe")) is not None:
         return too_dear
     protected = safe(job, space, history)
-    if protected and not safe(job, space, history, usd, seconds):
-        best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, m)))
+    new = set(configurations) - {m.configuration for m in history.good}
+    if protected and not safe(job, space, history, usd, seconds, len(new)):
+        best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
         return f"it would use what is reserved to finish on {best.configuration}"
     return None
 
@@ -140,14 +125,16 @@ def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
     affordable: NDArray[np.bool_] = (spent <= budget) & (elapsed <= deadline)
     affordable &= within_price_limits(job.search, space)
-    protected = [forecast(job, space, measurement) for measurement in safe(job, space, history)]
-    if not protected:
+    if not safe(job, space, history):
         return affordable
-    finish_usd = np.array([ahead.worst_usd for ahead in protected])
-    finish_s = np.array([ahead.worst_seconds for ahead in protected])
-    still = (spent[:, None] + finish_usd <= budget) & (elapsed[:, None] + finish_s <= deadline)
-    kept: NDArray[np.bool_] = affordable & still.any(axis=1)
-    return kept
+    measured, kept = np.zeros(len(space), dtype=bool), np.zeros(len(space), dtype=bool)
+    measured[[space.index[m.configuration] for m in history.good if m.configuration in space.index]] = True
+    for more, these in ((0, measured), (1, ~measured)):
+        for _, ahead in forecasts(job, space, history, safe(job, space, history, more=more), more=more):
+            still = (spent + ahead.worst_usd <= budget) & (elapsed + ahead.worst_seconds <= deadline)
+            kept |= these & still
+    probed: NDArray[np.bool_] = affordable & kept
+    return probed
 
 
 def left_usd(goal: Goal, history: History) -> float:
@@ -189,7 +176,8 @@ def decide(
     best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
     if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
         best = configuration
-    return Decision(best, because, certified=True, forecast=ahead[best], curve=curve)
+    confidence = job.goal.confidence if job.goal.limited else None
+    return Decision(best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence)
 
 
 def choices(
@@ -199,8 +187,9 @@ def choices(
 
     What a curve leaves out is expected to end without its target, so it is no choice while anything else is.
     """
-    expected = {each.configuration: each for each in curve}
-    ahead = {m.configuration: forecast(job, space, m, expected.get(m.configuration)) for m in safe(job, space, history)}
+    expected = {each.configuration for each in curve}
+    certified = forecasts(job, space, history, safe(job, space, history), curve)
+    ahead = {m.configuration: each for m, each in certified}
     return {each: ahead[each] for each in ahead if each in expected} or ahead
 
 
@@ -217,7 +206,7 @@ def _beaten(ahead: Mapping[Configuration, Forecast], configuration: Configuratio
 
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
     goal = job.goal
-    needs = [(m, forecast(job, space, m)) for m in history.good]
+    needs = forecasts(job, space, history)
     dearer = _dearer_probe(job, space, history)
     if not needs:
         tried = len(history.measurements)
@@ -294,6 +283,10 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
     return f"nothing was measured: under this limit no {what} was worth its price"
 
 
+ANOTHER_SEARCH = 1.07
+"""A search that starts anew spends and measures a little differently: what is named as enough is enough for it, too."""
+
+
 def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:
     """For each measured configuration the limits it would need; the smallest step for each kind of relaxation."""
     best: dict[tuple[bool, bool], tuple[float, Relaxation]] = {}
@@ -302,7 +295,11 @@ def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Fo
         budget_step = usd / goal.budget_usd if goal.budget_usd is not None else 0.0
         deadline_step = seconds / goal.deadline_s if goal.deadline_s is not None else 0.0
         kind = (budget_step > 1, deadline_step > 1)
-        way = Relaxation(usd if kind[0] else None, seconds if kind[1] else None, measurement.configuration)
+        way = Relaxation(
+            ANOTHER_SEARCH * usd if kind[0] else None,
+            ANOTHER_SEARCH * seconds if kind[1] else None,
+            measurement.configuration,
+        )
         step = max(budget_step, 1.0) * max(deadline_step, 1.0)
         if kind not in best or step < best[kind][0]:
             best[kind] = (step, way)

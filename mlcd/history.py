@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from mlcd.configuration import Configuration
+from mlcd.launch_spread import NOTHING_SEEN, LogLikelihoods, Spread, repeated_launches
 from mlcd.measurement import Measurement, Outcome
 
 MOST_BAD_LUCK = 1
@@ -22,7 +24,7 @@ class Refusal:
     because: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class History:
     """Measurements and refusals in the order they came, and what is gone of the limits.
 
@@ -30,7 +32,8 @@ class History:
     same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
     that an elastic search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
     `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
-    what the checkpoint held that the run began with.
+    what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
+    earlier runs at the same place.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -43,13 +46,14 @@ class History:
     ended_runs: int = 0
     ended_probes: int = 0
     saved_before: float = 0.0
+    seen_before: LogLikelihoods = NOTHING_SEEN
 
     @property
     def current_runs(self) -> tuple[Measurement, ...]:
         """Launches of the job since the user last went on with it after an end."""
         return self.runs[self.ended_runs :]
 
-    @property
+    @cached_property
     def good(self) -> tuple[Measurement, ...]:
         """One measurement with a rate for each configuration, in the order they came; repeated ones are pooled.
 
@@ -65,6 +69,12 @@ class History:
                 )
         _pool(found, self.measurements[self.ended_probes :])
         return tuple(found.values())
+
+    @cached_property
+    def spread(self) -> Spread:
+        """How far the rates of launches of one configuration differ, as far as repeated launches have shown."""
+        here = repeated_launches((*self.measurements, *self.runs))
+        return Spread.given(tuple(map(sum, zip(self.seen_before, here, strict=True))))
 
     @property
     def saved_samples(self) -> float:

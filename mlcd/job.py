@@ -31,17 +31,23 @@ class Communication(StrEnum):
     PARAMETER_SERVER = "parameter-server"
 
 
+CONFIDENCE = 0.99
+"""That a certified job is done within its limits, where its owner asks for no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """An objective under limits on the whole: probes and the final run together. None means no limit.
 
-    `stated`: the owner named the objective; what is usual for a command gives way then.
+    `stated`: the owner named the objective; what is usual for a command gives way then. `confidence`: how sure a
+    certificate has to be that the job is done within the limits.
     """
 
     objective: Objective = Objective.FASTEST
     budget_usd: float | None = None
     deadline_s: float | None = None
     stated: bool = field(default=False, compare=False)
+    confidence: float = CONFIDENCE
 
     @property
     def limited(self) -> bool:

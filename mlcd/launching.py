@@ -42,7 +42,9 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
         work=step.work,
     )
     if isinstance(step, Probe):
-        bound_s: float | None = space.probe_time.seconds(configuration.nodes)
+        whole_s = space.probe_time.seconds(configuration.nodes)
+        bound_s: float | None = step.share * whole_s
+        order = replace(order, whole_s=whole_s if step.share < 1 else None)
     else:
         bounds = [lifetime_s(job.goal, account.history, configuration), step.most_s]
         bound_s = min((bound for bound in bounds if bound is not None), default=None)
@@ -75,7 +77,8 @@ def closed(
 
     try:
         measurement = measure()
-        return Settled(order, _billed(order, measurement, took_s())), None
+        saved = max(measurement.saved_samples, saved_work(job, order, profiler))  # it may save while it is ended
+        return Settled(order, replace(_billed(order, measurement, took_s()), saved_samples=saved)), None
     except NoCapacity as error:  # an answer about this configuration, and no fault of the place
         free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, took_s(), 0.0, detail=str(error))
         return Settled(order, free), None
@@ -97,7 +100,7 @@ def cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str, save
 
 
 def saved_work(job: Job, order: Launch, profiler: Profiler) -> float:
-    """What the checkpoint holds after a launch whose end nobody saw; without that, its work would be counted again."""
+    """What the checkpoint holds after a launch, whoever saw its end; without that, work would be counted again."""
     if not job.checkpoints or not isinstance(profiler, RemembersWork):
         return 0.0
     more = profiler.saved(order.label)

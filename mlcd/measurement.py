@@ -12,7 +12,7 @@ from mlcd.serverless import Calibrated, Epoch, Work
 from mlcd.service import Served, Window
 
 Z = 3.0
-"""Standard errors between a measured rate and the rate that certificates count on."""
+"""Standard errors to each side of a rate that is shown; services are certified by the ends, jobs by `forecasts`."""
 SUREST = 0.01
 """However often a configuration is measured, its next launch differs from the last by about so much."""
 _WHICH = re.compile(r"^(?:.* failed(?: \d+ times)?; )?(?:node|function) \d+: ")
@@ -132,11 +132,12 @@ class Measurement:
 
     `samples_per_s` is None unless the job ran: OK, or SLOWED, SWITCHED and AT_THE_LIMIT, where it is the rate of its
     end. `rel_error` is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a
-    rate the job keeps but for one time in 740.
+    rate that this launch has but for one time in 740. What the next launch keeps: `launch_spread.py`.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
     `served`: what a load test showed besides its rate. `epochs`, `calibrated`: what functions did, or found out.
     `work`: what functions were asked for. `mismatch`: where what the job reported is not what its `work` states.
     `metered`: the dollars are what was used, as functions are billed, and not the time that it was held.
+    `looks`: how often the job reported another value of its metric.
     """
 
     configuration: Configuration
@@ -158,6 +159,7 @@ class Measurement:
     metered: bool = False
     work: Work | None = None
     mismatch: Mismatch | None = None
+    looks: int = 0
 
     @property
     def ok(self) -> bool:
@@ -201,7 +203,7 @@ class Measurement:
 
     @property
     def slow_samples_per_s(self) -> float:
-        """The lower end of the rate's interval: what reserves and certificates count on."""
+        """The lower end of the rate's interval; certificates count on less, as the next launch may differ."""
         return self.rate * math.exp(-Z * self.rel_error)
 
     @property

@@ -29,7 +29,8 @@ class Look:
 class Probe:
     """Measure this configuration for a few minutes. `noise`: until its gradient noise is known, too.
 
-    `work`: on functions, what to train of a sample of the data; None to calibrate.
+    `work`: on functions, what to train of a sample of the data; None to calibrate. `share`: of the time that a whole
+    probe of it may take; the same for all probes of a round.
     """
 
     configuration: Configuration
@@ -37,6 +38,7 @@ class Probe:
     look: Look | None = None
     noise: bool = False
     work: Work | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

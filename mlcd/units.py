@@ -133,6 +133,20 @@ def parse_share(text: str | float) -> float:
     return value
 
 
+def parse_confidence(text: str | float) -> float:
+    """'0.9', '99 %' -> a probability of at least a half and below 1."""
+    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(%?)\s*+", str(text))
+    value = _number(match[1]) / (100 if match[2] else 1) if match is not None else 0.0
+    if isinstance(text, bool) or not 0.5 <= value < 1:
+        raise ValueError(f"'{text}': expected a probability from 0.5 to below 1, such as 0.99 or 99 %")
+    return value
+
+
+def format_confidence(confidence: float) -> str:
+    """'99 %', '99.5 %'."""
+    return f"{100 * confidence:.10g} %"
+
+
 def format_usd(usd: float) -> str:
     """Two decimals; more for less than a cent, so that a cheap probe is not shown as free."""
     if 0 < abs(usd) < 0.00005:

@@ -16,6 +16,7 @@ from mlcd.job import Goal, Job, Mode, Objective
 from mlcd.ledger.entries import Decided, from_json, to_json
 from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.text import show_decision
+from mlcd.reports.words import counted_on_words, decision_words
 from mlcd.testing.elastic_clouds import World
 from mlcd.testing.elastic_promises import account_of, scale
 
@@ -42,6 +43,16 @@ def test_the_best_is_chosen_whatever_a_strategy_names(
     decision = decide(job(objective), SPACE, HISTORY, "because", named)
     assert (decision.configuration, decision.certified) == (best, True)
     assert decision.forecast == choices(job(objective), SPACE, HISTORY)[best]
+
+
+def test_a_limit_that_is_kept_by_a_hair_is_no_part_of_the_way_out() -> None:
+    only = replace(HISTORY, measurements=HISTORY.measurements[2:])
+    worst = choices(job(Objective.FASTEST), SPACE, only)[FOUR]
+    tight = Goal(Objective.FASTEST, budget_usd=1.01 * worst.worst_usd, deadline_s=0.5 * worst.worst_seconds)
+    decision = decide(replace(job(Objective.FASTEST), goal=tight), SPACE, only, "because")
+    assert decision.binding == "the deadline"
+    assert [way.budget_usd for way in decision.relaxations] == [None]
+    assert decision.relaxations[0].deadline_s > worst.worst_seconds  # a search that starts anew needs a little more
 
 
 def test_of_the_knee_a_strategy_names_any_that_nothing_beats() -> None:
@@ -86,3 +97,24 @@ def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> No
     show_decision(Console(file=screen, width=300), account_of(lines), decision, plain.goal)
     left_out = "1 x type-0, batch 256; 2 x type-0, batch 256"
     assert f"Left out, expected to need more epochs than `work` allows: {left_out}" in screen.getvalue()
+
+
+def test_a_certificate_states_its_probability_where_there_is_a_limit() -> None:
+    limited = replace(job(Objective.FASTEST), goal=Goal(deadline_s=1e9, confidence=0.9))
+    assert decide(limited, SPACE, HISTORY, "because").confidence == 0.9
+    assert decide(job(Objective.FASTEST), SPACE, HISTORY, "because").confidence is None
+    refused = replace(limited, goal=Goal(deadline_s=1.0))
+    assert decide(refused, SPACE, HISTORY, "because").confidence is None
+
+
+def test_decisions_from_before_a_probability_was_stated_say_what_they_said() -> None:
+    goal = Goal(deadline_s=1e9)
+    now = decide(replace(job(Objective.FASTEST), goal=goal), SPACE, HISTORY, "because")
+    text = to_json(Decided(now)).replace(',"confidence":0.99', "")
+    old = from_json(text)
+    assert isinstance(old, Decided)
+    assert old.decision == replace(now, confidence=None)
+    assert "certified fastest within" in decision_words(old.decision, goal)
+    assert "%" not in decision_words(old.decision, goal)
+    assert decision_words(now, goal) == f"{decision_words(old.decision, goal)} with 99 %"
+    assert counted_on_words(old.decision, HISTORY) == ""

@@ -9,13 +9,16 @@ import pytest
 
 from mlcd import assemble
 from mlcd.configuration import Choice, Space
-from mlcd.earlier import known_from
+from mlcd.earlier import known_from, seen_before
 from mlcd.job import Goal, Job, Objective, Search
-from mlcd.ledger import Ledger
+from mlcd.launch_spread import NOTHING_SEEN, repeated_launches
+from mlcd.ledger import Account, Ledger, Started
+from mlcd.ledger.entries import from_json, to_json
 from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.train import NetValue
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
+from mlcd.workers.asked import to_json as to_asked
 
 SEARCH = Search(nodes=(1, 4), instances=("g4dn.*", "g5.*", "p3.*"))
 JOB = Job("resnet", 2e7, Goal(Objective.CHEAPEST, deadline_s=48 * 3_600), search=SEARCH, task={"run": "python a.py"})
@@ -118,3 +121,54 @@ def test_one_probe_after_the_other_adds_up_what_is_saved():
     probes = ledger.account(run).history.measurements
     saved = [m.saved_samples for m in probes]
     assert saved == pytest.approx([sum(m.samples_done for m in probes[: i + 1]) for i in range(len(probes))])
+
+
+def launches(account):
+    return (*account.history.measurements, *account.history.runs)
+
+
+def test_how_far_launches_differ_is_learnt_from_runs_of_any_job_at_the_same_place(ledger):
+    run = assemble.start(JOB, ledger)
+    run.search()
+    run.launch()  # of what was probed: a second launch
+    first = repeated_launches(launches(run.book.account))
+    assert first != NOTHING_SEEN
+    second = searched(replace(JOB, name="another", task={"run": "python b.py"}), ledger)
+    assert second.history.seen_before == pytest.approx(first)
+    assert ledger.account("another-1") == second
+    third = searched(JOB, ledger)
+    both = [sum(pair) for pair in zip(first, repeated_launches(launches(second)), strict=True)]
+    assert third.history.seen_before == pytest.approx(both)
+
+
+def test_what_another_member_runs_at_the_same_place_moves_no_certificate(ledger):
+    for member in ("eve", "ada"):
+        name = ledger.ask(JOB.name, to_asked(JOB, False), member)
+        run = assemble.start(JOB, ledger, run=name)
+        assert run.book.account.history.seen_before == NOTHING_SEEN
+        run.search()
+        run.launch()
+    again = assemble.start(JOB, ledger, run=ledger.ask(JOB.name, to_asked(JOB, False), "ada"))
+    assert again.book.account.history.seen_before != NOTHING_SEEN
+
+
+@pytest.mark.parametrize(
+    "other",
+    [replace(JOB, search=replace(SEARCH, seed=7)), replace(JOB, search=replace(SEARCH, earlier=False))],
+    ids=["another simulated cloud", "not wanted"],
+)
+def test_at_another_place_nothing_was_seen(ledger, other):
+    run = assemble.start(JOB, ledger)
+    run.search()
+    run.launch()
+    assert searched(other, ledger).history.seen_before == NOTHING_SEEN
+    assert seen_before(ledger, replace(JOB, on="recorded:/elsewhere/simulated")) == NOTHING_SEEN
+
+
+def test_runs_from_before_launches_were_compared_still_open(ledger):
+    started = ledger.lines(assemble.start(JOB, ledger).name)[0].entry
+    assert isinstance(started, Started)
+    text = to_json(started).replace(to_json(started)[to_json(started).index(',"seen_before"') :], ',"kind":"started"}')
+    assert "seen_before" not in text
+    for old in (from_json(text), replace(started, seen_before=(1.0, 2.0))):  # and those that counted otherwise
+        assert Account().after(old, 0.0).history.seen_before == NOTHING_SEEN

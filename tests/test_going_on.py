@@ -15,7 +15,7 @@ from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
 from mlcd.decision import Decision, Relaxation
 from mlcd.errors import MlcdError, UserError, WrongState
-from mlcd.guarantee import remaining
+from mlcd.forecasts import remaining
 from mlcd.job import Goal, Job, Objective
 from mlcd.ledger import Account, Book, Decided, Ledger, LimitsChanged, Line, Settled, Started, Status
 from mlcd.ledger.entries import from_json, to_json
@@ -32,7 +32,7 @@ from mlcd.testing.clouds import small_recording
 WORK = 3_600_000.0
 CLOUD = small_recording([[100.0]], [1.0], work_samples=WORK, probe_s=300.0)
 """One node does it in ten hours, for ten dollars."""
-ELEVEN = Goal(Objective.CHEAPEST, budget_usd=11.0)
+FOURTEEN = Goal(Objective.CHEAPEST, budget_usd=14.0)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Slower:
         yield Ended(now_s, Outcome.OK)
 
 
-def job_of(goal: Goal = ELEVEN, checkpoints: bool = True) -> Job:
+def job_of(goal: Goal = FOURTEEN, checkpoints: bool = True) -> Job:
     return Job("long", WORK, goal, checkpoints=checkpoints)
 
 
@@ -126,7 +126,7 @@ def ended_at_its_limit() -> tuple[Book, Slower]:
 def test_a_run_that_ended_at_its_limit_goes_on_from_its_checkpoint_when_the_limit_is_raised():
     book, backend = ended_at_its_limit()
     before = book.account
-    go_on(book, replace(ELEVEN, budget_usd=25.0))
+    go_on(book, replace(FOURTEEN, budget_usd=25.0))
     assert book.account.status is Status.SEARCHING
     account = to_the_end(book, backend)
     assert account.status is Status.FINISHED
@@ -141,13 +141,13 @@ def test_what_the_job_itself_showed_is_what_the_new_certificate_counts_on():
     book, backend = ended_at_its_limit()
     spent_usd, saved = book.account.history.spent_usd, book.account.history.saved_samples
     left_usd = (WORK - saved) / 50.0 / 3_600  # at what it really does
-    go_on(book, replace(ELEVEN, budget_usd=spent_usd + 0.7 * left_usd))
+    go_on(book, replace(FOURTEEN, budget_usd=spent_usd + 0.7 * left_usd))
     account = to_the_end(book, backend)
     assert account.status is Status.INFEASIBLE, "at the probe's rate it would have seemed to fit"
     assert account.decision is not None
     needs_usd = account.decision.relaxations[0].budget_usd
     assert needs_usd is not None
-    go_on(book, replace(ELEVEN, budget_usd=needs_usd))
+    go_on(book, replace(FOURTEEN, budget_usd=needs_usd))
     assert to_the_end(book, backend).status is Status.FINISHED
     assert book.account.history.spent_usd <= needs_usd
     is_continuous(entries_of(book))
@@ -155,12 +155,12 @@ def test_what_the_job_itself_showed_is_what_the_new_certificate_counts_on():
 
 def test_an_infeasible_search_goes_on_with_its_probes_when_the_limit_is_raised():
     backend = Slower(VirtualClock())
-    book = begin(backend, job_of(replace(ELEVEN, budget_usd=2.0)))
+    book = begin(backend, job_of(replace(FOURTEEN, budget_usd=2.0)))
     assert to_the_end(book, backend).status is Status.INFEASIBLE
     probes = book.account.history.measurements
     with pytest.raises(WrongState, match=r"raise them: mlcd resume long-1 --budget \d"):
         go_on(book)
-    go_on(book, ELEVEN)
+    go_on(book, FOURTEEN)
     account = to_the_end(book, backend)
     assert account.status is Status.FINISHED
     assert account.history.measurements[: len(probes)] == probes
@@ -182,16 +182,16 @@ def test_a_search_that_only_max_probe_kept_from_an_answer_is_not_told_to_raise_i
 def test_what_one_probe_may_cost_follows_the_budget_unless_its_owner_said_it(stated, most_usd):
     search = replace(job_of().search, max_probe_usd=2.0, max_probe_stated=stated)
     book = begin(Slower(VirtualClock()), replace(job_of(), search=search))
-    go_on(book, replace(ELEVEN, budget_usd=22.0))
+    go_on(book, replace(FOURTEEN, budget_usd=28.0))
     assert book.account.job.search.max_probe_usd == most_usd
-    go_on(book, ELEVEN)
+    go_on(book, FOURTEEN)
     assert book.account.job.search.max_probe_usd == 2.0
 
 
 def test_a_limit_that_is_used_up_already_is_refused_in_one_line():
     book, _ = ended_at_its_limit()
     spent = book.account.history.spent_usd
-    for goal in (replace(ELEVEN, budget_usd=0.99 * spent), replace(ELEVEN, deadline_s=book.clock.elapsed_s())):
+    for goal in (replace(FOURTEEN, budget_usd=0.99 * spent), replace(FOURTEEN, deadline_s=book.clock.elapsed_s())):
         with pytest.raises(UserError, match=r"is for all of the run, so name more than that"):
             go_on(book, goal)
     with pytest.raises(WrongState, match=r"ended at its limit, with .* saved samples kept; raise it: mlcd resume"):
@@ -205,7 +205,7 @@ def test_a_job_that_failed_by_itself_goes_on_from_its_checkpoint():
     go_on(book)  # its owner has made room on the disk
     account = to_the_end(book, Slower(backend.clock))
     assert account.status is Status.FINISHED
-    assert account.history.spent_usd <= 11.0
+    assert account.history.spent_usd <= 14.0
     is_continuous(entries_of(book))
     is_paid_once(entries_of(book))
 
@@ -223,17 +223,17 @@ def test_a_run_that_has_finished_is_over_whatever_its_limits():
     book = begin(backend, job_of())
     assert to_the_end(book, backend).status is Status.FINISHED
     with pytest.raises(WrongState, match="is finished; there is nothing to resume"):
-        go_on(book, replace(ELEVEN, budget_usd=50.0))
+        go_on(book, replace(FOURTEEN, budget_usd=50.0))
 
 
 def test_every_report_tells_the_change_and_the_new_limit():
     book, backend = ended_at_its_limit()
-    go_on(book, replace(ELEVEN, budget_usd=25.0))
+    go_on(book, replace(FOURTEEN, budget_usd=25.0))
     to_the_end(book, backend)
     lines = entries_of(book)
     change = next(line for line in lines if isinstance(line.entry, LimitsChanged))
     assert from_json(to_json(change.entry)) == change.entry
-    assert "the budget from $11.00 to $25.00, $1" in line_words(change, job_of())
+    assert "the budget from $14.00 to $25.00, $1" in line_words(change, job_of())
     assert "limits_changed" in [row["kind"] for row in ledger_rows(lines)]
     assert ledger_table(lines).row_count == len(lines)
     assert run_document(lines)["goal"]["budget_usd"] == 25.0
@@ -250,12 +250,12 @@ def test_however_often_its_limits_change_a_run_keeps_the_newest_and_pays_once(
 ):
     backend = Slower(VirtualClock(), factor)
     book = begin(backend, job_of())
-    goal = ELEVEN
+    goal = FOURTEEN
     to_the_end(book, backend)
     for times, which in changes:
         before = book.account
         wanted = {
-            "budget": replace(goal, budget_usd=11.0 * times),
+            "budget": replace(goal, budget_usd=14.0 * times),
             "deadline": replace(goal, deadline_s=40_000 * times),
         }
         try:
@@ -275,7 +275,7 @@ def test_however_often_its_limits_change_a_run_keeps_the_newest_and_pays_once(
 
 def test_killed_after_any_entry_it_ends_as_if_it_had_not_been():
     """The whole story, from its start over the limit to its end, cut off after each entry and gone on with."""
-    more = replace(ELEVEN, budget_usd=25.0)
+    more = replace(FOURTEEN, budget_usd=25.0)
     book, backend = ended_at_its_limit()
     go_on(book, more)
     whole, lines = to_the_end(book, backend), entries_of(book)

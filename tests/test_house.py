@@ -12,9 +12,20 @@ import mlcd
 
 ROOT = Path(mlcd.__file__).parent
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
-NOUNS |= {"caps", "csv_table", "key_operators", "knobs", "pattern", "service", "seen", "serverless", "tensors"}
+NOUNS |= {
+    "caps",
+    "csv_table",
+    "launch_spread",
+    "key_operators",
+    "knobs",
+    "pattern",
+    "service",
+    "seen",
+    "serverless",
+    "tensors",
+}
 PROTOCOLS = {"strategy", "backend", "profiler", "database", "ledger", "guarantee", "outages", "service_level"}
-PROTOCOLS |= {"alarm", "launching"}
+PROTOCOLS |= {"alarm", "forecasts", "launching"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {
     "reports",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.errors import JobFileError, MlcdError
-from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
+from mlcd.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search
 from mlcd.jobfile import TASK_KEYS, load_job, parse_job
 
 PATH = Path("/jobs/job.yaml")
@@ -54,6 +54,12 @@ def test_every_key_is_read() -> None:
     assert job.hints == Hints(25.6e6, 12.3 * 1e9, 256, 32.0)
     assert job.search == Search("heterbo", (2, 16), ("c5.*", "p3.*"), 7)
     assert job.on == "recorded:/jobs/runs/resnet"
+
+
+@pytest.mark.parametrize("written, confidence", [("0.9", 0.9), ("99.5 %", 0.995), ("'90%'", 0.9)])
+def test_how_sure_a_certificate_has_to_be(written: str, confidence: float) -> None:
+    assert read(f"  confidence: {written}\n").goal.confidence == pytest.approx(confidence)
+    assert read("").goal.confidence == CONFIDENCE
 
 
 def test_what_skypilot_reads_passes_through_untouched() -> None:
@@ -166,6 +172,8 @@ def test_a_mistake_is_told_with_its_line_and_column(text: str, where: str, told:
         ("communication: gossip", "communication 'gossip': known: all-reduce, parameter-server"),
         ("budget: 100 euros", "budget '100 euros': expected dollars, such as $100"),
         ("deadline: 6", "deadline '6': expected a duration"),
+        ("confidence: 1", "confidence '1': expected a probability from 0.5 to below 1, such as 0.99 or 99 %"),
+        ("confidence: sure", "confidence 'sure': expected a probability"),
         ("parameters: many", "parameters 'many': expected a positive number"),
         ("flops_per_sample: -1", "flops_per_sample '-1': expected a positive number"),
         ("batch: 2.5", "batch '2.5': expected a whole number"),

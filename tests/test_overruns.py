@@ -141,8 +141,8 @@ def test_a_bug_in_a_probe_is_raised_after_the_books_are_closed():
 
 
 def test_a_probe_that_would_use_the_reserve_is_refused_and_the_strategy_hears_it():
-    # One node needs 10,000 s and $100; after one probe there is room for it under $104, not for a second probe.
-    job = Job("job", 1e6, Goal(budget_usd=112.0))
+    # One node needs 10,000 s and $100, at the worst $119; under $127 there is room for that, not for a second probe.
+    job = Job("job", 1e6, Goal(budget_usd=127.0))
     ledger, book, backend, profiler = begin(job)
     decision = search(Script(ONE, TWO), job, SPACE, profiler, book)
     (refused,) = entries(ledger, book, Refused)

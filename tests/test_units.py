@@ -12,11 +12,13 @@ from mlcd.units import (
     counted,
     enough_duration,
     enough_usd,
+    format_confidence,
     format_count,
     format_duration,
     format_rate,
     format_usd,
     parse_batches,
+    parse_confidence,
     parse_count,
     parse_duration,
     parse_gb,
@@ -218,3 +220,15 @@ def test_a_budget_of_what_is_said_to_be_needed_is_enough_and_hardly_more(usd):
 @given(st.floats(1.0, 1e8))
 def test_a_deadline_of_what_is_said_to_be_needed_is_enough_and_hardly_more(seconds):
     assert seconds <= parse_duration(enough_duration(seconds)) <= seconds + max(2, 0.09 * seconds)
+
+
+@pytest.mark.parametrize("written, share", [("0.9", 0.9), (0.995, 0.995), ("99 %", 0.99), ("99.5%", 0.995), (0.5, 0.5)])
+def test_a_confidence_is_read_as_people_write_it_and_told_in_percent(written: Any, share: float) -> None:
+    assert parse_confidence(written) == pytest.approx(share)
+    assert parse_confidence(format_confidence(share)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("written", [1, "100 %", 0.49, "99", "0", -0.9, "sure", "none", True, "", "0.9 0.9"])
+def test_what_is_no_confidence_is_refused_with_what_was_expected(written: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected a probability from 0\.5 to below 1, such as 0\.99 or 99 %"):
+        parse_confidence(written)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlcd.asked.elastic import elastic_job
 from mlcd.asked.functions import is_on_functions, trained, tuned
-from mlcd.asked.goal import NO_LIMIT, new_goal
+from mlcd.asked.goal import NO_LIMIT, goal_again, new_goal
 from mlcd.asked.machines import machines_job
 from mlcd.asked.serving import asked_again, recorded_model, serving_job
 from mlcd.asked.words import parsed
@@ -26,6 +26,7 @@ __all__ = [
     "NO_LIMIT",
     "asked_again",
     "asked_job",
+    "goal_again",
     "is_on_functions",
     "new_goal",
     "of_text",

@@ -30,6 +30,7 @@ NEVER_THERE = {
     "parallel": "--parallel",
     "early_look": "--early-look",
     "max_hourly": "--max-hourly",
+    "confidence": "--confidence",
 }
 
 

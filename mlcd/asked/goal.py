@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mlcd.job import Goal, Objective
+from mlcd.errors import UserError
+from mlcd.job import Goal, Job, Objective
 
 NO_LIMIT = "none"
 """The word for no limit, since None means that nothing was said."""
@@ -20,4 +21,13 @@ def new_goal(goal: Goal, chosen: Mapping[str, Any]) -> Goal:
     for option, field in (("budget", "budget_usd"), ("deadline", "deadline_s")):
         if chosen.get(option) is not None:
             changes[field] = None if chosen[option] == NO_LIMIT else chosen[option]
+    if chosen.get("confidence") is not None:
+        changes["confidence"] = chosen["confidence"]
     return replace(goal, **changes)
+
+
+def goal_again(job: Job, chosen: Mapping[str, Any]) -> Goal:
+    """The goal of a run that is decided again, with what is asked now."""
+    if chosen.get("confidence") is not None and (job.service is not None or job.serverless is not None):
+        raise UserError("confidence is for jobs on machines; services and functions are certified in another way")
+    return new_goal(job.goal, chosen)

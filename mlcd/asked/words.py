@@ -16,7 +16,16 @@ from mlcd.asked.goal import NO_LIMIT
 from mlcd.asked.serving import CAPS
 from mlcd.errors import UnknownName, UserError
 from mlcd.job import parse_target
-from mlcd.units import parse_batches, parse_duration, parse_latency, parse_range, parse_share, parse_size, parse_usd
+from mlcd.units import (
+    parse_batches,
+    parse_confidence,
+    parse_duration,
+    parse_latency,
+    parse_range,
+    parse_share,
+    parse_size,
+    parse_usd,
+)
 
 Parser = Callable[[Any], Any]
 GOALS = {
@@ -123,6 +132,7 @@ def whole(least: int, most: float = math.inf) -> Parser:
 
 usd, duration = partial(_or_none, parse_usd), partial(_or_none, parse_duration)
 _LIMITS: dict[str, Parser] = {"budget": usd, "deadline": duration}
+_CONFIDENCE: dict[str, Parser] = {"confidence": parse_confidence}
 _PROBE_LIMITS: dict[str, Parser] = {"max_probe": usd, "max_hourly": usd}
 _ASKED_OF_A_SERVICE: dict[str, Parser] = {
     **{name: partial(_or_none, parse_latency) for name in CAPS},
@@ -138,6 +148,7 @@ _ALLOCATION: dict[str, Parser] = {
 _SEARCH: dict[str, Parser] = {"on": _word, "method": _word, "seed": whole(0)}
 _TRAIN: dict[str, Parser] = {
     **_LIMITS,
+    **_CONFIDENCE,
     **_PROBE_LIMITS,
     **_SEARCH,
     "nodes": parse_range,
@@ -158,6 +169,7 @@ _TUNE: dict[str, Parser] = {
 }
 _SCALE: dict[str, Parser] = {
     **_LIMITS,
+    **_CONFIDENCE,
     **_PROBE_LIMITS,
     "workers": parse_range,
     "batch": parse_batches,
@@ -182,7 +194,7 @@ _TABLES = {
     "tune": _TUNE,
     "scale": _SCALE,
     "serve": _SERVE,
-    "what-if": {**_LIMITS, **_ASKED_OF_A_SERVICE},
+    "what-if": {**_LIMITS, **_CONFIDENCE, **_ASKED_OF_A_SERVICE},
 }
 WORDS: dict[str, dict[str, Parser]] = {
     kind: {"goal": partial(_one_of, GOALS[kind]), **table} for kind, table in _TABLES.items()

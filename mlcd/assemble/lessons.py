@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from mlcd.backend import Provenance
 from mlcd.configuration import Space
 from mlcd.database import Database
 from mlcd.errors import UserError
-from mlcd.guarantee import remaining
+from mlcd.forecasts import remaining
+from mlcd.history import History
 from mlcd.job import Job, Mode
 from mlcd.ledger import Account
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.performance import NodePrice, PerformanceModel, read_performance_model
-from mlcd.modeling.statistical_efficiency import StatisticalEfficiency
+from mlcd.modeling.statistical_efficiency import StatisticalEfficiency, run_error
 from mlcd.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel, Unreadable, nearest, shelf_of
 from mlcd.planners.elastic import (
     average_model,
@@ -67,7 +69,7 @@ def remember(run: str, account: Account, shelf: Shelf) -> None:
     if machine not in belief.steps:
         return
     took = epochs_at_reference(belief.epochs, belief.dataset_samples, job, history) if done is not None else None
-    epochs = replace(belief.epochs, reference_epochs=took or belief.epochs.reference_epochs)
+    epochs = belief.epochs if took is None else _known_from(belief.epochs, took, history)
     model = PerformanceModel(
         belief.steps[machine], epochs, belief.dataset_samples, offer.workers, NodePrice(offer.usd_per_hour)
     )
@@ -84,6 +86,12 @@ def remember(run: str, account: Account, shelf: Shelf) -> None:
             took,
         )
     )
+
+
+def _known_from(epochs: StatisticalEfficiency, took: float, history: History) -> StatisticalEfficiency:
+    """With the epochs that this run took to its target, as exactly as it was looked at; old ledgers do not tell."""
+    looks = sum(m.looks for m in (*history.measurements, *history.runs))
+    return replace(epochs, reference_epochs=took, run_error=run_error(looks or inf))
 
 
 def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:

@@ -28,9 +28,10 @@ from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
 from mlcd.backends.environment import check_environment
 from mlcd.decision import Decision
-from mlcd.earlier import known_from
+from mlcd.earlier import known_from, seen_before
 from mlcd.errors import WrongState
-from mlcd.guarantee import decide, remaining
+from mlcd.forecasts import remaining
+from mlcd.guarantee import decide
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.ledger.going_on import entry_to_go_on
@@ -135,7 +136,8 @@ def start(
     `agree`: is shown how the run would begin before anything is written, and raises to leave it.
     """
     _check_variables(job)
-    first, place = beginning(job, ledger)
+    asked = ledger.asked(run) if run is not None else None
+    first, place = beginning(job, ledger, asked.owner if asked is not None else None)
     if begin_from:
         earlier = earlier_checkpoint(begin_from, first.job, ledger)
         first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
@@ -144,8 +146,8 @@ def start(
     return Run(ledger, ledger.begin(first.job.name, place.clock, first, listen, run, held), first.job, place)
 
 
-def beginning(job: Job, ledger: Ledger) -> tuple[Started, Cloud]:
-    """How a run of this job would begin, and where; nothing is written."""
+def beginning(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Started, Cloud]:
+    """How a run of this job would begin, and where; nothing is written. `owner`: the member whose run it will be."""
     if job.serverless is not None:
         check_functions(job)
     job = _absolute(job) if job.serverless is None else prepared(job)
@@ -167,7 +169,10 @@ def beginning(job: Job, ledger: Ledger) -> tuple[Started, Cloud]:
     learned, whose = lesson(job, place.space, shelf)
     if job.serverless is not None:
         learned = stored_calibration(job)
-    return Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose), place
+    begun = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
+    if job.search.earlier and job.service is None and job.serverless is None:
+        begun = replace(begun, seen_before=seen_before(ledger, job, owner))
+    return begun, place
 
 
 def first_probes(first: Started) -> tuple[Probe, ...] | Finish:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from mlcd.backend import Events, Launch, Purpose
@@ -127,8 +127,9 @@ class LiveJob:
             new = member.read()
             if member.told.reports:
                 samples += reader.feed(new, self._now_s())
+        # On a busy machine the last report may be read after the machines' time; what it says is saved, is saved.
         most_s = inf if self.launch.lifetime_s is None else self.launch.lifetime_s
-        return [sample for sample in samples if sample.elapsed_s <= most_s]
+        return [replace(sample, elapsed_s=min(sample.elapsed_s, most_s)) for sample in samples]
 
     @property
     def _lasts_s(self) -> float:

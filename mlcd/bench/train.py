@@ -20,7 +20,8 @@ from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration
 from mlcd.drive import drive, no_guard, search
 from mlcd.earlier import known_from
-from mlcd.guarantee import decide, remaining, safe
+from mlcd.forecasts import remaining
+from mlcd.guarantee import decide, safe
 from mlcd.history import History
 from mlcd.job import Objective, Search
 from mlcd.ledger import Ledger, Line, Settled, Started

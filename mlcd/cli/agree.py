@@ -36,5 +36,14 @@ def agree(words: str, yes: bool) -> None:
     if not yes and not can_ask():
         raise UserError(f"{' '.join(words.split())} Nobody is here to agree: pass -y if you do; nothing was ordered")
     click.echo(words, err=True)
-    if not yes and not click.confirm("Proceed?", default=False, err=True):
+    if not yes and not _confirmed():
         raise Interrupted("not begun; nothing was ordered")
+
+
+def _confirmed() -> bool:
+    """The answer; Ctrl-C is a no."""
+    try:
+        return click.confirm("Proceed?", default=False, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.modeling.performance import NINETY_PERCENT, local_batch, read_performance_model
+from mlcd.modeling.performance import interval_factor, local_batch, read_performance_model
 from mlcd.models import StoredModel
 from mlcd.units import format_count, format_usd
 
@@ -80,9 +80,9 @@ def said_by(stored: StoredModel) -> tuple[list[Row], list[Row]]:
             "batch": int(b),
             "epochs": float(e),
             "relative": relative,
-            "interval_factor": float(np.exp(NINETY_PERCENT * s)),
+            "interval_factor": float(factor),
         }
-        for b, e, s in zip(batches, values, errors, strict=True)
+        for b, e, factor in zip(batches, values, interval_factor(np.zeros_like(errors), errors), strict=True)
     ]
     pairs = [(n, b) for n in stored.nodes for b in stored.batches if b % (n * model.devices_per_node) == 0]
     if not pairs:
@@ -90,8 +90,8 @@ def said_by(stored: StoredModel) -> tuple[list[Row], list[Row]]:
     nodes, batch = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
     seconds, errors = model.steps.predict(nodes, local_batch(nodes, batch, model.devices_per_node))
     steps = [
-        {"nodes": n, "batch": b, "seconds": float(s), "interval_factor": float(np.exp(NINETY_PERCENT * e))}
-        for (n, b), s, e in zip(pairs, seconds, errors, strict=True)
+        {"nodes": n, "batch": b, "seconds": float(s), "interval_factor": float(factor)}
+        for (n, b), s, factor in zip(pairs, seconds, interval_factor(errors, np.zeros_like(errors)), strict=True)
     ]
     return epochs, steps
 

@@ -13,7 +13,7 @@ import click
 from mlcd.asked.goal import NO_LIMIT
 from mlcd.asked.words import GOALS, MOST_PARALLEL
 from mlcd.cli.server import asked_server, note
-from mlcd.units import parse_duration, parse_range, parse_share, parse_size, parse_usd
+from mlcd.units import parse_confidence, parse_duration, parse_range, parse_share, parse_size, parse_usd
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,6 +63,12 @@ goal_options: Sequence[Callable[[F], F]] = (
         help="Time for probes and the final run together: 6h, 1d 4h; 'none'.",
     ),
 )
+confidence = click.option(
+    "--confidence",
+    metavar="SHARE",
+    callback=written(parse_confidence),
+    help="How sure a certificate has to be, such as 0.9; 99 %.",
+)
 max_probe = click.option(
     "--max-probe",
     metavar="USD",
@@ -80,6 +86,7 @@ probe_limits: Sequence[Callable[[F], F]] = (
 )
 job_options: Sequence[Callable[[F], F]] = (
     *goal_options,
+    confidence,
     *probe_limits,
     click.option(
         "--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE, skypilot, functions."

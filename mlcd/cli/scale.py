@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mlcd.asked.words import GOALS, LEARNING_RATES, SEARCHES
-from mlcd.cli.options import duration, job_file, probe_limits, usd, with_options, written
+from mlcd.cli.options import confidence, duration, job_file, probe_limits, usd, with_options, written
 from mlcd.cli.train import begin_file, run_options
 from mlcd.cli.variables import env_option
 from mlcd.job import parse_target
@@ -26,6 +26,7 @@ scale_options = (
     click.option("--goal", type=click.Choice(GOALS["scale"]), help="What to look for; knee."),
     click.option("--budget", metavar="USD", callback=usd, help="Dollars for everything together, such as 5; 'none'."),
     click.option("--deadline", metavar="TIME", callback=duration, help="Time for everything together: 2h; 'none'."),
+    confidence,
     *probe_limits,
     click.option(
         "--search",

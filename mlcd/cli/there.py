@@ -10,7 +10,7 @@ from functools import partial
 
 from rich.markup import escape
 
-from mlcd.asked import new_goal, parsed
+from mlcd.asked import goal_again, parsed
 from mlcd.cli.agree import agree, agree_to_limits
 from mlcd.cli.ending import (
     agree_beforehand,
@@ -114,7 +114,7 @@ def resume_there(
     name = RemoteLedger(server).find(run)
     watched = Watched(server, name, output, known=True)
     job = watched.account.job
-    agree_to_limits(job, new_goal(job.goal, parsed("what-if", limits)), yes)
+    agree_to_limits(job, goal_again(job, parsed("what-if", limits)), yes)
     launch = not decide_only and watched.account.job.service is None and (yes or detach or not can_ask())
     undecided = watched.account.decision is None
     # Whether there is anything to resume then, the server says; of what has failed, once somebody agrees to launch it.

@@ -14,6 +14,7 @@ from mlcd.cli.agree import agree_to_limits, agree_to_rent
 from mlcd.cli.ending import agree_beforehand, agreed, can_ask, go_detached, tell_beforehand, tell_end
 from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
+    confidence,
     consoles,
     duration,
     job_file,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 limit_options = (
     click.option("--budget", metavar="USD", callback=usd, help="A new budget for all of the run, such as 120; 'none'."),
     click.option("--deadline", metavar="TIME", callback=duration, help="A new deadline for all of it: 9h; 'none'."),
+    confidence,
 )
 begin_from = click.option(
     "--from",
@@ -138,7 +140,7 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
         from mlcd.cli.there import resume_there
 
         return resume_there(server, run, words(chosen), decide_only, yes, output, detach=detach)
-    from mlcd.asked import new_goal
+    from mlcd.asked import goal_again
     from mlcd.assemble import go_on
     from mlcd.cli.live import Live
     from mlcd.reports.text import Narrator
@@ -151,7 +153,7 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
         held.enter_context(live.showing(name))
         before = ledger.account(name)
         tell = live.listener(Narrator(progress, before))
-        goal = new_goal(before.job.goal, chosen)
+        goal = goal_again(before.job, chosen)
         agree_to_limits(before.job, goal, yes)
         if detach:
             agree_beforehand(decide_only, yes)

@@ -99,8 +99,8 @@ class Teller:
     def __init__(self, shown: ProgressLine, output: str) -> None:
         from mlcd.reports.text import Narrator
 
-        self._results, progress = consoles()
-        self._narrate, self._shown, self._output, self._told = Narrator(progress), shown, output, 0
+        self._results, _ = consoles()
+        self._narrate, self._shown, self._output, self._told = Narrator(shown.console), shown, output, 0
 
     def tell(self, lines: list[Line]) -> Account:
         """Tell those that are new; where the run stands after them."""

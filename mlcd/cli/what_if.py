@@ -9,7 +9,7 @@ import click
 
 from mlcd.asked.serving import SERVICE_NAMES
 from mlcd.asked.words import GOALS
-from mlcd.cli.options import consoles, goal_options, open_ledger, output, print_json, run_name, with_options
+from mlcd.cli.options import confidence, consoles, goal_options, open_ledger, output, print_json, run_name, with_options
 from mlcd.cli.serve import service_options
 
 any_goal = click.option(
@@ -21,7 +21,7 @@ any_goal = click.option(
 
 @click.command("what-if")
 @run_name
-@with_options((any_goal, *goal_options[1:], *service_options))
+@with_options((any_goal, *goal_options[1:], confidence, *service_options))
 @output
 def what_if(run: str, output: str, **chosen: Any) -> None:
     """Decide again from the stored probes, at no cost.
@@ -33,7 +33,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     mlcd what-if last --goal cheapest --budget none --deadline 12h
     """
     from mlcd import assemble
-    from mlcd.asked import asked_again, new_goal
+    from mlcd.asked import asked_again, goal_again
     from mlcd.errors import UserError
     from mlcd.reports.document import decision_document, goal_document
     from mlcd.reports.serverless.document import planned_documents
@@ -42,7 +42,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
-    goal, asked = new_goal(account.job.goal, chosen), [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+    goal, asked = goal_again(account.job, chosen), [name for name in SERVICE_NAMES if chosen.get(name) is not None]
     if asked and account.job.service is None:
         raise UserError(f"--{asked[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
     service = asked_again(account.job.service, chosen) if account.job.service is not None else None

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, model_validator
 
-from mlcd.job import Communication, Goal, Hints, Job, Objective, Search, Target
+from mlcd.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search, Target
 from mlcd.jobfile.elastic import ElasticBlock, FingerprintBlock
 from mlcd.jobfile.functions import FunctionsBlock
 from mlcd.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.jobfile.task import listed
 from mlcd.pattern import compile_pattern
-from mlcd.units import parse_range, parse_share, parse_usd
+from mlcd.units import parse_confidence, parse_range, parse_share, parse_usd
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
@@ -127,6 +127,7 @@ class Block(Keys):
     goal: Annotated[Objective, one_of(Objective)] = Objective.FASTEST
     budget: Usd = None
     deadline: Seconds = None
+    confidence: Annotated[float, BeforeValidator(parse_confidence)] = CONFIDENCE
     communication: Annotated[Communication, one_of(Communication)] = Communication.ALL_REDUCE
     parameters: Count = None
     flops_per_sample: Count = None
@@ -177,7 +178,7 @@ class Block(Keys):
         return Job(
             name=name,
             work_samples=self.work.total,
-            goal=Goal(self.goal, self.budget, self.deadline, stated="goal" in self.model_fields_set),
+            goal=Goal(self.goal, self.budget, self.deadline, "goal" in self.model_fields_set, self.confidence),
             communication=self.communication,
             hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
             search=self.search.settings,

@@ -11,6 +11,7 @@ from mlcd.configuration import Space
 from mlcd.decision import Decision
 from mlcd.history import History, Refusal
 from mlcd.job import Job
+from mlcd.launch_spread import NOTHING_SEEN
 from mlcd.ledger.entries import (
     Decided,
     Ended,
@@ -125,6 +126,8 @@ class Account:
                 if self.started is not None:
                     raise BrokenBooks("the run has started already")
                 known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
+                if len(entry.seen_before) == len(NOTHING_SEEN):  # or it was written by an MLCD that counted otherwise
+                    known = replace(known, seen_before=entry.seen_before)
                 return replace(here, started=entry, history=known)
             case Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):

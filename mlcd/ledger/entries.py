@@ -25,6 +25,7 @@ from mlcd.backend import Launch, Provenance
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.job import Goal, Job
+from mlcd.launch_spread import NOTHING_SEEN, LogLikelihoods
 from mlcd.measurement import Measurement
 
 
@@ -34,6 +35,7 @@ class Started:
 
     `learned`: the stored model that an elastic search starts from, and `lesson`, whose it is. `begun_from`: the run
     whose checkpoint this one begins with, and `saved_samples`, what that holds: done, and paid for there.
+    `seen_before`: how far launches of one configuration differed in earlier runs at the same place.
     """
 
     job: Job
@@ -46,6 +48,7 @@ class Started:
     lesson: str = ""
     begun_from: str = ""
     saved_samples: float = 0.0
+    seen_before: LogLikelihoods = NOTHING_SEEN
     kind: Literal["started"] = "started"
 
 

@@ -11,7 +11,7 @@ from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger.account import Account, Status
 from mlcd.ledger.entries import LimitsChanged, Resumed
-from mlcd.units import format_count, format_duration, format_usd
+from mlcd.units import format_confidence, format_count, format_duration, format_usd
 
 
 def entry_to_go_on(
@@ -112,6 +112,9 @@ def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> s
     if goal.deadline_s != before.deadline_s:
         used = format_duration(elapsed_s)
         changes.append(f"the deadline from {_time(before.deadline_s)} to {_time(goal.deadline_s)}, {used} used before")
+    if goal.confidence != before.confidence:
+        sureness = f"from {format_confidence(before.confidence)} to {format_confidence(goal.confidence)}"
+        changes.append(f"how sure a certificate has to be {sureness}")
     return f"{who} changed {' and '.join(changes)}; it goes on from {_saved_words(account.history)}"
 
 

@@ -124,6 +124,21 @@ class Ledger(Submissions):
             with suppress(LedgerCorrupt):
                 yield self.account(f"{job}-{number}")
 
+    def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
+        """Where the runs at a place stand, of whatever job, the newest first. Damaged ones are passed over.
+
+        `owner`: only the runs of this member.
+        """
+        begun = select(table.c.run).where(table.c.kind == "started", table.c.because.endswith(on, autoescape=True))
+        if owner is not None:
+            begun = begun.where(table.c.run.in_(select(run_table.c.name).where(run_table.c.owner == owner)))
+        with self.database.read() as connection:
+            names = connection.execute(begun.order_by(table.c.seq.desc()).limit(most)).scalars().all()
+        for name in names:
+            with suppress(LedgerCorrupt):
+                if (account := self.account(name)).job.on == on:
+                    yield account
+
     def runs(self) -> list[str]:
         """The runs that have begun, oldest first."""
         with self.database.read() as connection:

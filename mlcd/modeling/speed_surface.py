@@ -250,8 +250,8 @@ class _Residuals:
         level = LEVEL_SPREAD * rng.standard_normal((rows, 1))
         per_type = rng.standard_normal((rows, types)) @ self.types.T
         common = COMMON_CURVE_SPREAD * rng.standard_normal((rows, 1, waves)) @ self.curve.T
-        own = OWN_CURVE_SPREAD * rng.standard_normal((rows, types, waves)) @ self.curve.T
-        together = per_type[:, :, None] + common + own
+        own = OWN_CURVE_SPREAD * rng.standard_normal((rows * types, waves)) @ self.curve.T  # one product, not one a row
+        together = per_type[:, :, None] + common + own.reshape(rows, types, -1)
         alone = ALONE_SPREAD * rng.standard_normal(laws.shape, dtype=np.float32)
         prior = laws + level + scale * (together[:, self.type_of, self.count_of] + alone)
         at = seen.ran

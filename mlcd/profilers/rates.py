@@ -3,6 +3,7 @@
 Symbols   r_i    samples a second in the i-th interval between two reports
           N      intervals kept after the warm-up
           t_N    Student's quantile with N - 1 degrees, at the confidence of Z normal standard errors
+          rho    correlation of each r_i with the next; N (1 - rho) / (1 + rho) independent ones would tell as much
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import chdtri, ndtr, stdtrit
 
 from mlcd.backend import Launch, Purpose
 from mlcd.configuration import Floats
@@ -24,6 +25,9 @@ FEWEST = 8
 
 MOST_INTERVALS = 64
 """That a rate and its scatter are taken from."""
+
+CONTRADICTS = 0.95
+"""With what confidence the scatter of a probe has to be above the stated noise to count instead of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,29 @@ class Floor:
         rates = rates_between(steady)
         n = len(rates)
         scatter = float(rates.std(ddof=1) / rates.mean()) if n > 1 and rates.mean() > 0 else math.inf
-        share = min(1.0, seconds / launch.lifetime_s) if launch.purpose is Purpose.PROBE and launch.lifetime_s else 1.0
-        stated = self.stated_noise / math.sqrt(share)
+        stated = self._stated(launch, seconds)
         measured_s = steady[-1].elapsed_s - steady[0].elapsed_s
         floor = self.noise_floor * math.sqrt(1 + self.settles_s / measured_s) if measured_s > 0 else math.inf
-        return max(floor, stated, scatter / math.sqrt(n) * _student(n - 1) / Z)
+        seen = scatter * math.sqrt(_correlation_factor(rates) / n)
+        if seen <= stated * _by_chance(n - 1):
+            return max(floor, stated)
+        return max(floor, stated, seen * _student(n - 1) / Z)
+
+    def _stated(self, launch: Launch, seconds: float) -> float:
+        """The stated noise after so long. It is of probes: minutes of a run have more, and hours far less."""
+        if launch.purpose is Purpose.RUN:
+            return 0.0
+        whole_s = launch.whole_s or launch.lifetime_s
+        share = min(1.0, seconds / whole_s) if whole_s else 1.0
+        return self.stated_noise / math.sqrt(share)
+
+
+def _correlation_factor(rates: Floats) -> float:
+    """(1 + rho) / (1 - rho), or 1 where chance alone may make neighbours alike."""
+    n, off = len(rates), rates - rates.mean()
+    squares = float(off @ off)
+    rho = float(off[1:] @ off[:-1]) / squares if n > 2 and squares > 0 else 0.0
+    return (1 + rho) / (1 - rho) if rho > 2 / math.sqrt(n) else 1.0
 
 
 def rates_between(seen: list[Sample]) -> Floats:
@@ -103,6 +125,12 @@ def decline(rates: Floats) -> float:
 def is_due(look: Look, launch: Launch, event: Sample) -> bool:
     """Whether so much of a probe is over that a look is to be taken."""
     return launch.lifetime_s is not None and event.elapsed_s >= look.share * launch.lifetime_s - 1e-6
+
+
+@lru_cache
+def _by_chance(degrees: int) -> float:
+    """How far above the true standard error a measured one may be before it speaks against it."""
+    return math.sqrt(chdtri(degrees, 1 - CONTRADICTS) / degrees) if degrees > 0 else 0.0
 
 
 @lru_cache

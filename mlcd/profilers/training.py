@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,8 @@ from mlcd.units import counted
 
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
+CHANGED = 4.0
+"""Standard errors: a run is looked at so often that three are passed by chance."""
 
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
 TOO_SHORT = "the job ended by itself (exit code 0) before its rate could be measured"
@@ -161,11 +164,24 @@ class TrainingProfiler:
         )
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
             return so_far
-        window = [sample for sample in seen if sample.elapsed_s >= now.elapsed_s - self.window_s]
+        rate, error = self._recent_rate(launch, seen)
+        return so_far if rate is None else replace(so_far, samples_per_s=rate, rel_error=error)
+
+    def _recent_rate(self, launch: Launch, seen: list[Sample]) -> tuple[float | None, float]:
+        """The rate of the last `window_s` and its error; of the last half of the run where that shows the same."""
+        now_s, first_s = seen[-1].elapsed_s, seen[0].elapsed_s
+        rate, error = self._rate_since(launch, seen, now_s - self.window_s)
+        longer, longer_error = self._rate_since(launch, seen, min(now_s - self.window_s, (now_s + first_s) / 2))
+        if rate is None or longer is None or longer_error >= error:
+            return rate, error
+        agree = abs(math.log(longer / rate)) <= CHANGED * math.hypot(error, longer_error)
+        return (longer, longer_error) if agree else (rate, error)
+
+    def _rate_since(self, launch: Launch, seen: list[Sample], since_s: float) -> tuple[float | None, float]:
+        window = seen[bisect_left(seen, since_s, key=lambda sample: sample.elapsed_s) :]
         if len(window) <= FEWEST or overall_rate(window) <= 0:
-            return so_far
-        error = self._rel_error(launch, window, now.elapsed_s)
-        return replace(so_far, samples_per_s=overall_rate(window), rel_error=error)
+            return None, math.inf
+        return overall_rate(window), self._rel_error(launch, window, seen[-1].elapsed_s)
 
     def _conclude(
         self, job: Job, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float
@@ -182,6 +198,7 @@ class TrainingProfiler:
             log=ended.log if ended is not None else "",
             metric=_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else _kept(job, seen)),
             noise=next((sample.noise for sample in reversed(seen) if sample.noise is not None), None),
+            looks=_looks(seen),
         )
         if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
             lately = self._lately(job, launch, seen)
@@ -301,3 +318,8 @@ def _metric(job: Job, seen: list[Sample]) -> float | None:
     if job.target is not None:
         told += [metric for metric in told if job.target.reached(metric)][:1]
     return told[-1] if told else None
+
+
+def _looks(seen: list[Sample]) -> int:
+    """How often the metric was measured: every report repeats the last value, so a look is where it changes."""
+    return sum(1 for metric, _ in itertools.groupby(sample.metric for sample in seen) if metric is not None)

@@ -13,7 +13,7 @@ from mlcd.ledger import Status
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
-from mlcd.reports.words import all_the_work_words, relaxation_words
+from mlcd.reports.words import all_the_work_words, certificate_words, relaxation_words, slow_rate_words
 from mlcd.units import counted, format_duration, format_usd
 
 Card = tuple[str, str, str]
@@ -79,7 +79,8 @@ def reserve_note(story: Story, ahead: Forecast) -> str:
     gone = story.search
     kept = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     verb = "stays within" if kept else "does not stay within"
-    return f"What the search took, plus finishing at the slow end of the measured rate, {verb} the limit."
+    rate = "the slow end of the measured rate" if story.decision is None else slow_rate_words(story.decision)
+    return f"What the search took, plus finishing at {rate}, {verb} the limit."
 
 
 def equations(goal: Goal, gone: History, ahead: Forecast) -> list[str]:
@@ -146,7 +147,7 @@ def sentences(story: Story) -> tuple[str, list[str]]:
         history = story.account.history
         used = f"{format_duration(history.elapsed_s)} and {format_usd(history.spent_usd)} in total"
         if story.status is Status.FINISHED:
-            certified = f"; {'' if decision.certified else 'not '}certified within {within}" if within else ""
+            certified = f"; {certificate_words(decision, f'within {within}')}" if within else ""
             return f"{decision.configuration}: finished, {used}{certified}.", []
         return f"{decision.configuration}: the job did not finish, {used}.", [f"{story.account.ended.because}."]
     forecast = decision.forecast
@@ -158,7 +159,7 @@ def sentences(story: Story) -> tuple[str, list[str]]:
             takes = f"{format_duration(total_s)} and {format_usd(total_usd)} in total"
             sentence = f"{decision.configuration}: {takes} {all_the_work_words(decision)}"
     if within:
-        sentence += f"; {'certified' if decision.certified else 'not certified'} within {within}"
+        sentence += f"; {certificate_words(decision, f'within {within}')}"
     now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: f"The final run was stopped. {resume}"}
     return sentence + ".", [now.get(story.status, "")]
 

@@ -10,11 +10,12 @@ from typing import Any
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration
 from mlcd.decision import Decision
-from mlcd.guarantee import choices, remaining
+from mlcd.forecasts import remaining
+from mlcd.guarantee import choices
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.measurement import Measurement
-from mlcd.reports.finishing import finish
+from mlcd.reports.finishing import finishes
 from mlcd.reports.serverless.document import (
     allocation_document,
     boundary_document,
@@ -43,7 +44,7 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dic
     return {
         **_opening(lines, account),
         "work_samples": begun.job.work_samples,
-        "goal": goal_document(begun.job.goal),
+        "goal": {**goal_document(account.job.goal), "confidence": account.job.goal.confidence},
         **_place_and_method(begun),
         "configurations": len(begun.space),
         "known_configurations": len(begun.known),
@@ -157,12 +158,12 @@ def _reasons(lines: Sequence[Line]) -> dict[str, str]:
 
 def probe_documents(lines: Sequence[Line], account: Account) -> list[dict[str, Any]]:
     """Every probe with its reason, its result and what finishing on it would take after the search."""
-    reasons, finishes = _reasons(lines), _finishes(account)
+    reasons, ahead = _reasons(lines), _finishes(account)
     return [
         {
             **_launch(line.entry.measurement),
             "because": reasons.get(line.entry.launch.label, ""),
-            "finish": finishes.get(line.entry.measurement.configuration) if line.entry.measurement.ok else None,
+            "finish": ahead.get(line.entry.measurement.configuration) if line.entry.measurement.ok else None,
         }
         for line in lines
         if isinstance(line.entry, Settled) and line.entry.launch.purpose is Purpose.PROBE
@@ -175,6 +176,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
     return {
         "configuration": _place(decision.configuration) if decision.configuration is not None else None,
         "certified": decision.certified,
+        "confidence": decision.confidence,
         "because": decision.because,
         "forecast": asdict(ahead) if ahead is not None else None,
         "binding": decision.binding or None,
@@ -228,8 +230,8 @@ def _finishes(account: Account) -> dict[Configuration, dict[str, Any]]:
     left = remaining(account.job, gone)
     certified = choices(left, space, gone, decision.curve if decision is not None else ())
     return {
-        m.configuration: {**asdict(finish(left, space, decision, m)), "certifiable": m.configuration in certified}
-        for m in gone.good
+        configuration: {**asdict(ahead), "certifiable": configuration in certified}
+        for configuration, ahead in finishes(left, space, gone, decision).items()
     }
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mlcd.configuration import Space
+from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
-from mlcd.guarantee import forecast
+from mlcd.forecasts import forecasts
+from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement
 from mlcd.reports.serverless.words import best_epoch
 
 
-def finish(job: Job, space: Space, decision: Decision | None, measurement: Measurement) -> Forecast:
-    """Time and cost from the decision on; `job` has only the work that is left.
+def finishes(job: Job, space: Space, history: History, decision: Decision | None) -> dict[Configuration, Forecast]:
+    """Time and cost from the decision on, of each configuration that has a rate; `job` has only the work that is left.
 
     A batch of another size needs other work to reach the target, so a rate alone would not tell.
     """
     curve = decision.curve if decision is not None else ()
-    expected = next((each for each in curve if each.configuration == measurement.configuration), None)
-    return forecast(job, space, measurement, expected)
+    return {m.configuration: ahead for m, ahead in forecasts(job, space, history, curve=curve)}
 
 
 def last_metric(launches: Iterable[Measurement]) -> float | None:

@@ -24,7 +24,7 @@ class ProgressLine:
     """
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self.console = console
         self._gauge = Gauge()
         self._status: Status | None = None
         self._told: dict[str, int] = {}
@@ -42,9 +42,9 @@ class ProgressLine:
 
     def show(self, headway: Headway) -> None:
         """Show where a launch stands; that it has ended is told when it is settled."""
-        if self._console.is_terminal:
+        if self.console.is_terminal:
             if self._status is None:
-                self._status = self._console.status("", spinner="dots")
+                self._status = self.console.status("", spinner="dots")
                 self._status.start()
             self._status.update(Text(headway.words))  # the words are no markup
             return
@@ -52,7 +52,7 @@ class ProgressLine:
         reached = int(TENTHS * share) if share < 1 else TENTHS + int((share - 1) / BEYOND)
         if self._told.get(headway.label, 0) < reached != TENTHS:  # at its end there is an entry that says so
             self._told[headway.label] = reached
-            self._console.print(f"     {headway.words}", style="dim", highlight=False, markup=False)
+            self.console.print(f"     {headway.words}", style="dim", highlight=False, markup=False)
 
     def close(self) -> None:
         """Take the line away."""

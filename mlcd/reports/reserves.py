@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast
-from mlcd.guarantee import fits, forecast, objective, remaining
+from mlcd.forecasts import Launches, forecast_at, remaining, slow_rate
+from mlcd.guarantee import fits, objective
 from mlcd.history import History
 from mlcd.job import Goal, Job
+from mlcd.launch_spread import Spread
 from mlcd.measurement import Measurement
 from mlcd.service_level import certifies, keeps, value
 
@@ -23,28 +26,41 @@ def reserves(job: Job, space: Space, after: Iterable[History]) -> list[Forecast 
 
 
 class _Finish:
-    """Of a job: the best finish that is safe or, where none is, the one that is nearest to safe."""
+    """Of a job: the best finish that is safe or, where none is, the one that is nearest to safe.
+
+    Each configuration that is measured makes the others a little less sure (`needed_confidence`), and what is gone only
+    grows: what is not safe does not become so, and every finish only becomes dearer. Until a launch is repeated: it
+    tells of all of them how far launches differ.
+    """
 
     def __init__(self, job: Job, space: Space) -> None:
         self._job, self._space = job, space
         self._left, self._saved_samples = job, 0.0
-        self._seen, self._ahead = _Seen(), dict[int, Forecast]()
+        self._seen = _Seen()
+        self._spread: Spread | None = None
         self._best, self._nearest = _Ranking(), _Ranking()
 
     def after(self, history: History) -> Forecast | None:
-        changed, goal = self._seen.add(history), self._job.goal
-        if self._seen.saved_samples > self._saved_samples:  # there is less to do, wherever that is
-            self._saved_samples, self._left = self._seen.saved_samples, remaining(self._job, history)
-            changed = list(range(len(self._seen.good)))
+        seen, goal, repeats = self._seen, self._job.goal, self._seen.repeats
+        changed = seen.add(history)
+        if seen.saved_samples > self._saved_samples:  # there is less to do, wherever that is
+            self._saved_samples, self._left = seen.saved_samples, remaining(self._job, history)
+            changed = list(range(len(seen.good)))
+        if self._spread is None or seen.repeats > repeats:
+            self._spread, changed = history.spread, list(range(len(seen.good)))
         for number in changed:
-            ahead = self._ahead[number] = forecast(self._left, self._space, self._seen.good[number])
+            ahead = self._ahead(number)
             self._best.put(number, objective(goal, ahead))
             self._nearest.put(number, (_excess(goal, ahead),))
-        # What is gone only grows: what breaks a limit now is not safe later, and is dropped.
-        first = self._best.first(lambda number: _safe(goal, history, self._ahead[number]))
+        first = self._best.first(lambda number: _safe(goal, history, self._ahead(number)))
         if first is None:
-            first = self._nearest.first()
-        return None if first is None else self._ahead[first]
+            first = self._nearest.least(lambda number: (_excess(goal, self._ahead(number)),))
+        return None if first is None else self._ahead(first)
+
+    def _ahead(self, number: int) -> Forecast:
+        m = self._seen.good[number]
+        counted_on = slow_rate(self._job.goal.confidence, self._spread or Spread(), self._seen.launches, m)
+        return forecast_at(self._left, self._space, m, counted_on)
 
 
 class _Confirmation:
@@ -67,10 +83,16 @@ class _Confirmation:
 
 
 class _Seen:
-    """`good` and `saved_samples` of a history that grows; only what is new in it is looked at."""
+    """`good` and `saved_samples` of a history that grows; only what is new in it is looked at.
+
+    `repeats` counts launches of what had been launched before.
+    """
 
     def __init__(self) -> None:
         self.good: list[Measurement] = []
+        self.launches: Launches = {}
+        self.repeats = 0
+        self._launched: Counter[Configuration] = Counter()
         self.saved_samples = 0.0
         self._numbers: dict[Configuration, int] = {}
         self._probes = self._runs = 0
@@ -79,6 +101,9 @@ class _Seen:
         """The numbers of what is good that are new or have changed."""
         probes, runs = history.measurements[self._probes :], history.runs[self._runs :]
         self._probes, self._runs = len(history.measurements), len(history.runs)
+        launched = [m.configuration for m in (*probes, *runs) if m.ok]
+        self._launched.update(launched)
+        self.repeats = sum(self._launched.values()) - len(self._launched)
         self.saved_samples = max(
             [self.saved_samples, history.saved_before, *(m.saved_samples for m in (*probes, *runs))]
         )
@@ -88,8 +113,10 @@ class _Seen:
         number = self._numbers.setdefault(m.configuration, len(self.good))
         if number == len(self.good):
             self.good.append(m)
+            self.launches[m.configuration] = [m]
         else:
             self.good[number] = self.good[number].pooled(m)
+            self.launches[m.configuration].append(m)
         return number
 
 
@@ -113,6 +140,19 @@ class _Ranking:
             if self._keys[number] == key and stays(number):
                 return number
             heappop(self._heap)  # or it was ranked again since
+        return None
+
+    def least(self, key_now: Callable[[int], Key]) -> int | None:
+        """The first one by what its key is now, where keys have only grown since they were put."""
+        while self._heap:
+            key, number = self._heap[0]
+            if self._keys[number] != key:
+                heappop(self._heap)  # it was ranked again since
+            elif (now := key_now(number)) == key:
+                return number
+            else:
+                self._keys[number] = now
+                heapreplace(self._heap, (now, number))
         return None
 
 

@@ -9,12 +9,13 @@ from functools import cached_property
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
-from mlcd.guarantee import choices, objective, remaining
+from mlcd.forecasts import remaining
+from mlcd.guarantee import choices, objective
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
 from mlcd.measurement import Measurement
-from mlcd.reports.finishing import finish
+from mlcd.reports.finishing import finishes
 from mlcd.reports.reserves import reserves
 
 
@@ -147,7 +148,7 @@ class Story:
 
     def ahead(self, probe: Tried) -> Forecast:
         """What the job itself takes on a probed configuration."""
-        return finish(self._left, self.space, self.decision, self.together(probe))
+        return self._finishes[probe.measurement.configuration]
 
     def total(self, probe: Tried) -> tuple[float, float]:
         """Seconds and dollars to expect with all probes included."""
@@ -167,6 +168,10 @@ class Story:
     def _choices(self) -> frozenset[Configuration]:
         curve = self.decision.curve if self.decision is not None else ()
         return frozenset(choices(self._left, self.space, self.search, curve))
+
+    @cached_property
+    def _finishes(self) -> dict[Configuration, Forecast]:
+        return finishes(self._left, self.space, self.search, self.decision)
 
     @cached_property
     def _together(self) -> dict[Configuration, Measurement]:

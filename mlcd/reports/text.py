@@ -12,7 +12,8 @@ from rich.table import Table
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.decision import Decision
-from mlcd.guarantee import objective, remaining
+from mlcd.forecasts import remaining
+from mlcd.guarantee import objective
 from mlcd.job import Goal
 from mlcd.ledger import (
     Account,
@@ -30,13 +31,14 @@ from mlcd.ledger import (
     Warned,
 )
 from mlcd.measurement import Measurement
-from mlcd.reports.finishing import finish, last_metric
+from mlcd.reports.finishing import finishes, last_metric
 from mlcd.reports.serverless.terminal import first_words as functions_first_words
 from mlcd.reports.serverless.terminal import say_decision, show_plan, show_run
 from mlcd.reports.serverless.words import functions_of, work_words
 from mlcd.reports.serving.terminal import first_words, show_service
 from mlcd.reports.words import (
     all_the_work_words,
+    counted_on_words,
     curve_words,
     decision_words,
     goal_words,
@@ -168,6 +170,8 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
         _show_warnings(console, account)
     for line in reserve_words(decision, goal, history):
         console.print(f"Reserve: {line}", highlight=False)
+    if words := counted_on_words(decision, history):
+        console.print(f"Counted on: {words}", highlight=False)
     style = "bold green" if decision.configuration is not None else "bold yellow"
     console.print(
         f"Decision{_label(account)}: {decision_words(decision, goal)}", style=style, highlight=False, markup=False
@@ -204,12 +208,12 @@ def _measured_table(account: Account, decision: Decision, goal: Goal) -> Table:
     for column in ("$/H", "SAMPLES/S", "TIME", "COST", "AT MOST", "PROBE"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("CHOSEN", justify="center")
-    ahead_of = {m: finish(job, account.space, decision, m) for m in history.good}
-    ranked = sorted(history.good, key=lambda m: objective(goal, ahead_of[m]))
+    ahead_of = finishes(job, account.space, history, decision)
+    ranked = sorted(history.good, key=lambda m: objective(goal, ahead_of[m.configuration]))
     chosen = [m for m in ranked if m.configuration == decision.configuration]
     shown = ranked[:MOST_ROWS] + [m for m in chosen if m not in ranked[:MOST_ROWS]]
     for m in shown:
-        ahead = ahead_of[m]
+        ahead = ahead_of[m.configuration]
         offer, picked = m.configuration.offer, m in chosen
         table.add_row(
             escape(str(m.configuration)),

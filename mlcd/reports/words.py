@@ -6,11 +6,12 @@ from mlcd.decision import Decision, Relaxation
 from mlcd.guarantee import rounded_up
 from mlcd.history import History
 from mlcd.job import Goal, Target
+from mlcd.launch_spread import NOTHING_SEEN
 from mlcd.measurement import Measurement, Mismatch, Noise, Outcome, Z
 from mlcd.reports.serverless.words import result_words as functions_words
 from mlcd.reports.serving.words import asked_words, trial_words
 from mlcd.service import Service
-from mlcd.units import counted, enough_duration, enough_usd, format_duration, format_rate, format_usd
+from mlcd.units import counted, enough_duration, enough_usd, format_confidence, format_duration, format_rate, format_usd
 
 
 def goal_words(goal: Goal, target: Target | None = None, service: Service | None = None) -> str:
@@ -54,10 +55,36 @@ def decision_words(decision: Decision, goal: Goal) -> str:
     if decision.curve and decision.curve[0].relative:
         takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
-    certificate = f"certified {goal_words(goal)}" if goal.limited else "no limit to break"
+    certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
     if decision.configuration.offer.spot:
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
+
+
+def certificate_words(decision: Decision, limits: str) -> str:
+    """'certified within $100.00 with 99 %', or that it is not. Decisions from before a probability was stated: none."""
+    if not decision.certified:
+        return f"not certified {limits}"
+    return f"certified {limits}" + (f" with {format_confidence(decision.confidence)}" if decision.confidence else "")
+
+
+def slow_rate_words(decision: Decision) -> str:
+    """The rate that a certificate counts on: 'the rate that the run keeps with 99 %'."""
+    if decision.confidence is None:
+        return "the slow end of the measured rate"
+    return f"the rate that the run keeps with {format_confidence(decision.confidence)}"
+
+
+def spread_words(history: History) -> str:
+    """How far launches of one configuration differ, and what says so: repeated launches, or the prior alone."""
+    percent = f"{100 * history.spread.variance**0.5:.1f} %"
+    launched = [m.configuration for m in (*history.measurements, *history.runs) if m.ok]
+    repeats = len(launched) - len(set(launched))
+    seen = [counted(repeats, "repeat")] if repeats else []
+    seen += ["earlier runs here"] if history.seen_before != NOTHING_SEEN else []
+    if not seen:
+        return f"launches of one configuration are taken to differ by about {percent} (stated prior)"
+    return f"launches of one configuration differ by about {percent} ({' and '.join(seen)})"
 
 
 def all_the_work_words(decision: Decision) -> str:
@@ -86,6 +113,11 @@ def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]
             f"= {format_duration(total)} <= {format_duration(goal.deadline_s)}"
         )
     return said
+
+
+def counted_on_words(decision: Decision, history: History) -> str:
+    """What the sum rests on, in a line; '' where no probability was stated."""
+    return f"{slow_rate_words(decision)}; {spread_words(history)}" if decision.confidence is not None else ""
 
 
 def result_words(measurement: Measurement, service: Service | None = None) -> str:

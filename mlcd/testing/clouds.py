@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf, sqrt
 
 import numpy as np
+from scipy.special import ndtri
 
 from mlcd.assemble import Cloud
 from mlcd.backends import Point, Recorded, Recording
@@ -13,8 +14,8 @@ from mlcd.backends.noise import gamma_factors
 from mlcd.backends.recorded import REPORTS
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Floats, Offer, ProbeTime
-from mlcd.job import Goal, Job, Objective
-from mlcd.measurement import Outcome, Z
+from mlcd.job import CONFIDENCE, Goal, Job, Objective
+from mlcd.measurement import Outcome
 from mlcd.profilers import TrainingProfiler
 
 Rates = Sequence[float | None]
@@ -82,13 +83,16 @@ def bounded_cloud(recording: Recording, noise: float, seed: int) -> Cloud:
 
 
 class BoundedNoise(Recorded):
-    """A recorded cloud whose noise stays within Z standard errors of a whole probe, as certificates assume."""
+    """A recorded cloud whose noise stays within what a margin allows for the error of a whole probe alone.
+
+    That is as many standard errors as the normal quantile of a certificate's confidence.
+    """
 
     def factors(self, rng: np.random.Generator) -> Floats:
         """As noisy as the recorded cloud, but never beyond the stated level."""
         factors = gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
         mean = float(factors.mean())
         # A hair inside: the profiler's mean and this one may differ in the last digit.
-        bound = np.exp(Z * self.noise * (1 - 1e-9))
+        bound = np.exp(ndtri(CONFIDENCE) * self.noise * (1 - 1e-9))
         bounded: Floats = factors * (min(max(mean, 1 / bound), bound) / mean)
         return bounded

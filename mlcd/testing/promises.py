@@ -8,7 +8,8 @@ from dataclasses import replace
 from mlcd.assemble import Cloud
 from mlcd.decision import Decision
 from mlcd.drive import launch, search
-from mlcd.guarantee import decide, forecast, objective, remaining, safe
+from mlcd.forecasts import forecasts, remaining
+from mlcd.guarantee import decide, objective, safe
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome
@@ -93,10 +94,10 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
     job = remaining(job, then.history)
     certifiable = safe(job, then.space, then.history)
     if decision.configuration is not None:
-        least = min(objective(job.goal, forecast(job, then.space, m)) for m in certifiable)
-        chosen = next(m for m in certifiable if m.configuration == decision.configuration)
+        ahead = {m.configuration: each for m, each in forecasts(job, then.space, then.history, certifiable)}
         if best:
-            assert objective(job.goal, forecast(job, then.space, chosen)) == least, "a better one could be certified"
+            least = min(objective(job.goal, each) for each in ahead.values())
+            assert objective(job.goal, ahead[decision.configuration]) == least, "a better one could be certified"
         return
     assert not certifiable, "something could have been certified"
     for way in decision.relaxations:

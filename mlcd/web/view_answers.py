@@ -82,9 +82,10 @@ class Term(Answer):
 
 
 class Certificate(Answer):
-    """What makes a choice safe."""
+    """What makes a choice safe; `confidence`: the probability with which a certified job is done within its limits."""
 
     certified: bool
+    confidence: float | None
     headline: str
     sentence: str
     terms: list[Term]

@@ -53,7 +53,7 @@ def test_options_stand_in_for_what_the_file_says(mlcd: Mlcd, recorded_job: Write
     path = recorded_job("goal: cheapest\nbudget: $1")
     options = ["--goal", "fastest", "--budget", "none", "--deadline", "1d 4h", "--nodes", "1..2", "--instances", "s*"]
     run = mlcd("train", path, *options, "--seed", "3", "--decide-only", "-o", "json").document
-    assert run["goal"] == {"objective": "fastest", "budget_usd": None, "deadline_s": 28 * 3_600}
+    assert run["goal"] == {"objective": "fastest", "budget_usd": None, "deadline_s": 28 * 3_600, "confidence": 0.99}
     assert {(p["instance_type"], p["nodes"]) for p in run["probes"]} <= {("small", 1), ("small", 2)}
     assert run["configurations"] == 2
     assert run["seed"] == 3
@@ -93,7 +93,7 @@ def test_a_decision_is_shown_with_its_evidence_and_launched_later(mlcd: Mlcd, jo
     assert "CHOSEN" in decided.out
     assert "✔" in decided.out
     assert "Reserve: spent $" in decided.out
-    assert "certified fastest within $40.00" in decided.out
+    assert "certified fastest within $40.00 with 99 %" in decided.out
     assert "Run it with: mlcd launch demo-1" in decided.out
     launched = mlcd("launch", "demo-1")
     assert launched.code == 0

@@ -177,8 +177,8 @@ def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pay
     raised = subprocess.Popen(resume, cwd=folder, stdin=its, stdout=its, stderr=its, start_new_session=True)
     os.close(its)
     until(lambda: len(begun(folder)) and begun(folder)[-1] == at_the_limit and last_account(folder / "home").open)
-    os.close(ours)  # the shell is closed
-    raised.send_signal(signal.SIGHUP)
+    raised.send_signal(signal.SIGHUP)  # the shell is closed
+    os.close(ours)
     code, out = run(folder, "attach", "last")
     assert code == 0, out
     assert raised.wait(60) == 0
@@ -190,14 +190,15 @@ def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pay
 
 
 def test_a_detached_run_is_followed_to_its_end_with_its_exit_code(mlcd: Mlcd, recorded_job: WriteJob) -> None:
-    started = mlcd("train", recorded_job(), "--detach")
+    search = "{method: heterbo, earlier: false}"
+    started = mlcd("train", recorded_job(search=search), "--detach")
     assert started.code == 0, started.err
     assert "Follow it: mlcd attach demo-1; stop it: mlcd stop demo-1" in started.out
     followed = mlcd("attach", "demo-1")
     assert followed.code == 0
-    undisturbed = mlcd("train", recorded_job(), "-y")
+    undisturbed = mlcd("train", recorded_job(search=search), "-y")
     assert followed.out.replace("demo-1", "demo-2") == undisturbed.out
-    assert mlcd("train", recorded_job("budget: $6"), "--detach", "--decide-only").code == 0
+    assert mlcd("train", recorded_job("budget: $6", search=search), "--detach", "--decide-only").code == 0
     assert mlcd("attach", "last").code == 3
     resumed = mlcd("resume", "last", "--budget", "none", "--detach", "-o", "json")
     assert resumed.document["run"] == "demo-3"

@@ -7,6 +7,7 @@ import os
 import select
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -16,21 +17,23 @@ import pytest
 from rich.console import Console
 from served import Service, one_person
 
-from mlcd.assemble import start
+from mlcd.assemble import open_ledger, start
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.cli import main
 from mlcd.cli.live import Live
+from mlcd.cli.watch import Teller
 from mlcd.clock import VirtualClock
 from mlcd.jobfile import load_job
 from mlcd.ledger import Started, Stopped
 from mlcd.measurement import Sample
 from mlcd.remote import RemoteLedger, Server, watch
-from mlcd.reports.headway import Headway, to_json
+from mlcd.reports.headway import Headway, from_json, to_json
+from mlcd.reports.progress import ProgressLine
 from mlcd.testing.elastic_runs import JOB, SPACE
 from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @pytest.fixture
@@ -64,6 +67,16 @@ def exit_code(*arguments: str) -> object:
     with pytest.raises(SystemExit) as end:
         main(list(arguments))
     return end.value.code
+
+
+def test_an_entry_is_written_above_the_line_that_changes(home: Path) -> None:
+    ledger, written = open_ledger(), StringIO()
+    book = ledger.begin("digits", VirtualClock(), LIVE)
+    with closing(ProgressLine(Console(file=written, force_terminal=True))) as line:
+        line.show(from_json(standing(0.31))[0])
+        Teller(line, "table").tell(ledger.lines(book.run))
+    assert "31% done" in written.getvalue()
+    assert book.run in written.getvalue()  # by the console that has the line, and takes it away first
 
 
 @pytest.mark.parametrize("where", ["here", "there"])

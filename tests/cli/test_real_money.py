@@ -78,10 +78,18 @@ def test_no_probe_of_the_smallest_job_costs_more_than_its_limit(job: Path) -> No
         assert seen[0].space.worst_probe(probe.configuration)[1] <= 20
 
 
+class ControlC(Terminal):
+    """A terminal at which Ctrl-C is pressed instead of an answer."""
+
+    def readline(self, size: int | None = -1) -> str:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("answers", [Terminal("n\n"), ControlC()])
 def test_at_a_terminal_it_is_asked_for_and_no_leaves_nothing(
-    mlcd: Mlcd, job: Path, monkeypatch: pytest.MonkeyPatch
+    mlcd: Mlcd, job: Path, monkeypatch: pytest.MonkeyPatch, answers: Terminal
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    monkeypatch.setattr(sys, "stdin", answers)
     monkeypatch.setattr("mlcd.cli.agree.can_ask", lambda: True)
     answer = mlcd("train", job, "--on", "skypilot:aws", "--budget", "20")
     assert answer.code == 2

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from mlcd.modeling.statistical_efficiency import run_error
+
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 
@@ -89,6 +91,17 @@ def test_a_run_leaves_a_model_and_the_next_one_claims_a_time(mlcd: Mlcd, job: Wr
     assert ranked.code == 0
     assert "no time is claimed" in ranked.out
     assert mlcd("show", "last", "-o", "json").document["probes"] == []
+
+
+def test_a_stored_model_knows_its_epochs_as_exactly_as_the_run_was_looked_at(mlcd: Mlcd, job: WriteJob) -> None:
+    mlcd("scale", job(), "-y")
+    (model,) = mlcd("models", "-o", "json").document["models"]
+    epochs = mlcd("models", "show", model["name"], "-o", "json").document["model"]["epochs"]
+    entries = mlcd("ledger", "last", "-o", "json").document["entries"]
+    looks = sum(entry["measurement"]["looks"] for entry in entries if "measurement" in entry)
+    assert looks > 2
+    assert epochs["run_error"] == pytest.approx(run_error(looks))
+    assert epochs["run_error"] > run_error(math.inf)
 
 
 def test_a_forecast_covers_what_comes_in_most_seeds(mlcd: Mlcd, job: WriteJob) -> None:

@@ -79,15 +79,18 @@ def test_options_reach_the_server_as_they_were_written(there: Mlcd, mlcd: Mlcd, 
     assert told == expected
 
 
-def test_elastic_runs_print_the_same_there(there: Mlcd, mlcd: Mlcd) -> None:
-    arguments = ("scale", EXAMPLES / "elastic-resnet50.yaml", "--on", "simulated", "--workers", "1..2", "-y")
+def test_elastic_runs_print_the_same_there(there: Mlcd, mlcd: Mlcd, tmp_path: Path) -> None:
+    text = (EXAMPLES / "elastic-resnet50.yaml").read_text().replace("g5.xlarge}", "g5.xlarge, earlier: false}")
+    job = tmp_path / "alone.yaml"
+    job.write_text(text)
+    arguments = ("scale", job, "--on", "simulated", "--workers", "1..2", "-y")
     same(mlcd(*arguments), there(*arguments))
 
 
 def test_a_job_that_does_not_get_there_ends_the_same_there(there: Mlcd, mlcd: Mlcd, write_job: WriteJob) -> None:
     never = "{workers: 1..4, batch: 64..256, target: accuracy >= 0.9, epochs: 500}"
     more = f"batch: 128\ncheckpoints: true\nelastic: {never}\n"
-    job = write_job(more, work="{dataset: 100k, epochs: 60}", search="{instances: [g4dn.xlarge]}")
+    job = write_job(more, work="{dataset: 100k, epochs: 60}", search="{instances: [g4dn.xlarge], earlier: false}")
     away = there("scale", job, "-y")
     same(mlcd("scale", job, "-y"), away, 1)
     assert "accuracy >= 0.9 was not reached in 60 epochs" in away.err

@@ -22,7 +22,7 @@ from mlcd import assemble
 from mlcd.jobfile import load_job
 from mlcd.ledger import Ledger
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 Mlcd = Callable[..., Any]
 
 

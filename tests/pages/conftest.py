@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 CHROMIUM = Path("/usr/bin/chromium")
-PATIENT_MS = 20_000
+PATIENT_MS = 120_000
 ROOT = Path(__file__).parents[2]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import log
 
 import pytest
 from hypothesis import given, settings
@@ -11,23 +12,27 @@ from hypothesis import strategies as st
 
 from mlcd.assemble import Cloud
 from mlcd.backend import Launch, Provenance, Purpose
+from mlcd.backends import Recording
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration
-from mlcd.guarantee import remaining
+from mlcd.configuration import Configuration, Space
+from mlcd.forecasts import remaining, slow_rates
 from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
+from mlcd.job import CONFIDENCE, Goal, Job, Objective
 from mlcd.measurement import Ended, Event, Measurement, Mismatch, Outcome, Sample
 from mlcd.planners.train import NetValue, RunToCompletion
-from mlcd.planners.train.completion import MOST_SETBACKS
+from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS
+from mlcd.planners.train.rescue import chance_here, chances, is_worth_leaving, shared_shift
 from mlcd.profilers import TrainingProfiler
-from mlcd.strategy import Finish
+from mlcd.strategy import Finish, Probe, Step
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run
+from mlcd.units import format_rate
 
 RECORDING = small_recording([[100.0], [95.0]], [1.0, 1.2], work_samples=3_600_000, probe_s=300.0)
 FIRST, SECOND = RECORDING.space.configurations
 TEN_HOURS = 36_000.0
+LIMIT = 14 * 3_600.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Changing:
     factor: float
     lost_s: float | None = None
     until_samples: float = 1_000_000.0
+    recording: Recording = RECORDING
 
     provenance = Provenance.RECORDED
 
@@ -52,7 +58,7 @@ class Changing:
         return None
 
     def _events(self, launch: Launch) -> Iterator[Event]:
-        rate = RECORDING.points[launch.configuration].samples_per_s
+        rate = self.recording.points[launch.configuration].samples_per_s
         assert rate is not None
         step_s = 10.0 if launch.purpose is Purpose.PROBE else 30.0  # ten reports to a run's window are enough
         done = now_s = 0.0
@@ -93,11 +99,25 @@ def test_a_run_that_slows_down_goes_on_elsewhere_from_its_checkpoint():
     assert account.history.elapsed_s < 1.15 * TEN_HOURS  # at a fifth of the rate it would be four times as long
 
 
-def test_a_deadline_that_would_break_is_kept_elsewhere():
+@pytest.mark.parametrize("after", [1 / 8, 1 / 4])
+def test_a_deadline_that_would_break_is_kept_elsewhere_and_not_on_what_slows_down_every_time(after):
     goal = Goal(Objective.CHEAPEST, deadline_s=1.25 * TEN_HOURS)
-    account, _ = run(goal, Changing(VirtualClock(), TEN_HOURS / 4, 0.5))
-    assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
+    account, _ = run(goal, Changing(VirtualClock(), TEN_HOURS * after, 0.5))
+    *slowed, last = account.history.runs
+    assert [m.outcome for m in slowed] == [Outcome.SLOWED] * len(slowed)
+    assert (last.outcome, last.configuration) == (Outcome.OK, SECOND)
+    assert len(slowed) <= 1 + MOST_SLOWDOWNS
+    assert account.ended.finished
     assert account.history.elapsed_s <= goal.deadline_s
+
+
+def test_a_configuration_that_broke_down_is_not_launched_again_even_under_a_generous_limit():
+    goal = Goal(Objective.CHEAPEST, deadline_s=20 * TEN_HOURS)
+    account, _ = run(goal, Changing(VirtualClock(), TEN_HOURS / 4, 0.5))
+    assert [(m.configuration, m.outcome) for m in account.history.runs] == [
+        (FIRST, Outcome.SLOWED),
+        (SECOND, Outcome.OK),
+    ]
 
 
 def test_a_small_change_is_let_be():
@@ -136,11 +156,105 @@ def test_a_run_that_is_slower_than_certified_is_told_at_once_even_where_there_is
 
 def test_a_run_that_moves_away_was_told_to_be_slow():
     account, _ = run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 0.2))
-    assert [warning.partition(" that ")[0] for warning in account.warnings] == ["slower than the 97"]
+    probed = account.at_decision
+    counted_on = slow_rates(CONFIDENCE, probed)(next(m for m in probed.good if m.configuration == FIRST))
+    (warning,) = account.warnings
+    assert warning.startswith(f"slower than the {format_rate(counted_on)} that the certificate counts on")
 
 
 def test_a_steady_run_is_not_warned_of():
     assert run(Goal(), Changing(VirtualClock(), TEN_HOURS / 4, 1.0))[0].warnings == ()
+
+
+@dataclass(frozen=True)
+class ProbeAll:
+    """Measures everything once, whatever it brings."""
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        untried = [each for each in space.configurations if each not in history.tried]
+        return Probe(untried[0], "all of them") if untried else Finish("all of them")
+
+
+def rescued(factor: float, *, other: float = 200.0, after_s: float = 0.0, checkpoints=True):
+    """The cheaper of two, chosen to be done in 14 hours, whose run is so much slower than its probe from then on."""
+    recording = small_recording([[100.0], [other]], [1.0, 4.0], work_samples=3_600_000, probe_s=300.0)
+    backend = Changing(VirtualClock(), after_s, factor, recording=recording)
+    job = Job("late", recording.work_samples, Goal(Objective.CHEAPEST, deadline_s=LIMIT), checkpoints=checkpoints)
+    cloud = Cloud(recording.space, backend, TrainingProfiler(backend), backend.clock)
+    ledger, name, decision = search_and_run(ProbeAll(), job, cloud)
+    check_books(job.goal, ledger.lines(name))
+    assert decision.certified
+    assert decision.configuration == FIRST
+    return ledger.account(name)
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+@pytest.mark.parametrize("factor", [0.5, 0.65, 0.7])
+def test_a_run_too_slow_for_its_deadline_moves_to_what_still_makes_it_before_it_is_too_late(factor, checkpoints):
+    account = rescued(factor, checkpoints=checkpoints)  # it would end after 14.3 hours and more
+    assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
+    assert account.history.runs[-1].configuration != FIRST
+    assert account.ended.finished
+    assert account.history.elapsed_s <= LIMIT
+
+
+def test_a_run_that_slows_down_when_it_is_nearly_done_stays():
+    account = rescued(0.7, after_s=9 * 3_600.0)
+    assert [m.outcome for m in account.history.runs] == [Outcome.OK]
+
+
+def test_a_run_stays_where_nothing_else_would_make_it_either():
+    account = rescued(0.5, other=20.0, after_s=5 * 3_600.0, checkpoints=False)
+    assert [(m.outcome, m.configuration) for m in account.history.runs] == [(Outcome.AT_THE_LIMIT, FIRST)]
+
+
+def test_without_a_limit_no_run_is_left_for_being_late():
+    then = History((measured(FIRST, 100.0), measured(SECOND, 95.0)), (measured(FIRST, 80.0),))
+    free, limited = (Job("j", 3.6e6, goal) for goal in (Goal(), Goal(deadline_s=1.0)))
+    assert not is_worth_leaving(free, free, RECORDING.space, then, then.runs[0])
+    assert chance_here(limited, then, then.runs[0]) < 0.01
+
+
+def test_a_run_that_has_shown_little_is_as_sure_as_another_launch_of_the_same():
+    """Its first reports scatter. That alone is no reason to begin again, and lose what is done."""
+    job = Job("j", 3.6e6, Goal(deadline_s=12.5 * 3_600.0))
+    so_far = replace(measured(FIRST, 98.0), rel_error=0.15, seconds=1_000.0, samples_done=98_000.0)
+    then = History((measured(FIRST, 100.0), measured(FIRST, 101.0)), (so_far,), elapsed_s=2_200.0)
+    assert chance_here(job, then, so_far) > 0.97
+    assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
+
+
+def test_one_slow_launch_is_not_all_that_is_known_of_its_configuration():
+    """Where launches differ by 8 %, the next one may well be as fast as the probes were, however well this is known."""
+    probes = tuple(replace(measured(FIRST, rate), rel_error=0.03) for rate in (92.0, 108.0, 90.0, 110.0))
+    slow = replace(measured(FIRST, 80.0), rel_error=0.005, seconds=3_600.0, samples_done=80.0 * 3_600)
+    then = History(probes, (slow,), elapsed_s=6_000.0)
+    job = Job("j", 3.6e6, Goal(deadline_s=6_000.0 + 3.6e6 / 88))
+    (again,) = chances(job, RECORDING.space, then)
+    assert again.probability > 0.3
+    assert is_worth_leaving(job, job, RECORDING.space, then, slow)
+
+
+@given(st.floats(60.0, 110.0), st.floats(60.0, 110.0))
+def test_the_faster_a_run_the_likelier_it_ends_in_time(one, other):
+    job = Job("j", 3.6e6, Goal(deadline_s=12 * 3_600.0))
+    runs = [replace(measured(FIRST, rate), rel_error=0.03, samples_done=1e5) for rate in sorted((one, other))]
+    slow, fast = (chance_here(job, History((measured(FIRST, 90.0),), (run,), elapsed_s=1_800.0), run) for run in runs)
+    assert 0.0 <= slow <= fast + 1e-9
+    assert fast <= 1.0 + 1e-9
+
+
+def measured(where: Configuration, rate: float) -> Measurement:
+    return Measurement(where, Outcome.OK, 600.0, 1.0, rate, 0.01)
+
+
+@given(st.floats(0.7, 1.0))
+def test_a_run_that_is_slower_than_its_probe_makes_every_other_probe_look_faster_than_it_is(factor):
+    probes = (measured(FIRST, 100.0), measured(SECOND, 95.0))
+    shift, error = shared_shift(History(probes, (measured(FIRST, 100.0 * factor),)))
+    assert log(factor) <= shift <= 0
+    assert error > 0
+    assert shared_shift(History(probes, (measured(FIRST, 110.0),)))[0] == 0, "a fast run promises nothing of others"
 
 
 @dataclass(frozen=True)

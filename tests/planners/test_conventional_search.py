@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from mlcd.configuration import Choice, Configuration
-from mlcd.guarantee import forecast
+from mlcd.forecasts import forecast
 from mlcd.history import History, Refusal
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Measurement, Outcome
@@ -176,8 +176,8 @@ def test_an_improved_search_never_probes_away_the_end_it_expects(strategy, goal)
     histories, step = raw(strategy, recording, goal)
     kept = [
         any(
-            history.spent_usd + forecast(job, recording.space, m).usd <= (goal.budget_usd or np.inf)
-            and history.elapsed_s + forecast(job, recording.space, m).seconds <= (goal.deadline_s or np.inf)
+            history.spent_usd + forecast(job, recording.space, history, m).usd <= (goal.budget_usd or np.inf)
+            and history.elapsed_s + forecast(job, recording.space, history, m).seconds <= (goal.deadline_s or np.inf)
             for m in history.good
         )
         for history in histories

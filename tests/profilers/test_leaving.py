@@ -126,3 +126,11 @@ def test_a_target_that_was_reached_but_not_saved_before_the_machines_were_gone_i
 def test_a_job_that_ends_by_itself_has_reached_what_it_says() -> None:
     seen, _ = measure([*STEADY[:3], Sample(40.0, 4e3, 3e3, 0.91), Ended(45.0, Outcome.OK)], purpose=Purpose.RUN)
     assert seen.metric == 0.91
+
+
+def test_a_look_at_the_metric_is_a_new_value_and_not_every_report_that_repeats_it() -> None:
+    told = [None, None, 0.3, 0.3, 0.5, 0.5, 0.5, 0.91]
+    events = [replace(STEADY[i], metric=metric, saved=STEADY[i].samples) for i, metric in enumerate(told)]
+    seen, _ = measure(events, purpose=Purpose.RUN)
+    assert seen.looks == 3
+    assert measure(STEADY)[0].looks == 0

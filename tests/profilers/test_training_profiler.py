@@ -131,6 +131,27 @@ def test_the_noise_is_estimated_from_the_samples_and_never_below_the_floor():
     assert m.rel_error == 0.02
 
 
+def test_the_stated_noise_counts_unless_the_reports_contradict_it():
+    """Nine reports scatter by a quarter more or less: that is no reason to believe a stated noise no longer."""
+    rng = np.random.default_rng(5)
+    shared = {"tight": None, "warm_up": False, "noise_floor": 0.0, "stated_noise": 0.03}
+    as_stated, twice = 0, 0
+    for _ in range(200):
+        rates = 100 * rng.gamma(1 / 0.164**2, 0.164**2, 30)  # a whole probe has an error of 3 %
+        as_stated += measure(reports(rates, every_s=20.0), **shared)[0].rel_error == 0.03
+        louder = 100 * rng.gamma(1 / 0.33**2, 0.33**2, 30)
+        twice += measure(reports(louder, every_s=20.0), **shared)[0].rel_error > 0.045
+    assert as_stated >= 170
+    assert twice >= 190
+
+
+def test_a_probe_that_is_given_less_time_is_no_surer_for_having_used_all_of_it():
+    backend = Scripted(reports([100.0] * 15, startup_s=0.0))
+    profiler = TrainingProfiler(backend, noise_floor=0.0, tight=None, warm_up=False, stated_noise=0.03)
+    quarter = replace(launch(lifetime_s=150.0), whole_s=600.0)
+    assert profiler.measure(JOB, quarter).rel_error == pytest.approx(0.06)
+
+
 def test_the_slow_end_of_the_interval_is_hardly_ever_above_the_truth():
     rng = np.random.default_rng(3)
     above = 0

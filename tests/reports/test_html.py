@@ -39,7 +39,7 @@ from mlcd.reports.figures.axes import Scale, shortened
 from mlcd.reports.figures.frontier import boundary
 from mlcd.reports.html import page
 from mlcd.reports.story import Story
-from mlcd.units import format_usd
+from mlcd.units import enough_usd, format_usd
 
 SMALL = Offer("small", 0.5, 4, 16, accelerator="T4", accelerators=1, tflops_per_accelerator=8)
 LARGE = Offer("large", 4.0, 32, 128, accelerator="A100", accelerators=2, tflops_per_accelerator=19)
@@ -285,7 +285,7 @@ def test_a_run_that_cannot_be_certified_says_what_it_needs() -> None:
     assert needed is not None
     words = "".join(read(page(written)).seen)
     assert "Cannot be certified: the budget ($5.00)" in words
-    assert f"It needs {format_usd(needed)}" in words
+    assert f"It needs {enough_usd(needed)}" in words
 
 
 def test_every_probe_has_its_reason_in_order() -> None:

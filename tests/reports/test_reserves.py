@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mlcd import service_level
 from mlcd.configuration import Choice, Offer, Space
 from mlcd.decision import Forecast
-from mlcd.guarantee import forecast, objective, remaining, safe
+from mlcd.forecasts import forecast, remaining
+from mlcd.guarantee import objective, safe
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement, Outcome
@@ -34,12 +35,12 @@ def from_scratch(job: Job, space: Space, after: History) -> Forecast | None:
         return Forecast(seconds, usd, seconds, usd)
     left, goal = remaining(job, after), job.goal
     if protected := safe(left, space, after):
-        return min((forecast(left, space, m) for m in protected), key=lambda ahead: objective(goal, ahead))
+        return min((forecast(left, space, after, m) for m in protected), key=lambda ahead: objective(goal, ahead))
 
     def excess(ahead: Forecast) -> float:
         return max(ahead.worst_usd / (goal.budget_usd or 1e99), ahead.worst_seconds / (goal.deadline_s or 1e99))
 
-    return min((forecast(left, space, m) for m in after.good), key=excess, default=None)
+    return min((forecast(left, space, after, m) for m in after.good), key=excess, default=None)
 
 
 def histories(probes: list[Measurement], runs: list[Measurement]) -> list[History]:

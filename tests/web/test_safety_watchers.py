@@ -12,7 +12,7 @@ from stage import API, PLENTY, Stage, Told, staged
 
 SOON = replace(PLENTY, known_for_s=0.05, streams_each=2)
 EVENTS = f"{API}/events"
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @pytest.fixture

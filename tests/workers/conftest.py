@@ -13,7 +13,7 @@ from in_the_middle import Gate
 from mlcd.job import Goal, Hints, Job, Objective, Search
 from mlcd.jobfile import load_job
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 SIMULATED = Job(
     "demo",
     5e7,

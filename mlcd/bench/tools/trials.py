@@ -16,7 +16,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mlcd.configuration import Space
-from mlcd.guarantee import forecast, objective
+from mlcd.forecasts import forecasts
+from mlcd.guarantee import objective
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.modeling.gaussian_process import features
@@ -61,7 +62,8 @@ def told(job: Job, space: Space, history: History) -> list[Trial]:
     if not good:
         return []
     ran = [
-        Trial(space.index[m.configuration], log(objective(job.goal, forecast(job, space, m))[0]), True) for m in good
+        Trial(space.index[m.configuration], log(objective(job.goal, ahead)[0]), True)
+        for m, ahead in forecasts(job, space, history)
     ]
     failed = {m.configuration for m in history.measurements if not m.ok and not m.outcome.is_bad_luck}
     failed -= {m.configuration for m in good}

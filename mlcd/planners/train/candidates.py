@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.configuration import Configuration, Floats, Offer, Space
-from mlcd.guarantee import allowed, forecast
+from mlcd.forecasts import forecasts
+from mlcd.guarantee import allowed
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Outcome
@@ -67,8 +68,8 @@ def next_size(space: Space, history: History, open_: Mask, offer: Offer) -> Conf
 def measured_s(job: Job, space: Space, history: History) -> Floats:
     """T(D) of what was measured."""
     finish_s = np.full(len(space), np.inf)
-    for m in history.good:
-        finish_s[space.index[m.configuration]] = forecast(job, space, m).seconds
+    for m, ahead in forecasts(job, space, history):
+        finish_s[space.index[m.configuration]] = ahead.seconds
     return finish_s
 
 

@@ -1,25 +1,33 @@
 """Steering a training job that has been decided: run it to its end, and plan again when things change.
 
 A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
-the slow end of what was measured, another configuration does better even than this one would at its best. A run
-that is lost to bad luck is launched again. Both only while the limits allow it; otherwise the run goes on to the
+the slow end of what was measured, another configuration does better even than this one would at its best. A run that
+is not sure to end within its limits is left for a configuration that is, before it is too late (`rescue.py`). A run
+that is lost to bad luck is launched again. All only while the limits allow it; otherwise the run goes on to the
 limit and stops there, with what it has saved.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 
 from mlcd.configuration import Configuration, Space
-from mlcd.guarantee import fits, forecast, lifetime_s, objective, safe
+from mlcd.forecasts import forecast, slow_rates
+from mlcd.guarantee import fits, lifetime_s, objective, safe
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
+from mlcd.planners.train.rescue import HOPELESS, chances, is_worth_leaving
 from mlcd.strategy import Apply, Finish, Step, Watch
 from mlcd.units import format_count
 
 MOST_SETBACKS = 5
+MOST_SLOWDOWNS = 1
+"""Launches of one configuration that may slow down before any other that has a chance goes first."""
+BREAKDOWN = 0.3
+"""In the log: a run that is so much slower than its probes has met more than another day's machines."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +70,44 @@ def run_ended(job: Job, history: History, last: Measurement) -> Finish:
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
     """Go on where it is best now: with certainty if that is possible, or where it is expected to end in time."""
-    now = _as_it_is(history)
-    certified = safe(job, space, now)
-    hoped = certified or [m for m in now.good if _expected_to_fit(job, space, now, m)]
-    if hoped:
-        best = min(hoped, key=lambda m: objective(job.goal, forecast(job, space, m))).configuration
+    best = _surest(job, space, history) if job.goal.limited else _best(job, space, _as_it_is(history))
+    if best is not None:
         where = "again" if best == last.configuration else f"on instead of {last.configuration}"
         return _apply(job, space, history, best, f"{where}, after: {last.ending}")
     left_s = lifetime_s(job.goal, history, last.configuration)
     if last.outcome is Outcome.SLOWED or (left_s is not None and left_s <= space.startup_limit_s):
         return Finish(f"nothing measured can end the job within what is left, after: {last.ending}{_saved(history)}")
     return _apply(job, space, history, last.configuration, f"again, after: {last.ending}")
+
+
+def _surest(job: Job, space: Space, history: History) -> Configuration | None:
+    """Of what ends in time with the wanted confidence the best; if nothing does, the likeliest; None: hopeless.
+
+    What has broken down, or slowed down again after another launch, is left alone while anything else has a chance.
+    """
+    slowed = Counter(m.configuration for m in history.current_runs if m.outcome is Outcome.SLOWED)
+    avoided = _broken_down(history) | {each for each in slowed if slowed[each] > MOST_SLOWDOWNS}
+    in_time = {each.configuration: each.probability for each in chances(job, space, history)}
+    others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
+    in_time = others or in_time
+    sure = [m for m in history.good if in_time.get(m.configuration, 0.0) >= job.goal.confidence]
+    if sure:
+        return min(sure, key=lambda m: objective(job.goal, forecast(job, space, history, m))).configuration
+    likeliest = max(in_time, key=lambda each: in_time[each], default=None)
+    return likeliest if likeliest is not None and in_time[likeliest] > HOPELESS else None
+
+
+def _broken_down(history: History) -> set[Configuration]:
+    """Configurations on which the job slowed down far more than launches of one configuration differ."""
+    probed = {m.configuration: m.rate for m in history.good}
+    slowed = [m for m in history.current_runs if m.outcome is Outcome.SLOWED and m.configuration in probed]
+    return {m.configuration for m in slowed if m.ok and log(probed[m.configuration] / m.rate) > BREAKDOWN}
+
+
+def _best(job: Job, space: Space, history: History) -> Configuration | None:
+    good = history.good
+    best = min(good, key=lambda m: objective(job.goal, forecast(job, space, history, m)), default=None)
+    return best.configuration if best is not None else None
 
 
 def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
@@ -85,14 +120,20 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     if expected is None:
         return None
     whole = job.work_samples + history.saved_samples
+    counted_on = slow_rates(job.goal.confidence, history)(expected)
 
     def watch(so_far: Measurement) -> Outcome | None:
-        if not so_far.ok or so_far.fast_samples_per_s >= expected.slow_samples_per_s:
+        if not so_far.ok:
             return None
         then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
-        others = [m for m in safe(left, space, _as_it_is(then)) if m.configuration != where]
-        elsewhere = min((_at_worst(left, space, m) for m in others), default=inf)
+        if is_worth_leaving(job, left, space, then, so_far):
+            return Outcome.SLOWED
+        if so_far.fast_samples_per_s >= counted_on:
+            return None
+        now = _as_it_is(then)
+        others = [m for m in safe(left, space, now) if m.configuration != where]
+        elsewhere = min((_at_worst(left, space, now, m) for m in others), default=inf)
         return Outcome.SLOWED if elsewhere < _at_best(job, then, so_far) else None
 
     return watch
@@ -107,8 +148,8 @@ def _at_best(job: Job, then: History, so_far: Measurement) -> float:
     return seconds if job.goal.objective == "fastest" else usd
 
 
-def _at_worst(left: Job, space: Space, measurement: Measurement) -> float:
-    ahead = forecast(left, space, measurement)
+def _at_worst(left: Job, space: Space, history: History, measurement: Measurement) -> float:
+    ahead = forecast(left, space, history, measurement)
     return ahead.worst_seconds if left.goal.objective == "fastest" else ahead.worst_usd
 
 
@@ -117,11 +158,6 @@ def _as_it_is(history: History) -> History:
     slowed = {m.configuration: m for m in history.current_runs if m.outcome is Outcome.SLOWED and m.ok}
     others = tuple(m for m in history.good if m.configuration not in slowed)
     return replace(history, measurements=(*others, *slowed.values()), ended_runs=0, ended_probes=0)
-
-
-def _expected_to_fit(job: Job, space: Space, history: History, measurement: Measurement) -> bool:
-    ahead = forecast(job, space, measurement)
-    return fits(job.goal, history.spent_usd + ahead.usd, history.elapsed_s + ahead.seconds)
 
 
 def _ending(history: History, last: Measurement) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from mlcd.configuration import Floats, Space
-from mlcd.guarantee import fits, forecast, objective
+from mlcd.forecasts import forecast, forecasts
+from mlcd.guarantee import fits, objective
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement
@@ -96,7 +97,7 @@ class Belief:
 
 def incumbent(job: Job, space: Space, history: History, *, improved: bool) -> Measurement | None:
     """The best measured by the objective; `improved`: of what is expected to end within the limits, probes counted."""
-    ahead = [(m, forecast(job, space, m)) for m in history.good]
+    ahead = forecasts(job, space, history)
     if improved:
         spent_usd, elapsed_s = history.spent_usd, history.elapsed_s
         ahead = [(m, f) for m, f in ahead if fits(job.goal, spent_usd + f.usd, elapsed_s + f.seconds)]
@@ -116,7 +117,7 @@ def longest_s(job: Job, space: Space, history: History) -> Floats:
 
 def affordable(job: Job, space: Space, history: History, best: Measurement | None) -> Mask:
     """Whether a probe, and finishing on the best afterwards if there is one, is expected to keep the limits."""
-    ahead = forecast(job, space, best) if best is not None else None
+    ahead = forecast(job, space, history, best) if best is not None else None
     spent = history.spent_usd + space.probe_usd + (ahead.usd if ahead else 0.0)
     elapsed = history.elapsed_s + space.probe_s + (ahead.seconds if ahead else 0.0)
     budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlcd.configuration import Floats, Space
-from mlcd.guarantee import forecast
+from mlcd.forecasts import forecast
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement
@@ -64,7 +64,7 @@ def used(job: Job, space: Space, history: History, best: Measurement) -> float:
         return history.spent_usd / job.goal.budget_usd
     if job.goal.deadline_s is not None:
         return history.elapsed_s / job.goal.deadline_s
-    return history.spent_usd / forecast(job, space, best).usd
+    return history.spent_usd / forecast(job, space, history, best).usd
 
 
 def best_for_its_price(ei: Floats, probe_usd: Floats, alpha: float, open_: Mask) -> int:

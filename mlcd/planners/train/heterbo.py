@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.configuration import Configuration, Floats, Offer, Space
-from mlcd.guarantee import allowed, forecast, objective, safe
+from mlcd.forecasts import forecast
+from mlcd.guarantee import allowed, objective, safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement, Outcome
@@ -95,7 +96,7 @@ class _Belief:
         along_nodes = max(1.0, float(np.log(space.nodes.max() / space.nodes.min())) / UPPER_95)
         mu, sigma = posterior(rows, y, np.array([m.rel_error for m in good]), x, along_nodes)
         candidates = safe(job, space, history) or good
-        incumbent = min(candidates, key=lambda m: objective(job.goal, forecast(job, space, m)))
+        incumbent = min(candidates, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
         return _Belief(job, space, history, incumbent, mu, sigma)
 
     @property
@@ -109,7 +110,7 @@ class _Belief:
         within = _in_limits(self.job, self.space, self.history, fastest_s)
         if not safe(self.job, self.space, self.history):
             return within
-        ahead = forecast(self.job, self.space, self.incumbent)
+        ahead = forecast(self.job, self.space, self.history, self.incumbent)
         if self.job.goal.objective is Objective.FASTEST:
             gain: Floats = ahead.seconds - fastest_s - self.space.probe_s
         else:

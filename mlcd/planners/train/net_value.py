@@ -9,8 +9,9 @@ Symbols   D       a configuration                     A      what is gone of the
           S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit
           c(D)    share of the work left that a probe of D does itself; 0 unless the job checkpoints
           V0      best J in S(A);  V0'(D) best J in S(A + l(D))
+          toll    while S(A) is empty: l(D) as a share of the limits, over what a certificate is worth of them, x V0
 
-    Net(D) = V0 - E[ (1 - c(D)) min( V0'(D), J(D) where D could then be certified ) ] - q(D)
+    Net(D) = V0 - E[ (1 - c(D)) min( V0'(D), J(D) where D could then be certified ) ] - q(D) - toll(D)
 
 allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none is above zero.
 """
@@ -26,25 +27,31 @@ import numpy as np
 from scipy.special import ndtri
 
 from mlcd.configuration import Configuration, Floats, Space
-from mlcd.guarantee import allowed, fits, forecast
+from mlcd.forecasts import forecast
+from mlcd.guarantee import allowed, fits
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.measurement import Measurement, Z
+from mlcd.measurement import SUREST, Measurement
 from mlcd.modeling.memory_need import Mask
+from mlcd.modeling.one_thread import one_thread
 from mlcd.planners.train.outlook import Outlook, outlook
-from mlcd.planners.train.prospect import Prospect
+from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
+from mlcd.planners.train.repeats import Repeats
 from mlcd.planners.train.speed_belief import promising
 from mlcd.strategy import Finish, Look, Probe, Round, Step
 from mlcd.units import format_duration, format_usd
 
-FREE_SHARE = 0.08
+FREE_SHARE = 0.03
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
-WORTH_IT = 0.005
-"""Of V0: what a probe must bring beyond its price. The best of many estimates is too good on average."""
+FREE_UNTIL_IT_RUNS = 0.08
+"""The same while nothing has run: of how much the job needs, failures say nothing."""
+WAY_OUT_SHARE, CLEARLY_LESS = 0.01, 0.8
+"""Before a refusal, a probe of so little of the limits is made if a configuration is expected to need clearly less than
+all that were measured: the way out that the answer names would be far too dear without it."""
+PLAN_SHARE = 0.08
+"""Of V0 and of each limit: what a probe of the configuration that `mlcd plan` names may take."""
 WORTH_ANOTHER = 0.001
 """Of V0: what one more probe in a round must add."""
-MOST_REPEATS = 3
-"""Times that a configuration is measured to certify it."""
 NODES = ndtri((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
 
@@ -63,14 +70,23 @@ class NetValue:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The probes of the largest net value, or enough."""
+        with one_thread():
+            return self._next_step(job, space, history)
+
+    def _next_step(self, job: Job, space: Space, history: History) -> Step:
         plan = outlook(job, space) if history.measurements else None  # once it is seen whether the job runs at all
         planned = plan.best if plan is not None else None
         space = promising(job, space, history, self.seed, planned)
         choice = _Choice.of(job, space, history, self.seed, self.look)
-        open_ = allowed(job, space, history) & choice.worth_asking()
+        permitted, worth_asking = allowed(job, space, history), choice.worth_asking()
+        open_ = permitted & worth_asking
+        first = choice.affordable(open_, planned)
+        again = choice.worth_repeating(worth_asking, self.parallel) if first is None else None
+        if again is not None:
+            repeated = Probe(space.configurations[again.place], choice.words_again(again.net), share=again.share)
+            return Round((repeated,) * again.times) if again.times > 1 else repeated
         if not open_.any():
             return Finish("nothing is left to try" if history.measurements else "the limits allow no probe at all")
-        first = choice.affordable(open_, planned)
         picks, nets = choice.best_round(open_, self.parallel, first)
         if not picks:
             if choice.safe:
@@ -87,7 +103,7 @@ class NetValue:
 
 
 @dataclass(frozen=True)
-class _Choice(Prospect):
+class _Choice(Repeats):
     """Which probes are worth their price."""
 
     def worth_asking(self) -> Mask:
@@ -97,7 +113,7 @@ class _Choice(Prospect):
         certified = {m.configuration for m in self.safe}
         times = Counter(m.configuration for m in self.history.measurements)
         for m in self.history.good:
-            again = m.configuration not in certified and times[m.configuration] < MOST_REPEATS
+            again = m.configuration not in certified and times[m.configuration] < MOST_LAUNCHES
             if again and self._may_turn_out_to_fit(m):
                 worth[self.space.index[m.configuration]] = True
         return worth
@@ -115,12 +131,13 @@ class _Choice(Prospect):
         goal = self.job.goal
         usd, seconds = self.share * self.space.probe_usd[pick], self.share * self.space.probe_s[pick]
         limits = ((self.price(usd, seconds), self.v0()), (usd, goal.budget_usd), (seconds, goal.deadline_s))
-        is_little = all(limit is None or takes <= FREE_SHARE * limit for takes, limit in limits)
+        is_little = all(limit is None or takes <= PLAN_SHARE * limit for takes, limit in limits)
         return pick if is_little else None
 
     def best_round(self, open_: Mask, most: int, first: int | None = None) -> tuple[list[int], list[float]]:
         """Greedily the probes that together are worth most, each with what it adds to the round.
 
+        One configuration may be probed on several clusters at once: its error shrinks, and that takes no more time.
         `first`: what is probed first, whatever it is worth.
         """
         if not self.safe and self.job.goal.budget_usd is not None:
@@ -132,15 +149,16 @@ class _Choice(Prospect):
         gone_usd = gone_s = 0.0
         v0 = self.v0()
         value = self.value(self.finish_s)
+        clusters, most_clusters = np.ones(len(self.space), dtype=np.intp), self._launches_left()
         while len(picks) < most:
             usd, seconds = gone_usd + self.space.probe_usd, np.maximum(gone_s, self.space.probe_s)
-            certified = self.certifiable(usd, seconds)
+            certified = self.certifiable(usd, seconds, clusters)
             after = np.minimum(best, np.where(certified, value, np.inf))
             after = np.minimum(after, self.fallback(usd, seconds))
             after = (after * (1 - np.maximum(done, credit))).mean(axis=0)
-            net = v0 - after - self.share * self.price(usd, seconds)
+            net = v0 - after - self.share * (self.price(usd, seconds) + self.toll(usd, seconds))
             net = np.where(open_ & np.isfinite(after), net, -np.inf)
-            least = nets[-1] + WORTH_ANOTHER * v0 if nets else self._least_worth(v0)
+            least = nets[-1] + WORTH_ANOTHER * v0 if nets else self.least_worth(v0)
             if first is not None and not picks:
                 pick, least = first, -np.inf
             else:
@@ -152,29 +170,42 @@ class _Choice(Prospect):
             gone_usd, gone_s = float(usd[pick]), float(seconds[pick])
             best = np.minimum(best, np.where(certified, value, np.inf)[:, pick : pick + 1])
             done = np.maximum(done, credit[:, pick : pick + 1])
-            open_ = open_ & (np.arange(len(open_)) != pick)
+            clusters[pick] += 1
+            open_ = open_ & (clusters <= most_clusters)
         return picks, [float(added) for added in np.diff(nets, prepend=0.0)]
 
-    def _least_worth(self, v0: float) -> float:
-        """What a probe must bring. Without a limit nothing is saved by giving up before anything has run."""
-        return WORTH_IT * v0 if self.safe or self.job.goal.limited else -np.inf
+    def _launches_left(self) -> Counts:
+        """How often each configuration may still be measured."""
+        left = np.full(len(self.space), MOST_LAUNCHES, dtype=np.intp)
+        for m in self.history.measurements:
+            left[self.space.index[m.configuration]] -= 1
+        return left
 
     def least_needy(self, open_: Mask) -> tuple[list[int], list[float]]:
         """While nothing is certified and little is gone: what is expected to need least of the limits.
 
         A probe that fails has to be made up for by another: it counts as many times as it takes until one runs.
         """
-        goal, history = self.job.goal, self.history
-        if not goal.limited or _gone(self.job, history) >= FREE_SHARE:
+        history = self.history
+        if not self.job.goal.limited:
             return [], []
         middle, times = self._middle_if_it_runs()
-        shares = []
-        if goal.budget_usd is not None:
-            shares.append((times * self.space.probe_usd + middle * self.space.usd_per_s) / goal.budget_usd)
-        if goal.deadline_s is not None:
-            shares.append((times * self.space.probe_s + middle) / goal.deadline_s)
-        need = np.where(open_, np.max(shares, axis=0), np.inf)
+        probes = self._shares(self.space.probe_usd, self.space.probe_s)
+        need = self._shares(
+            times * self.space.probe_usd + middle * self.space.usd_per_s, times * self.space.probe_s + middle
+        )
+        if _gone(self.job, history) >= (FREE_SHARE if history.good else FREE_UNTIL_IT_RUNS):
+            least = min((need[self.space.index[m.configuration]] for m in history.good), default=-np.inf)
+            open_ = open_ & (probes <= WAY_OUT_SHARE) & (need < CLEARLY_LESS * least)
+        need = np.where(open_, need, np.inf)
         return ([int(np.argmin(need))], [0.0]) if np.isfinite(need).any() else ([], [])
+
+    def _shares(self, usd: Floats, seconds: Floats) -> Floats:
+        """Of the limits: the larger one."""
+        goal = self.job.goal
+        by_budget = usd / goal.budget_usd if goal.budget_usd is not None else np.zeros_like(usd)
+        by_deadline = seconds / goal.deadline_s if goal.deadline_s is not None else np.zeros_like(seconds)
+        return np.asarray(np.maximum(by_budget, by_deadline), dtype=np.float64)
 
     def _middle_if_it_runs(self) -> tuple[Floats, Floats]:
         """Seconds to finish where it runs, the median of surfaces, and how many probes it takes until one runs."""
@@ -184,27 +215,57 @@ class _Choice(Prospect):
         return middle, len(ordered) / np.maximum(runs, 1e-9)
 
     def goes_on(self, share: float, seen: Measurement) -> bool:
-        """Whether the rest of a probe is worth its price, now that its first part is seen."""
-        configuration = seen.configuration
-        whole_s, whole_usd = self.space.worst_probe(configuration)
+        """Whether the rest of a probe is worth its price, now that its first part is seen.
+
+        While nothing is certified, what another launch afterwards could certify counts too: after the whole probe, and
+        after the look alone.
+        """
+        whole_s, whole_usd = self.space.worst_probe(seen.configuration)
         now_s, now_usd = whole_s * share, whole_usd * share
-        ahead = forecast(self.job, self.space, seen)
+        before = next((m for m in self.history.good if m.configuration == seen.configuration), None)
+        now = before.pooled(seen) if before is not None else seen
+        ahead = forecast(self.job, self.space, self.history, now)
         value = ahead.seconds if self.fast else ahead.usd
-        fall_now, fall_later = (
-            float(self.fallback(np.array([usd]), np.array([seconds]))[0])
-            for usd, seconds in ((now_usd, now_s), (whole_usd, whole_s))
-        )
-        stop = min(fall_now, value if self.kept(ahead.worst_usd + now_usd, ahead.worst_seconds + now_s) else np.inf)
-        # What the whole probe may show, given this look: nodes of the normal distribution.
-        better = ahead.seconds * np.exp(seen.rel_error * NODES)
-        slow = better * np.exp(Z * seen.rel_error * sqrt(share))
-        per_s = configuration.usd_per_hour / 3_600
-        kept = self.kept(whole_usd + slow * per_s, whole_s + slow)
-        later = better if self.fast else better * per_s
-        go_on = float(np.minimum(fall_later, np.where(kept, later, np.inf)).mean())
+        certified_now = self.kept(ahead.worst_usd + now_usd, ahead.worst_seconds + now_s)
+        if certified_now and not self.safe:
+            return self.is_finished_first(seen, share, self.worth_asking())
+        stop = min(self._best_left(now_usd, now_s), value if certified_now else np.inf)
+        known, launches = self.known.get(self.space.index[seen.configuration], (0.0, 0))
+        by_look, by_probe = seen.rel_error**-2, 1 / (share * seen.rel_error**2)
+        ends = partial(self._ends, seen.configuration, ahead.seconds * np.exp(now.rel_error * NODES))
+        finished = ends(known + by_probe, launches + 1, whole_usd, whole_s)
+        price = float(self.price(whole_usd, whole_s))
+        if not self.safe:
+            twice = ends(known + 2 * by_probe, launches + 2, 2 * whole_usd, 2 * whole_s)
+            finished = np.minimum(finished, price + twice)
+            relaunched = ends(known + by_look + by_probe, launches + 2, now_usd + whole_usd, now_s + whole_s)
+            stop = min(stop, price + float(relaunched.mean()))
+        go_on = float(finished.mean())
         if self.job.checkpoints:
             go_on *= 1 - min(1.0, (1 - share) * whole_s * seen.rate / self.job.work_samples)
-        return go_on + (1 - share) * float(self.price(whole_usd, whole_s)) < stop
+        return go_on + (1 - share) * (price + float(self.toll(np.array(whole_usd), np.array(whole_s)))) < stop
+
+    def _best_left(self, usd: float, seconds: float) -> float:
+        return float(self.fallback(np.array([usd]), np.array([seconds]))[0])
+
+    def _ends(
+        self, where: Configuration, finish_s: Floats, known: float, launches: int, usd: float, s: float
+    ) -> Floats:
+        """The objective for each of these times to finish, if a certificate then allows it, or the best that is left.
+
+        `known`: one over the squared error by then, after so many launches. `usd`, `s`: what is gone by then.
+        """
+        per_s = where.usd_per_hour / 3_600
+        slow_s = finish_s * np.exp(self.margin(max(1 / sqrt(known), SUREST), launches))
+        certified = self.kept(usd + slow_s * per_s, s + slow_s)
+        value = finish_s if self.fast else finish_s * per_s
+        ends: Floats = np.minimum(self._best_left(usd, s), np.where(certified, value, np.inf))
+        return ends
+
+    def words_again(self, net: float) -> str:
+        """Why something is launched again."""
+        worth = format_duration(net) if self.fast else format_usd(net)
+        return f"again, to learn how far launches differ: less is reserved then (worth {worth} beyond its price)"
 
     def words(self, pick: int, net: float, plan: Outlook | None = None) -> str:
         """Why this probe. `plan`: it is what `mlcd plan` names."""

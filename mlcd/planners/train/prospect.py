@@ -5,23 +5,37 @@ Symbols are those of `net_value.py`, which chooses by them.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlcd.configuration import Floats, Space
-from mlcd.guarantee import forecast, safe
+from mlcd.configuration import Configuration, Floats, Space
+from mlcd.decision import Forecast
+from mlcd.forecasts import forecasts, needed_confidence
+from mlcd.guarantee import safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
-from mlcd.measurement import Measurement, Z
+from mlcd.launch_spread import Spread
+from mlcd.measurement import SUREST, Measurement
 from mlcd.modeling.memory_need import Mask
 from mlcd.planners.train.speed_belief import belief_of
 
-UNSAFE_PENALTY = 3.0
+Counts = NDArray[np.intp]
+
+UNSAFE_PENALTY = 10.0
 """While nothing is certified, V0 is this many times the best that is to be expected."""
+NOT_RUN_PENALTY = 3.0
+"""The same without a limit, where whatever runs is certified."""
+MOST_LAUNCHES = 12
+"""Times that a configuration is measured to certify it, one after the other or on several clusters at once."""
+FURTHER_LAUNCHES = (1, 3, 7, 11)
+"""How many more are thought of when it is asked whether a configuration could be certified."""
 TYPICAL_ERROR = 0.03
 """Relative error of a probe, before one was made."""
 ALMOST_ALL = 1 - 1e-9
@@ -99,27 +113,80 @@ class Prospect:
         best = np.where(certified, value, np.inf).min(axis=1)
         best = best if np.isfinite(best).any() else value.min(axis=1)
         finite = best[np.isfinite(best)]
-        return UNSAFE_PENALTY * float(np.median(finite)) if finite.size else 0.0
+        times = UNSAFE_PENALTY if self.job.goal.limited else NOT_RUN_PENALTY
+        return times * float(np.median(finite)) if finite.size else 0.0
 
     def fallback(self, usd: Floats, seconds: Floats) -> Floats:
-        """V0'(D): the best that is still certified once so much more is gone; V0 while nothing is."""
+        """V0'(D): the best that is still certified once so much more is gone; V0 while nothing is.
+
+        Of every configuration, or of some that were measured before.
+        """
         if not self.safe:
             return np.full(usd.shape, self.v0())
+        measured = self._fallback_after(usd, seconds, self.ahead)
+        if len(usd) < len(self.space):
+            return measured
+        return np.where(self._is_measured, measured, self._fallback_after(usd, seconds, self._ahead_of_one_more))
+
+    def _fallback_after(self, usd: Floats, seconds: Floats, ahead: Mapping[Configuration, Forecast]) -> Floats:
         fallback = np.full(usd.shape, np.inf)
         for m in self.safe:
-            ahead = forecast(self.job, self.space, m)
-            kept = self.kept(usd + ahead.worst_usd, seconds + ahead.worst_seconds)
+            worst = ahead[m.configuration]
+            kept = self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
             fallback = np.where(kept, np.minimum(fallback, self.measured_value(m)), fallback)
         return fallback
 
-    def certifiable(self, usd: Floats, seconds: Floats) -> Mask:
-        """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe."""
-        longest_s = self._longest_s(usd, seconds) * np.exp(-Z * self.error)
+    def certifiable(self, usd: Floats, seconds: Floats, clusters: Counts | None = None) -> Mask:
+        """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe.
+
+        Or by launching it again afterwards, the further launches at once.
+        `clusters`: how many of each configuration are probed at once; one if not given.
+        """
+        longest_s = self._longest_s(usd, seconds) * np.exp(-self._margins(1.0, clusters))
+        for again in FURTHER_LAUNCHES:
+            usd_again, s_again = usd + again * self.space.probe_usd, seconds + self.space.probe_s
+            by_more = self._longest_s(usd_again, s_again) * np.exp(-self._margins(1.0, clusters, again))
+            longest_s = np.maximum(longest_s, by_more)
         if self.share < 1:
             by_look_s = self._longest_s(self.share * usd, self.share * seconds)
-            longest_s = np.maximum(longest_s, by_look_s * np.exp(-Z * self.error / sqrt(self.share)))
+            longest_s = np.maximum(longest_s, by_look_s * np.exp(-self._margins(self.share, clusters)))
         certified: Mask = self.finish_s <= longest_s
         return certified
+
+    def _margins(self, share: float, clusters: Counts | None, again: int = 0) -> Floats:
+        """The margin of each configuration once it is probed for this share of a probe, with what is known of it.
+
+        `again`: so many launches later.
+        """
+        margins = np.full(len(self.space), self.margin(self.error / sqrt(share * (1 + again)), 1 + again))
+        more = {self.space.index[m.configuration] for m in self.history.good}
+        if clusters is not None:
+            more |= set(np.flatnonzero(clusters > 1).tolist())
+        for place in more:
+            known, launches = self.known.get(place, (0.0, 0))
+            times = again + (int(clusters[place]) if clusters is not None else 1)
+            error = 1 / sqrt(known + times * share / self.error**2)
+            margins[place] = self.margin(max(error, SUREST), launches + times)
+        return margins
+
+    @cached_property
+    def known(self) -> dict[int, tuple[float, int]]:
+        """Of what ran: how well its rate is known, one over the squared error, and from how many launches."""
+        launches = Counter(m.configuration for m in self.history.measurements if m.ok)
+        return {
+            self.space.index[m.configuration]: (1 / max(m.rel_error, 1e-9) ** 2, launches[m.configuration])
+            for m in self.history.good
+        }
+
+    def margin(self, error: float, launches: int) -> float:
+        """By how much a certificate counts on less than the measured rate, in the log."""
+        sure = needed_confidence(self.job.goal.confidence, launches, max(1, len(self.known)))
+        return self.spread.margin(round(error, 4), launches, sure)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Between launches of one configuration."""
+        return self.history.spread
 
     def _longest_s(self, usd: Floats, seconds: Floats) -> Floats:
         """How long finishing may take where so much more is gone before it; finite, so that what fails never fits."""
@@ -143,8 +210,24 @@ class Prospect:
 
     def measured_value(self, measurement: Measurement) -> float:
         """J of what was measured."""
-        ahead = forecast(self.job, self.space, measurement)
+        ahead = self.ahead[measurement.configuration]
         return ahead.seconds if self.fast else ahead.usd
+
+    @cached_property
+    def ahead(self) -> dict[Configuration, Forecast]:
+        """What finishing takes on everything that has a rate."""
+        return {m.configuration: ahead for m, ahead in forecasts(self.job, self.space, self.history)}
+
+    @cached_property
+    def _ahead_of_one_more(self) -> dict[Configuration, Forecast]:
+        """The same once another configuration is measured: the best of more is less sure."""
+        return {m.configuration: ahead for m, ahead in forecasts(self.job, self.space, self.history, more=1)}
+
+    @cached_property
+    def _is_measured(self) -> Mask:
+        measured = np.zeros(len(self.space), dtype=bool)
+        measured[list(self.known)] = True
+        return measured
 
 
 def _error(space: Space, history: History) -> float:

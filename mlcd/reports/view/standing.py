@@ -14,7 +14,7 @@ from mlcd.reports.serverless import answer as on_functions
 from mlcd.reports.serving import answer as served
 from mlcd.reports.serving.words import certificate_words, promise_words
 from mlcd.reports.story import Story
-from mlcd.reports.words import decision_words
+from mlcd.reports.words import decision_words, slow_rate_words
 from mlcd.service_level import certifies, service_of
 
 ACTIVE = (Status.SEARCHING, Status.RUNNING)
@@ -97,28 +97,28 @@ def certificate(story: Story) -> dict[str, Any] | None:
         if decision is None or decision.forecast is None:
             return None
         note = on_functions.reserve_note(story, decision.forecast)
-        return reserve("The reserve of the plan", note, story.goal, story.search, decision.forecast, decision.certified)
+        return reserve("The reserve of the plan", note, story.goal, story.search, decision.forecast, decision)
     found = trained.where_it_ends(story)
     if found is None:
         return None
     place, ahead = found
     gone = story.search
     holds = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    certified = decision.certified if decision is not None else holds
     note = trained.reserve_note(story, ahead)
-    return reserve(f"The reserve on {place}", note, story.goal, gone, ahead, certified)
+    decision = decision or Decision(place, "the best so far", certified=holds, confidence=story.goal.confidence)
+    return reserve(f"The reserve on {place}", note, story.goal, gone, ahead, decision)
 
 
 def what_if_certificate(job: Job, gone: History, decision: Decision) -> dict[str, Any] | None:
     """The same of a decision that was made again under another goal."""
     if job.service is not None or decision.forecast is None:
         return None
-    note = "What the search took, plus finishing at the slow end of what was measured, against the limit."
+    note = f"What the search took, plus finishing at {slow_rate_words(decision)}, against the limit."
     headline = f"The reserve on {decision.configuration}"
-    return reserve(headline, note, job.goal, gone, decision.forecast, decision.certified)
+    return reserve(headline, note, job.goal, gone, decision.forecast, decision)
 
 
-def reserve(headline: str, note: str, goal: Goal, gone: History, ahead: Forecast, certified: bool) -> dict[str, Any]:
+def reserve(headline: str, note: str, goal: Goal, gone: History, ahead: Forecast, of: Decision) -> dict[str, Any]:
     """gone + kept <= limit, for each limit."""
     terms = []
     if goal.budget_usd is not None:
@@ -126,7 +126,8 @@ def reserve(headline: str, note: str, goal: Goal, gone: History, ahead: Forecast
     if goal.deadline_s is not None:
         terms.append(_term("s", gone.elapsed_s, ahead.worst_seconds, goal.deadline_s))
     sentence = note if terms else "There is no limit to break."
-    return {"certified": certified, "headline": headline, "sentence": sentence, "terms": terms}
+    told = {"certified": of.certified, "confidence": of.confidence if terms else None}
+    return {**told, "headline": headline, "sentence": sentence, "terms": terms}
 
 
 def _of_service(story: Story) -> dict[str, Any] | None:
@@ -137,7 +138,8 @@ def _of_service(story: Story) -> dict[str, Any] | None:
     certified = story.decision.certified if story.decision is not None else certifies(story.job, found)
     promise = promise_words(found, service_of(story.job))
     sentence = f"{promise}; {certificate_words(found, story.job, certified)}."
-    return {"certified": certified, "headline": f"What {found.configuration} keeps", "sentence": sentence, "terms": []}
+    told = {"certified": certified, "confidence": None}
+    return {**told, "headline": f"What {found.configuration} keeps", "sentence": sentence, "terms": []}
 
 
 def _term(unit: str, gone: float, kept: float, limit: float) -> dict[str, Any]:

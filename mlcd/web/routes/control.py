@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
-from mlcd.asked import new_goal, parsed
+from mlcd.asked import goal_again, parsed
 from mlcd.assemble.machine import elsewhere
 from mlcd.errors import WrongState
 from mlcd.job import Goal
@@ -35,6 +35,7 @@ class GoOn(BaseModel):
     """How a run goes on. `launch`: also run what is decided, or stop there; as it was asked before, if nobody says.
 
     `budget`, `deadline`: new limits for all of the run, what was spent before included, as on the command line.
+    `confidence`: how sure a certificate has to be from now on.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -42,6 +43,7 @@ class GoOn(BaseModel):
     launch: bool | None = None
     budget: str | None = None
     deadline: str | None = None
+    confidence: str | None = None
 
 
 class HowDown(BaseModel):
@@ -160,8 +162,8 @@ def _not_launched(here: State, name: str, goal: Goal) -> None:
 
 def _new_goal(here: State, name: str, how: GoOn) -> Goal:
     """The limits that the run has from now on."""
-    chosen = parsed("what-if", {"budget": how.budget, "deadline": how.deadline})
-    return new_goal(here.ledger.account(name).job.goal, chosen)
+    chosen = parsed("what-if", {"budget": how.budget, "deadline": how.deadline, "confidence": how.confidence})
+    return goal_again(here.ledger.account(name).job, chosen)
 
 
 def _free(here: State, name: str) -> None:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from mlcd.asked import asked_again, new_goal, parsed
+from mlcd.asked import asked_again, goal_again, parsed
 from mlcd.asked.serving import SERVICE_NAMES
 from mlcd.assemble import decide_again
 from mlcd.errors import UserError
@@ -39,6 +39,7 @@ class Words(BaseModel):
     goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = None
     budget: Word = Field(None, description="Dollars, such as 100; none.")
     deadline: Word = Field(None, description="A time, such as 6h or 1d 4h; none.")
+    confidence: Word = Field(None, description="How sure a certificate has to be, such as 0.9.")
     latency_p50: Word = Field(None, description="Of a service: such as 30ms; none.")
     latency_p95: Word = None
     latency_p99: Word = None
@@ -78,7 +79,7 @@ async def tradeoff(run: Found, made: Made, who: Viewer) -> Response:
 
 def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     account, job = seen.account, seen.account.job
-    goal = new_goal(job.goal, chosen)
+    goal = goal_again(job, chosen)
     if job.service is None and (asked := [name for name in SERVICE_NAMES if chosen.get(name) is not None]):
         raise UserError(f"{asked[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
     service = asked_again(job.service, chosen) if job.service is not None else None

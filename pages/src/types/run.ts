@@ -134,6 +134,7 @@ export interface Term {
 
 export interface Certificate {
   certified: boolean;
+  confidence: number | null;
   headline: string;
   sentence: string;
   terms: Term[];

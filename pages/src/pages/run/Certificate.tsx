@@ -1,17 +1,18 @@
 /** The sum that makes a choice safe: what is gone, and what is counted on, against each limit. */
 
 import type { JSX } from "preact";
-import { duration, usd } from "../../format";
+import { duration, significant, usd } from "../../format";
 import type { Certificate as Doc, Term } from "../../types";
 
 export function Certificate({ of }: { of: Doc }): JSX.Element {
   const held = of.terms.every((term) => term.holds);
+  const sureness = of.confidence === null ? "" : ` with ${significant(100 * of.confidence, 10)} %`;
   return (
     <section class={`certificate ${held && of.certified ? "held" : ""}`} aria-label="Certificate">
       <h2>
         {of.headline}
         {of.terms.length > 0 && (
-          <span class={`verdict ${held ? "good" : "bad"}`}>{held ? "holds" : "does not hold"}</span>
+          <span class={`verdict ${held ? "good" : "bad"}`}>{held ? `holds${sureness}` : "does not hold"}</span>
         )}
       </h2>
       {of.terms.map((term) => (

@@ -1,0 +1,159 @@
+"""When launching again what has run is worth more than trying something new.
+
+How far launches of one configuration differ is one number for all of them (`launch_spread.py`). Until it is known,
+every certificate counts on the worst that clouds show, and what is reserved for the first certified configuration may
+bar all other probes. A few more launches of something cheap, on several clusters at once, make all of them need less.
+
+Symbols are those of `net_value.py`.
+
+    T(state)         the objective in the end: V0, or the best that one more probe is expected to bring
+    Net(repeat D)  = P(launches differ little) x ( T(now) - T(after D was launched again and agreed) ) - q - toll
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp, sqrt
+from typing import Self
+
+import numpy as np
+
+from mlcd.configuration import Floats
+from mlcd.guarantee import refusal, safe, within_price_limits
+from mlcd.measurement import Measurement
+from mlcd.modeling.memory_need import Mask
+from mlcd.planners.train.prospect import MOST_LAUNCHES, Prospect
+
+WORTH_OF_A_CERTIFICATE = 0.2
+"""The share of the limits that a sure certificate is worth, while there is none."""
+WORTH_IT = 0.005
+"""Of V0: what a probe must bring beyond its price. The best of many estimates is too good on average."""
+SLOWER_START = 1.25
+"""How many times longer than before the start-up of another launch may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A measured configuration that is launched again on several clusters at once, for a share of a probe's time."""
+
+    place: int
+    times: int
+    share: float
+    net: float
+
+
+@dataclass(frozen=True)
+class Repeats(Prospect):
+    """What is expected if something is launched again."""
+
+    def worth_repeating(self, worth_asking: Mask, most: int) -> Again | None:
+        """What to launch again, on how many clusters; None: nothing is worth it.
+
+        `worth_asking`: what may be probed afterwards. `most`: clusters at once.
+        """
+        if not self.job.goal.limited or not self.known:
+            return None
+        worth_asking = worth_asking & within_price_limits(self.job.search, self.space)
+        v0 = self.v0()
+        now, best = self._expected_end(worth_asking, v0), None
+        for m in self._cheap_to_repeat():
+            place, share = self.space.index[m.configuration], self._long_enough(m)
+            times = self._times_allowed(m, min(most, MOST_LAUNCHES - self.known[place][1]), share)
+            if times < 1:
+                continue
+            seconds, usd = map(np.array, self.space.worst_probe(m.configuration, share))
+            gain = self.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
+            net = gain - float(self.price(times * usd, seconds) + self.toll(times * usd, seconds))
+            if net > self.least_worth(v0) and (best is None or net > best.net):
+                best = Again(place, times, share, net)
+        return best
+
+    def _long_enough(self, m: Measurement) -> float:
+        """The share of a whole probe that shows as much as a look does, once it has started up as it did before."""
+        whole_s, _ = self.space.worst_probe(m.configuration)
+        return min(1.0, self.share + SLOWER_START * m.startup_s / whole_s)
+
+    def _times_allowed(self, m: Measurement, most: int, share: float) -> int:
+        """On how many clusters at once the limits let it be launched again for this share of a probe."""
+        while most > 0 and refusal(self.job, self.space, self.history, [m.configuration] * most, share) is not None:
+            most -= 1
+        return most
+
+    def is_finished_first(self, seen: Measurement, share: float, worth_asking: Mask) -> bool:
+        """Whether the first that a look certifies is measured to the end: what is reserved for it may bar the rest."""
+        whole_s, whole_usd = self.space.worst_probe(seen.configuration)
+        stopped = self._after([replace(seen, seconds=share * whole_s, usd=share * whole_usd)])
+        whole = replace(seen, rel_error=seen.rel_error * sqrt(share), seconds=whole_s, usd=whole_usd)
+        finished = self._after([whole])
+        if not finished.safe:
+            return False
+        worth_asking = worth_asking & within_price_limits(self.job.search, self.space)
+        price = (1 - share) * float(self.price(whole_usd, whole_s))
+        return finished._expected_end(worth_asking, np.inf) + price < stopped._expected_end(worth_asking, np.inf)
+
+    def toll(self, usd: Floats, seconds: Floats) -> Floats:
+        """While nothing is certified: the share of the limits that is used, in the unit of the objective.
+
+        A search that ends without a certificate has wasted it. It also makes cheap sizes come first. Until something
+        has run, nothing is known of what the job needs, and there is no toll.
+        """
+        goal = self.job.goal
+        shares = np.zeros(np.shape(usd))
+        if goal.budget_usd is not None:
+            shares = np.maximum(shares, usd / goal.budget_usd)
+        if goal.deadline_s is not None:
+            shares = np.maximum(shares, seconds / goal.deadline_s)
+        toll: Floats = shares * (self.v0() / WORTH_OF_A_CERTIFICATE if self.history.good and not self.safe else 0.0)
+        return toll
+
+    def least_worth(self, v0: float) -> float:
+        """What a probe must bring. Without a limit nothing is saved by giving up before anything has run."""
+        return WORTH_IT * v0 if self.safe or self.job.goal.limited else -np.inf
+
+    def _cheap_to_repeat(self) -> Iterator[Measurement]:
+        """What costs least to launch, and the certified one that least is reserved for.
+
+        Not what has failed, too: it may fail again, and again tell nothing.
+        """
+        failed = {m.configuration for m in self.history.measurements if not m.ok}
+        ran = [m for m in self.history.good if m.configuration not in failed]
+        if not ran:
+            return
+        cheapest = min(ran, key=lambda m: float(self.space.probe_usd[self.space.index[m.configuration]]))
+        yield cheapest
+        by_budget = self.job.goal.budget_usd is not None
+
+        def reserved(m: Measurement) -> float:
+            ahead = self.ahead[m.configuration]
+            return ahead.worst_usd if by_budget else ahead.worst_seconds
+
+        least = min((m for m in self.safe if m.configuration not in failed), key=reserved, default=cheapest)
+        if least.configuration != cheapest.configuration:
+            yield least
+
+    def _if_launches_agree(self, m: Measurement, times: int) -> Self:
+        """As it will stand if this is launched so often again, and launches differ by no more than their errors."""
+        error = self.error / sqrt(self.share)
+        seconds, usd = self.space.worst_probe(m.configuration, self._long_enough(m))
+        look = replace(m, rel_error=error, seconds=seconds, usd=usd)
+        return self._after([replace(look, samples_per_s=m.rate * exp(error * (-1) ** i)) for i in range(times)])
+
+    def _after(self, launches: Sequence[Measurement]) -> Self:
+        """As it will stand once these are made, at once."""
+        history = replace(
+            self.history,
+            measurements=(*self.history.measurements, *launches),
+            spent_usd=self.history.spent_usd + sum(m.usd for m in launches),
+            elapsed_s=self.history.elapsed_s + max(m.seconds for m in launches),
+        )
+        return replace(self, history=history, safe=tuple(safe(self.job, self.space, history)))
+
+    def _expected_end(self, worth_asking: Mask, otherwise: float) -> float:
+        """T: the objective if one more probe is made, or none; `otherwise` if nothing is certified then."""
+        usd, seconds = self.space.probe_usd, self.space.probe_s
+        value = np.where(self.certifiable(usd, seconds), self.value(self.finish_s), np.inf)
+        fallback = self.fallback(usd, seconds) if self.safe else np.full(usd.shape, otherwise)
+        ends = np.minimum(value, fallback).mean(axis=0)
+        ends = ends + self.share * (self.price(usd, seconds) + self.toll(usd, seconds))
+        return min(self.v0() if self.safe else otherwise, float(np.where(worth_asking, ends, np.inf).min()))

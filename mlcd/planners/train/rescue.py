@@ -1,0 +1,132 @@
+"""Whether a run that is slower than its probe still ends in time, and which measured configuration would.
+
+    here        log( what the limits allow x rate of the run / work left )            over the error of that rate
+    elsewhere   log( what the limits allow x measured rate x exp(c) / work )          over its error and the spread
+
+Symbols   c      what the minutes of a probe showed too fast everywhere (boost clocks, burst credits, caches)
+          s      log of the run's rate over its probe's:  c = s v / (v + u), at most 0
+          v, u   variance of c before the run, and of what else sets a run apart from its probe
+
+A run is left if another launch now has a better chance than waiting: by then one may know that the run ends in time,
+or not, and the other launch has less time. Work that was not saved is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import exp, hypot, inf, log, sqrt
+
+from scipy.special import ndtr
+
+from mlcd.configuration import Configuration, Space
+from mlcd.history import History
+from mlcd.job import Goal, Job
+from mlcd.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
+from mlcd.measurement import Measurement
+
+SHARED_SPREAD = 0.1
+"""Standard deviation of c before a run has shown anything."""
+DRIFT = 0.01
+"""How far the rate of the hours to come may be from that of the last ones, in the log."""
+HOPELESS = 0.2
+"""A chance below which it is no use to wait."""
+LATER_S, LATER = 900.0, 0.25
+"""How much later the same is asked again: so many seconds, or this share of the run's time so far."""
+SEEN_LATER = 0.5
+"""How likely it is that one knows by then whether the run ends in time."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """That the rest of the job ends within the limits on a configuration."""
+
+    configuration: Configuration
+    probability: float
+
+
+def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
+    """How long this configuration may be up from now on."""
+    by_deadline = inf if goal.deadline_s is None else goal.deadline_s - gone.elapsed_s
+    if goal.budget_usd is None:
+        return by_deadline
+    return min(by_deadline, (goal.budget_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600)
+
+
+def chance_here(job: Job, then: History, so_far: Measurement) -> float:
+    """That the run itself ends in time. `then`: the history with the run so far; `job`: what it had to do.
+
+    What probes of its configuration showed counts as long as the run has shown little itself.
+    """
+    left_s, work = allowed_s(job.goal, then, so_far.configuration), job.work_samples - so_far.samples_done
+    probe = next((m for m in then.good if m.configuration == so_far.configuration), None)
+    if probe is None:
+        return float(ndtr(_room(left_s, work, so_far.rate) / hypot(so_far.rel_error, DRIFT)))
+    launches = sum(m.configuration == so_far.configuration for m in then.measurements if m.ok)
+    room, slower = _room(left_s, work, probe.rate), log(probe.rate / so_far.rate)
+    likely, in_time = 0.0, 0.0
+    for weight, tau in zip(then.spread.weights, TAUS, strict=True):
+        before = probe.rel_error**2 + tau**2 * (1 + 1 / max(1, launches)) + MINUTES_SPREAD**2
+        both = before + so_far.rel_error**2
+        weight *= exp(-(slower**2) / (2 * both)) / sqrt(both)
+        variance = before * so_far.rel_error**2 / both
+        likely += weight
+        in_time += weight * float(ndtr((room - slower * before / both) / sqrt(variance + DRIFT**2)))
+    return in_time / likely if likely > 0 else float(ndtr(_room(left_s, work, so_far.rate) / so_far.rel_error))
+
+
+def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> list[Chance]:
+    """Of every measured configuration, if it is launched now or so much later; `left`: the job as it is saved."""
+    spread, launches = then.spread, by_configuration((*then.measurements, *then.runs))
+    shift, error = shared_shift(then)
+    gone = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=then.spent_usd + _usd(then, later_s))
+    in_time = []
+    for m in _pooled(then):
+        c = m.configuration
+        seconds = allowed_s(left.goal, gone, c) - max(space.startup_limit_s, m.startup_s)
+        # A run is known far better than a probe, and is still one launch of several: how far these differ counts.
+        room = _room(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
+        in_time.append(Chance(c, spread.chance(room, m.rel_error, len(launches[c]), error)))
+    return in_time
+
+
+def shared_shift(then: History) -> tuple[float, float]:
+    """c and its standard deviation, from how the last run compares with the probes of its configuration."""
+    run = next((m for m in reversed(then.current_runs) if m.ok), None)
+    probe = next((m for m in then.good if run is not None and m.configuration == run.configuration), None)
+    if run is None or probe is None:
+        return 0.0, MINUTES_SPREAD
+    v, u = SHARED_SPREAD**2, 2 * then.spread.variance + probe.rel_error**2 + run.rel_error**2
+    return min(0.0, log(run.rate / probe.rate) * v / (v + u)), sqrt(v * u / (v + u))
+
+
+def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: Measurement) -> bool:
+    """Whether to leave the run now: it is not sure to end in time, and another launch is surer."""
+    here = chance_here(job, then, so_far)
+    if not job.goal.limited or here >= job.goal.confidence:
+        return False
+    later_s = max(LATER_S, LATER * so_far.seconds)
+    now, later = _best(chances(left, space, then)), _best(chances(left, space, then, later_s))
+    seen_by_then = here + (1 - here) * later
+    waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(here, later)
+    return now > max(HOPELESS, waiting)
+
+
+def _best(found: Iterable[Chance]) -> float:
+    return max((each.probability for each in found), default=0.0)
+
+
+def _pooled(then: History) -> tuple[Measurement, ...]:
+    """What is known of each configuration, the launches of the job itself included."""
+    return replace(then, measurements=(*then.measurements, *then.current_runs)).good
+
+
+def _usd(then: History, seconds: float) -> float:
+    return then.current_runs[-1].configuration.usd_per_hour / 3_600 * seconds if then.current_runs else 0.0
+
+
+def _room(seconds: float, work: float, rate: float) -> float:
+    """How much slower than this rate it may go, in the log."""
+    if seconds <= 0:
+        return -inf
+    return inf if work <= 0 else log(seconds * rate / work)

@@ -1,0 +1,53 @@
+"""A job on machines: what it reported until they were gone counts, however late that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mlcd.backend import Launch, Purpose
+from mlcd.backends.live import LiveJob, Patience
+from mlcd.clock import VirtualClock
+from mlcd.configuration import Configuration, Offer
+from mlcd.job import Goal, Job
+from mlcd.measurement import Sample
+
+
+@dataclass
+class SlowToEnd:
+    """One machine whose process saves while it is ended, which takes the machine longer than was kept for it."""
+
+    clock: VirtualClock
+    ends_in_s: float
+    addresses: tuple[str, ...] = ("127.0.0.1",)
+    written: list[str] = field(default_factory=list)
+
+    def start(self, node: int, command: str, environment: Mapping[str, str]) -> SlowToEnd:
+        self.written = ["@mlcd t=0 samples=0 saved=0\n", "@mlcd t=1 samples=10 saved=10\n"]
+        return self
+
+    def status(self) -> int | None:
+        return None
+
+    def read(self) -> str:
+        return self.written.pop(0) if self.written else ""
+
+    def end(self) -> None:
+        self.clock.wait(self.ends_in_s)
+        self.written = [f"@mlcd t={self.clock.elapsed_s()} samples=30 saved=30\n"]
+
+
+def told(ends_in_s: float, lifetime_s: float = 60.0) -> Iterator[object]:
+    clock = VirtualClock()
+    job = Job(name="late", work_samples=100.0, goal=Goal(), task={"run": "true"}, checkpoints=True)
+    launch = Launch("late-1", Configuration(Offer("a", 1.0, 2, 4), 1), Purpose.RUN, 100.0, lifetime_s, 1)
+    patience = Patience(100.0, 100.0, teardown_s=3.0)
+    return LiveJob(job, launch, SlowToEnd(clock, ends_in_s), clock, patience, 0.0).events()
+
+
+def test_what_is_saved_while_the_machines_are_ended_counts_even_if_that_takes_longer_than_they_were_to_last() -> None:
+    for ends_in_s in (1.0, 5.0):
+        *_, last = told(ends_in_s)
+        assert isinstance(last, Sample)
+        assert last.saved == 30.0
+        assert last.elapsed_s <= 60.0
