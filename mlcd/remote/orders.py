@@ -107,6 +107,7 @@ def logs(
         answer = server.get(run_path(run, "logs"), launch=launch, process=process, after=after)
         with server.reading():
             text, after, done = str(answer["text"]), int(answer["next"]), bool(answer["done"])
+            launch = int(answer["launch"])  # of a newer launch, what is left after so many bytes would be no beginning
         if text:
             yield text
         elif done or not follow:

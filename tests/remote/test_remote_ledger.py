@@ -238,7 +238,7 @@ def test_what_a_server_is_told_is_answered_in_its_words(served: Any, server: Ser
 
 def test_a_log_is_followed_to_its_end_and_read_once_if_it_is_not(served: Any, server: Server) -> None:
     said = [("one ", 4, False), ("", 4, False), ("two", 7, True), ("", 7, True)]
-    pieces = [_spoken(200, {"text": text, "next": after, "done": done}) for text, after, done in said]
+    pieces = [_spoken(200, {"launch": 2, "text": text, "next": after, "done": done}) for text, after, done in said]
     served.instead["/runs/demo-1/logs"] = list(pieces)
     pauses: list[float] = []
     assert list(logs(server, "demo-1", 2, 0, True, pauses.append)) == ["one ", "two"]
@@ -246,6 +246,7 @@ def test_a_log_is_followed_to_its_end_and_read_once_if_it_is_not(served: Any, se
     assert len(pauses) == 1
     served.instead["/runs/demo-1/logs"] = list(pieces[:2])
     assert list(logs(server, "demo-1", None, 0, False, pauses.append)) == ["one "]
+    assert [each.query.get("launch") for each in served.asked[-2:]] == [None, "2"], "another one may begin meanwhile"
 
 
 def _spoken(status: int, body: dict[str, Any]) -> Any:
