@@ -22,6 +22,8 @@ from mlcd.platforms.reports import saved_in
 
 MOST_READ = 16 << 20
 """Bytes of a log that are in memory at once: it is the job's, which may write, or claim to have written, any number."""
+LOOK_S = 0.1
+"""Between two looks at a log that is followed."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +68,28 @@ class Launches:
         is_it = process != os.getpid() and begun_at is not None and _begun_at(process) == begun_at
         return process if is_it else None
 
+    def log(self, folder: Path, process: int) -> Path | None:
+        """Where a process writes, if the launch has it; None while the launch is under way and no process of it has."""
+        has_begun = (folder / "0.log").exists() or (folder / "ended").exists()
+        return folder / f"{process}.log" if has_begun else None
+
     def read(self, folder: Path, process: int, clock: Clock | None) -> Iterator[str]:
-        """What a process has written; with a clock, also what it will write until the launch is over."""
-        with (folder / f"{process}.log").open(encoding="utf-8", errors="replace") as log:
+        """What a process has written; with a clock, also what it will write until the launch is over.
+
+        FileNotFoundError: the launch has no such process, or ended before one began.
+        """
+        while (written := self.log(folder, process)) is None:
+            if clock is None:
+                return
+            clock.wait(LOOK_S)
+        with written.open(encoding="utf-8", errors="replace") as log:
             while True:
                 over = (folder / "ended").exists()  # before reading: then nothing is missed
                 while piece := log.read(MOST_READ):
                     yield piece
                 if clock is None or over:
                     return
-                clock.wait(0.1)
+                clock.wait(LOOK_S)
 
     def saved(self, label: str) -> float:
         """The samples of a launch that its job has reported as saved: whoever was to listen may have died."""

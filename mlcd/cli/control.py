@@ -12,6 +12,8 @@ from mlcd.cli.server import asked_server
 from mlcd.units import parse_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mlcd.clock import Clock
     from mlcd.control import Cleaned
     from mlcd.ledger import Ledger
@@ -33,23 +35,16 @@ def logs(run: str, follow: bool, number: int | None, process: int) -> None:
         from mlcd.remote import RemoteLedger
         from mlcd.remote import logs as logs_there
 
-        for piece in logs_there(server, RemoteLedger(server).find(run), number, process, follow):
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-        return
-    from mlcd.assemble import launches
-    from mlcd.errors import UserError
-
-    ledger = open_ledger()
-    name = ledger.find(run)
-    kept = launches()
-    numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
-    folder = next((found for n in numbers if (found := kept.find(f"{name}-{n}")) is not None), None)
-    if folder is None or not (folder / f"{process}.log").exists():
-        raise UserError(f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}")
-    for piece in kept.read(folder, process, _clock() if follow else None):
+        pieces = logs_there(server, RemoteLedger(server).find(run), number, process, follow)
+    else:
+        pieces = _logs_here(run, number, process, follow)
+    silent = True
+    for piece in pieces:
+        silent = False
         sys.stdout.write(piece)
         sys.stdout.flush()
+    if silent:
+        click.echo("Nothing was written so far.", err=True)
 
 
 @click.command()
@@ -124,6 +119,25 @@ def clean(older: float | None, output: str) -> None:
         results.print(f"{each.what}: {each.outcome}", highlight=False, markup=False)
     if not found:
         results.print("Nothing was left behind.", highlight=False)
+
+
+def _logs_here(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
+    """What a launch of this machine has written."""
+    from mlcd.assemble import launches
+    from mlcd.errors import UserError
+
+    ledger = open_ledger()
+    name = ledger.find(run)
+    kept = launches()
+    numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
+    folder = next((found for n in numbers if (found := kept.find(f"{name}-{n}")) is not None), None)
+    none = UserError(f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}")
+    if folder is None:
+        raise none
+    try:
+        yield from kept.read(folder, process, _clock() if follow else None)
+    except FileNotFoundError:
+        raise none from None
 
 
 def _tell(server: Server, deed: Deed, run: str, **more: bool) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, Response
 
+from mlcd.backend import Provenance
 from mlcd.backends.launches import Launches
 from mlcd.database.log_pieces import LogPieces
 from mlcd.errors import WrongState
@@ -80,11 +81,13 @@ def _piece(here: State, seen: Seen, launch: int | None, process: int, after: int
     for number in numbers:
         label = f"{seen.run}-{number}"
         if (folder := kept.find(label)) is not None:  # it ran on this machine
-            body, is_last = _read(folder, process, after)
+            body, is_last = _read(kept, folder, process, after)
         elif label in copied:
             end, over = pieces.end(label, process)
             body = pieces.read(label, process, after, PIECE)
             is_last = (over or _was_settled(seen, label)) and after + len(body) >= end
+        elif _may_write(seen, label) and not pieces.known([label], 0):
+            body, is_last = b"", False
         else:
             continue
         text, took = decoded(body)
@@ -94,6 +97,12 @@ def _piece(here: State, seen: Seen, launch: int | None, process: int, after: int
 
 def _no_log(run: str) -> Refusal:
     return Refusal(404, f"run '{run}' has no such log; logs are kept of launches on real machines")
+
+
+def _may_write(seen: Seen, label: str) -> bool:
+    """Whether a launch is under way: a worker elsewhere copies what it writes, but some seconds later."""
+    is_open = any(reserved.launch.label == label for reserved in seen.account.open)
+    return is_open and seen.driven and seen.account.provenance is Provenance.LIVE
 
 
 def _was_settled(seen: Seen, label: str) -> bool:
@@ -111,11 +120,13 @@ def decoded(piece: bytes) -> tuple[str, int]:
     return text, len(piece) - left
 
 
-def _read(folder: Path, process: int, after: int) -> tuple[bytes, bool]:
+def _read(kept: Launches, folder: Path, process: int, after: int) -> tuple[bytes, bool]:
     """A piece of a log of this machine, and whether it is the last one."""
     over = (folder / "ended").exists()  # before reading: then nothing is missed
+    if (log := kept.log(folder, process)) is None:
+        return b"", False
     try:
-        with (folder / f"{process}.log").open("rb") as file:
+        with log.open("rb") as file:
             file.seek(after)
             body = file.read(PIECE)
     except FileNotFoundError:
