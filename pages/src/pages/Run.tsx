@@ -118,7 +118,7 @@ function Charts({ view }: { view: View }): JSX.Element | null {
 }
 
 function Everything({ view, seen }: { view: View; seen: number }): JSX.Element {
-  const { run, kind, chosen, provenance, status } = view.summary;
+  const { run, kind, chosen, provenance, status, driven } = view.summary;
   const begun = status !== "queued" && status !== "refused";
   if (!begun) return <></>;
   return (
@@ -152,7 +152,7 @@ function Everything({ view, seen }: { view: View; seen: number }): JSX.Element {
         </Opened>
         {provenance === "live" && (
           <Opened title="What the job writes" atFirst={status === "failed"}>
-            <Logs run={run} />
+            <Logs run={run} driven={driven} />
           </Opened>
         )}
         {chosen !== null && (

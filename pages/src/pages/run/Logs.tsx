@@ -2,40 +2,45 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, line, runPath } from "../../api";
+import { ApiError, get, line, runPath } from "../../api";
 import { Notice } from "../../parts/Notice";
+import { type Piece, UNREAD, withPiece } from "./following";
 
 const EVERY_MS = 2_000;
 const NEAR_END_PX = 60;
-/** Characters that are kept on the page. */
-const MOST = 200_000;
 
-export function Logs({ run }: { run: string }): JSX.Element {
+/** `driven`: somebody goes on with the run, so that after one launch the next may come. */
+export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Element {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | null>(null);
+  const log = useRef(UNREAD);
   const box = useRef<HTMLPreElement>(null);
   const follows = useRef(true);
   useEffect(() => {
     const left = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const read = async (after: number): Promise<void> => {
+    const read = async (): Promise<void> => {
+      let goesOn: boolean;
       try {
-        const said = await get<{ text: string; next: number; done: boolean }>(
-          runPath(run, `/logs?after=${after}`),
-          left.signal,
-        );
-        if (said.text) setText((before) => (before + said.text).slice(-MOST));
-        if (!said.done) timer = setTimeout(() => void read(said.next), EVERY_MS);
+        const piece = await get<Piece>(runPath(run, `/logs?after=${log.current.next}`), left.signal);
+        if (left.signal.aborted) return;
+        log.current = withPiece(log.current, piece);
+        goesOn = !log.current.done;
+        setText(log.current.text);
+        setError(null);
       } catch (problem) {
-        if (!left.signal.aborted) setError(line(problem));
+        if (left.signal.aborted) return;
+        goesOn = problem instanceof ApiError && problem.passes;
+        if (!goesOn) setError(line(problem));
       }
+      if (goesOn || driven) timer = setTimeout(() => void read(), EVERY_MS);
     };
-    void read(0);
+    void read();
     return () => {
       left.abort();
       clearTimeout(timer);
     };
-  }, [run]);
+  }, [run, driven]);
   useEffect(() => {
     if (box.current && follows.current) box.current.scrollTop = box.current.scrollHeight;
   }, [text]);
@@ -43,10 +48,14 @@ export function Logs({ run }: { run: string }): JSX.Element {
     const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX; // who has scrolled up wants to stay there
   };
-  if (error !== null) return <Notice>{error}</Notice>;
   return (
-    <pre ref={box} class="paper" tabIndex={0} role="log" aria-label="What the job writes" onScroll={scrolled}>
-      {text || "Nothing was written yet."}
-    </pre>
+    <>
+      {error !== null && <Notice>{error}</Notice>}
+      {(error === null || text) && (
+        <pre ref={box} class="paper" tabIndex={0} role="log" aria-label="What the job writes" onScroll={scrolled}>
+          {text || "Nothing was written yet."}
+        </pre>
+      )}
+    </>
   );
 }
