@@ -7,12 +7,15 @@ SIGQUIT   `mlcd down`, or Ctrl-\\: it ends now, and nobody takes over
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any, TextIO, cast
 
 import click
 
@@ -30,8 +33,11 @@ def outliving(run: str, launch: bool) -> Iterator[Agreed]:
     agreed = Agreed(launch)
     terminals = [number for number in (0, 1, 2) if _is_terminal(number)]
 
-    def hung_up(number: int, frame: FrameType | None) -> None:
+    def leave() -> None:
         _leave_terminal(run, terminals)
+
+    def hung_up(number: int, frame: FrameType | None) -> None:
+        leave()
 
     def told_to_end(number: int, frame: FrameType | None) -> None:
         from mlcd.workers.detached import hand_over
@@ -53,10 +59,49 @@ def outliving(run: str, launch: bool) -> Iterator[Agreed]:
     heard = {each: handler for each, handler in handlers.items() if signal.getsignal(each) is not signal.SIG_IGN}
     before = {each: signal.signal(each, handler) for each, handler in heard.items()}
     try:
-        yield agreed
+        with redirect_stdout(_outliving(sys.stdout, leave)), redirect_stderr(_outliving(sys.stderr, leave)):
+            yield agreed
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+class OutlivingStream:
+    """A stream to a terminal that may be gone before SIGHUP is heard: a write that fails for it goes where it left to.
+
+    What could not be written is still in the stream's buffer: it is flushed, not written again.
+    """
+
+    def __init__(self, stream: TextIO, leave: Callable[[], None]) -> None:
+        self._stream, self._leave = stream, leave
+
+    def write(self, text: str) -> int:
+        """As the stream's."""
+        with self._left_if_gone():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """As the stream's."""
+        with self._left_if_gone():
+            self._stream.flush()
+
+    @contextmanager
+    def _left_if_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self._leave()
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _outliving(stream: TextIO, leave: Callable[[], None]) -> TextIO:
+    return cast(TextIO, OutlivingStream(stream, leave))
 
 
 def _is_terminal(number: int) -> bool:
