@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mlcd.guarantee import ANOTHER_SEARCH
+
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 
@@ -60,6 +62,20 @@ def test_a_run_that_cannot_be_certified_goes_on_with_less(mlcd: Mlcd, recorded_j
     again = mlcd("resume", "last", "--budget", f"{0.99 * needed:.2f}", "--confidence", "0.6", "--decide-only")
     assert "and how sure a certificate has to be from 99.99 % to 60 %" in again.err
     assert "with 60 %" in again.out
+
+
+def test_a_refusal_names_how_sure_the_best_one_is_within_the_limits_as_they_are(
+    mlcd: Mlcd, recorded_job: WriteJob
+) -> None:
+    def what_if(*options: str) -> Any:
+        return mlcd("what-if", "last", *options, "-o", "json").document["decision"]
+
+    mlcd("train", recorded_job("budget: $40"), "--decide-only")
+    enough = what_if("--budget", "1")["relaxations"][0]["budget_usd"] / ANOTHER_SEARCH
+    a_little_less = f"{0.97 * enough:.4f}"
+    assert "or --confidence 0.9" in mlcd("what-if", "last", "--budget", a_little_less).out
+    (sure,) = [way["confidence"] for way in what_if("--budget", a_little_less)["relaxations"] if "confidence" in way]
+    assert what_if("--budget", a_little_less, "--confidence", f"{sure}")["certified"]
 
 
 @pytest.mark.parametrize("command", ["train", "plan", "what-if", "resume", "scale"])

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { price } from "../../charts/Latency";
-import { duration, milliseconds, rate, usd } from "../../format";
+import { duration, milliseconds, rate, significant, usd } from "../../format";
 import { Notice } from "../../parts/Notice";
 import type { Finish, Trial, View, WhatIf } from "../../types";
 import { Certificate } from "./Certificate";
@@ -11,6 +11,8 @@ import type { Asking } from "./whatIf";
 interface Way {
   budget_usd: number | null;
   deadline_s: number | null;
+  /** How sure something is within the limits as they are. */
+  confidence?: number;
   label?: string | null;
 }
 
@@ -53,16 +55,17 @@ export function Outcome({ view, real, asking, onTake }: Props): JSX.Element {
 }
 
 function No({ decided, onTake }: { decided: Decided; onTake: (way: Way) => void }): JSX.Element {
-  const ways = decided.relaxations;
+  const ways = decided.relaxations.filter((way) => wayWords(way) !== "");
+  const limits = ways.filter((way) => way.confidence === undefined);
   return (
     <>
       <p class="verdict-line bad">
         Infeasible{decided.binding ? `: ${decided.binding}` : ""}
         {ways.length > 0 && `; needs ${ways.map(wayWords).join(", or ")}`}
       </p>
-      {ways.length > 0 && (
+      {limits.length > 0 && (
         <ul class="ways">
-          {ways.map((way, i) => (
+          {limits.map((way, i) => (
             <li key={i}>
               <button type="button" class="button small" onClick={() => onTake(way)}>
                 Set {wayWords(way)}
@@ -76,7 +79,8 @@ function No({ decided, onTake }: { decided: Decided; onTake: (way: Way) => void 
   );
 }
 
-function wayWords({ budget_usd, deadline_s }: Way): string {
+function wayWords({ budget_usd, deadline_s, confidence }: Way): string {
+  if (confidence !== undefined) return `a confidence of ${significant(100 * confidence, 10)} %`;
   return [budget_usd === null ? "" : usd(budget_usd), deadline_s === null ? "" : duration(deadline_s)]
     .filter(Boolean)
     .join(" and ");
