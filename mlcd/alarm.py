@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from mlcd.configuration import Configuration
 from mlcd.errors import MlcdError
 from mlcd.forecasts import slow_rates
 from mlcd.guarantee import fits
@@ -17,6 +18,7 @@ from mlcd.history import History
 from mlcd.job import Job
 from mlcd.ledger import Book, Warned
 from mlcd.measurement import TOLERANCE, Measurement, Mismatch, Outcome, Z
+from mlcd.on_trial import likely_rates
 from mlcd.strategy import Apply
 from mlcd.units import format_duration, format_rate, format_usd
 
@@ -36,12 +38,13 @@ class RunAlarm:
     """Told what a launch of the job itself has shown so far; says what has changed for the worse, or back.
 
     `job` is what is left of it when the launch begins, and `history` what was gone by then. `slow_rate`: that the
-    certificate counts on, if there is one.
+    certificate counts on, if there is one. `fallback`: where the job moves in time if it is too slow.
     """
 
     job: Job
     history: History
     slow_rate: float | None
+    fallback: Configuration | None = None
     trouble: Trouble = Trouble.NONE
 
     def __call__(self, so_far: Measurement) -> str | None:
@@ -92,6 +95,8 @@ class RunAlarm:
         counted_on = f"{format_rate(self.slow_rate)} that the certificate counts on"
         saved = "with what it has saved" if self.job.checkpoints else "and its work is lost: it saves no checkpoints"
         stopped = f"; it is stopped at the limit, {saved}" if self.trouble is Trouble.LATE else ""
+        if self.fallback is not None:
+            stopped = f"; if it stays so slow, the job moves to {self.fallback} while that still ends in time"
         return f"slower than the {counted_on}: {now}; {self._outlook(so_far)}{stopped}"
 
     def _outlook(self, so_far: Measurement) -> str:
@@ -113,8 +118,12 @@ def with_alarm(step: Apply, job: Job, book: Book) -> Apply:
         return step
     history, within = book.account.history, step.watch
     certified = next((m for m in history.good if m.configuration == step.configuration), None)
-    slow_rate = slow_rates(job.goal.confidence, history)(certified) if certified is not None else None
-    alarm = RunAlarm(replace(job, work_samples=step.samples), history, slow_rate)
+    decision, slow_rate, fallback = book.account.decision, None, None
+    if decision is not None and decision.configuration == step.configuration and decision.forecast is not None:
+        fallback = decision.forecast.fallback
+    if certified is not None:
+        slow_rate = (slow_rates(job.goal.confidence, history) if fallback is None else likely_rates(history))(certified)
+    alarm = RunAlarm(replace(job, work_samples=step.samples), history, slow_rate, fallback)
 
     def watch(so_far: Measurement) -> Outcome | None:
         if (warning := alarm(so_far)) is not None:

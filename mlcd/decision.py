@@ -11,12 +11,16 @@ from mlcd.service import Cap
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the final run should take, and the most that it is counted on to take. Probes are not in it."""
+    """What the final run should take, and the most that it is counted on to take. Probes are not in it.
+
+    `fallback`: where the job moves if the run is too slow; the worst is then a trial, and all of the job there.
+    """
 
     seconds: float
     usd: float
     worst_seconds: float
     worst_usd: float
+    fallback: Configuration | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Relaxation:
     """A limit that would have made the job possible: the new total, in dollars or in seconds.
 
     Of a service: the cap, or the rate, that the configuration would have kept. `max_probe_usd`: no promise, but what
-    trying the configuration takes; under the `max_probe` of the search it was not allowed.
+    trying the configuration takes; under the `max_probe` of the search it was not allowed. `confidence`: how sure the
+    configuration is within the limits as they are, if that is enough.
     """
 
     budget_usd: float | None = None
@@ -54,6 +59,7 @@ class Relaxation:
     caps: tuple[Cap, ...] = ()
     min_rate: float | None = None
     max_probe_usd: float | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,13 @@ from mlcd.forecasts import forecast, forecasts
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.measurement import Measurement, Outcome
+from mlcd.on_trial import on_trial
 from mlcd.units import format_duration, format_usd
 
 
 def fits(goal: Goal, spent_usd: float, elapsed_s: float) -> bool:
     """Whether these totals are within the limits."""
-    within_budget = goal.budget_usd is None or spent_usd <= goal.budget_usd
-    return within_budget and (goal.deadline_s is None or elapsed_s <= goal.deadline_s)
+    return goal.allows(spent_usd, elapsed_s)
 
 
 def safe(
@@ -188,8 +188,9 @@ def choices(
     What a curve leaves out is expected to end without its target, so it is no choice while anything else is.
     """
     expected = {each.configuration for each in curve}
-    certified = forecasts(job, space, history, safe(job, space, history), curve)
-    ahead = {m.configuration: each for m, each in certified}
+    certain = forecasts(job, space, history, safe(job, space, history), curve)
+    ahead = {m.configuration: each for m, each in certain}
+    ahead = {**on_trial(job, space, history, ahead), **ahead}
     return {each: ahead[each] for each in ahead if each in expected} or ahead
 
 
@@ -219,7 +220,21 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         binding = "the budget and the deadline together"
     else:
         binding = "the budget" if over_budget else "the deadline"
-    return Decision(None, because, binding=binding, relaxations=(*ways, *dearer))
+    return Decision(None, because, binding=binding, relaxations=(*ways, *_less_sure(job, space, history), *dearer))
+
+
+def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
+    """The largest usual confidence with which something would be certified within the limits as they are; or nothing.
+
+    Who has little to lose by an unfinished job may take it.
+    """
+    for confidence in LESS_SURE:
+        if confidence < job.goal.confidence:
+            ahead = choices(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
+            if ahead:
+                best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+                return (Relaxation(configuration=best, confidence=confidence),)
+    return ()
 
 
 def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
@@ -283,6 +298,8 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
     return f"nothing was measured: under this limit no {what} was worth its price"
 
 
+LESS_SURE = (0.98, 0.95, 0.9, 0.8)
+"""Confidences that are offered where the wanted one cannot be had; below these it is a gamble."""
 ANOTHER_SEARCH = 1.07
 """A search that starts anew spends and measures a little differently: what is named as enough is enough for it, too."""
 

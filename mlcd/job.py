@@ -54,6 +54,11 @@ class Goal:
         """Whether there is any limit to keep."""
         return self.budget_usd is not None or self.deadline_s is not None
 
+    def allows(self, usd: float, seconds: float) -> bool:
+        """Whether these totals are within the limits."""
+        within_budget = self.budget_usd is None or usd <= self.budget_usd
+        return within_budget and (self.deadline_s is None or seconds <= self.deadline_s)
+
 
 @dataclass(frozen=True, slots=True)
 class Hints:

@@ -25,7 +25,7 @@ NOUNS |= {
     "tensors",
 }
 PROTOCOLS = {"strategy", "backend", "profiler", "database", "ledger", "guarantee", "outages", "service_level"}
-PROTOCOLS |= {"alarm", "forecasts", "launching"}
+PROTOCOLS |= {"alarm", "forecasts", "launching", "on_trial"}
 SIDE_BY_SIDE = {"drive", "earlier", "catalog", "modeling", "planners", "platforms", "profilers", "backends"}
 SIDE_BY_SIDE |= {
     "reports",

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration
-from mlcd.decision import Decision
+from mlcd.decision import Decision, Forecast
 from mlcd.forecasts import remaining
 from mlcd.guarantee import choices
 from mlcd.job import Goal, Job
@@ -178,7 +178,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
         "certified": decision.certified,
         "confidence": decision.confidence,
         "because": decision.because,
-        "forecast": asdict(ahead) if ahead is not None else None,
+        "forecast": _forecast(ahead) if ahead is not None else None,
         "binding": decision.binding or None,
         "relaxations": [
             {
@@ -188,6 +188,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
                 **({"caps": caps_document(way.caps)} if way.caps else {}),
                 **({"min_rate": way.min_rate} if way.min_rate is not None else {}),
                 **({"max_probe_usd": way.max_probe_usd} if way.max_probe_usd is not None else {}),
+                **({"confidence": way.confidence} if way.confidence is not None else {}),
             }
             for way in decision.relaxations
         ],
@@ -230,8 +231,19 @@ def _finishes(account: Account) -> dict[Configuration, dict[str, Any]]:
     left = remaining(account.job, gone)
     certified = choices(left, space, gone, decision.curve if decision is not None else ())
     return {
-        configuration: {**asdict(ahead), "certifiable": configuration in certified}
+        configuration: {**_forecast(ahead), "certifiable": configuration in certified}
         for configuration, ahead in finishes(left, space, gone, decision).items()
+    }
+
+
+def _forecast(ahead: Forecast) -> dict[str, Any]:
+    fallback = {"fallback": _place(ahead.fallback)} if ahead.fallback is not None else {}
+    return {
+        "seconds": ahead.seconds,
+        "usd": ahead.usd,
+        "worst_seconds": ahead.worst_seconds,
+        "worst_usd": ahead.worst_usd,
+        **fallback,
     }
 
 

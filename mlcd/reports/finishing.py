@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
 from mlcd.forecasts import forecasts
+from mlcd.guarantee import choices
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement
@@ -19,7 +20,8 @@ def finishes(job: Job, space: Space, history: History, decision: Decision | None
     A batch of another size needs other work to reach the target, so a rate alone would not tell.
     """
     curve = decision.curve if decision is not None else ()
-    return {m.configuration: ahead for m, ahead in forecasts(job, space, history, curve=curve)}
+    ahead = {m.configuration: each for m, each in forecasts(job, space, history, curve=curve)}
+    return ahead | choices(job, space, history, curve)
 
 
 def last_metric(launches: Iterable[Measurement]) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlcd.decision import Decision, Relaxation
+from mlcd.configuration import Configuration
+from mlcd.decision import Decision, Forecast, Relaxation
 from mlcd.guarantee import rounded_up
 from mlcd.history import History
 from mlcd.job import Goal, Target
@@ -31,6 +32,8 @@ def relaxation_words(way: Relaxation) -> str:
     """'$131.20', '9 h 20 m', or both; or the price of a probe that was not allowed. What is said is enough."""
     if way.max_probe_usd is not None:
         return f"--max-probe {rounded_up(way.max_probe_usd)} (to try {way.configuration})"
+    if way.confidence is not None:
+        return f"--confidence {way.confidence:g} (on {way.configuration}, within the limits as they are)"
     parts = []
     if way.budget_usd is not None:
         parts.append(enough_usd(way.budget_usd))
@@ -56,6 +59,8 @@ def decision_words(decision: Decision, goal: Goal) -> str:
         takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
+    if ahead.fallback is not None:
+        certificate += f", moving to {ahead.fallback} in time if the run is too slow"
     if decision.configuration.offer.spot:
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
@@ -94,22 +99,29 @@ def all_the_work_words(decision: Decision) -> str:
     return "if the target takes all of the work" + (f" with batch {most.configuration.batch}" if differ else "")
 
 
+def finishing_words(configuration: Configuration | None, ahead: Forecast) -> str:
+    """'finishing', or what the reserve is for where the job starts on trial."""
+    return "finishing" if ahead.fallback is None else f"trying {configuration} and finishing on {ahead.fallback}"
+
+
 def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]:
     """The sum that makes a decision safe, one line for each limit."""
     ahead = decision.forecast
     if ahead is None:
         return []
-    said = []
+    said, finish = [], "to finish"
+    if ahead.fallback is not None:
+        finish = f"to try {decision.configuration} and finish on {ahead.fallback}"
     if goal.budget_usd is not None:
         total = history.spent_usd + ahead.worst_usd
         said.append(
-            f"spent {format_usd(history.spent_usd)} + at most {format_usd(ahead.worst_usd)} to finish "
+            f"spent {format_usd(history.spent_usd)} + at most {format_usd(ahead.worst_usd)} {finish} "
             f"= {format_usd(total)} <= {format_usd(goal.budget_usd)}"
         )
     if goal.deadline_s is not None:
         total = history.elapsed_s + ahead.worst_seconds
         said.append(
-            f"used {format_duration(history.elapsed_s)} + at most {format_duration(ahead.worst_seconds)} to finish "
+            f"used {format_duration(history.elapsed_s)} + at most {format_duration(ahead.worst_seconds)} {finish} "
             f"= {format_duration(total)} <= {format_duration(goal.deadline_s)}"
         )
     return said

@@ -8,8 +8,8 @@ from dataclasses import replace
 from mlcd.assemble import Cloud
 from mlcd.decision import Decision
 from mlcd.drive import launch, search
-from mlcd.forecasts import forecasts, remaining
-from mlcd.guarantee import decide, objective, safe
+from mlcd.forecasts import remaining
+from mlcd.guarantee import choices, decide, objective
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome
@@ -92,23 +92,25 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
     until = next(i for i, line in enumerate(lines) if line.entry.kind == "decided")
     then = Account.replay((line.entry, line.elapsed_s) for line in lines[: until + 1])
     job = remaining(job, then.history)
-    certifiable = safe(job, then.space, then.history)
+    ahead = choices(job, then.space, then.history)
     if decision.configuration is not None:
-        ahead = {m.configuration: each for m, each in forecasts(job, then.space, then.history, certifiable)}
         if best:
             least = min(objective(job.goal, each) for each in ahead.values())
             assert objective(job.goal, ahead[decision.configuration]) == least, "a better one could be certified"
         return
-    assert not certifiable, "something could have been certified"
+    assert not ahead, "something could have been certified"
     for way in decision.relaxations:
         if way.max_probe_usd is not None:  # what it takes to try something else: no promise
             assert job.search.max_probe_usd is not None
             assert way.max_probe_usd > job.search.max_probe_usd, "that was allowed already"
             continue
+        if way.confidence is not None:
+            assert way.confidence < job.goal.confidence, "that was asked for already"
         goal = replace(
             job.goal,
             budget_usd=way.budget_usd if way.budget_usd is not None else job.goal.budget_usd,
             deadline_s=way.deadline_s if way.deadline_s is not None else job.goal.deadline_s,
+            confidence=way.confidence if way.confidence is not None else job.goal.confidence,
         )
         relaxed = decide(replace(job, goal=goal), then.space, then.history, "relaxed")
         assert relaxed.certified, "the relaxation would not have been enough"

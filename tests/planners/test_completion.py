@@ -175,11 +175,14 @@ class ProbeAll:
         return Probe(untried[0], "all of them") if untried else Finish("all of them")
 
 
-def rescued(factor: float, *, other: float = 200.0, after_s: float = 0.0, checkpoints=True):
-    """The cheaper of two, chosen to be done in 14 hours, whose run is so much slower than its probe from then on."""
+def rescued(factor: float, *, other: float = 200.0, after_s: float = 0.0, checkpoints=True, limit_s=LIMIT, lost_s=None):
+    """The cheaper of two, chosen to be done in 14 hours, whose run is so much slower than its probe from then on.
+
+    `lost_s`: its first launch is lost then.
+    """
     recording = small_recording([[100.0], [other]], [1.0, 4.0], work_samples=3_600_000, probe_s=300.0)
-    backend = Changing(VirtualClock(), after_s, factor, recording=recording)
-    job = Job("late", recording.work_samples, Goal(Objective.CHEAPEST, deadline_s=LIMIT), checkpoints=checkpoints)
+    backend = Changing(VirtualClock(), after_s, factor, lost_s, 50_000.0, recording=recording)
+    job = Job("late", recording.work_samples, Goal(Objective.CHEAPEST, deadline_s=limit_s), checkpoints=checkpoints)
     cloud = Cloud(recording.space, backend, TrainingProfiler(backend), backend.clock)
     ledger, name, decision = search_and_run(ProbeAll(), job, cloud)
     check_books(job.goal, ledger.lines(name))
@@ -206,6 +209,48 @@ def test_a_run_that_slows_down_when_it_is_nearly_done_stays():
 def test_a_run_stays_where_nothing_else_would_make_it_either():
     account = rescued(0.5, other=20.0, after_s=5 * 3_600.0, checkpoints=False)
     assert [(m.outcome, m.configuration) for m in account.history.runs] == [(Outcome.AT_THE_LIMIT, FIRST)]
+
+
+ON_TRIAL_S = 11.5 * 3_600.0
+"""Ten hours on the first one are likely within this, not certain: it begins with the second one as its fallback."""
+
+
+@pytest.mark.parametrize("after_s", [0.0, 900.0])
+@pytest.mark.parametrize("factor", [0.7, 0.85, 0.88])
+def test_a_run_on_trial_that_is_too_slow_moves_to_its_fallback_in_time(factor, after_s):
+    account = rescued(factor, after_s=after_s, checkpoints=False, limit_s=ON_TRIAL_S)
+    fallback = account.decision.forecast.fallback
+    assert fallback is not None
+    assert [(m.outcome, m.configuration) for m in account.history.runs] == [
+        (Outcome.SLOWED, FIRST),
+        (Outcome.OK, fallback),
+    ]
+    assert account.ended.finished
+    assert account.history.elapsed_s <= ON_TRIAL_S
+
+
+def test_who_watches_a_run_on_trial_is_told_where_it_goes_if_it_stays_slow():
+    account = rescued(0.85, checkpoints=False, limit_s=ON_TRIAL_S)
+    (warning, *_) = account.warnings
+    assert f"the job moves to {account.decision.forecast.fallback} while that still ends in time" in warning
+    assert "stopped at the limit" not in warning
+
+
+@pytest.mark.parametrize("factor", [0.95, 1.0, 1.1])
+def test_a_run_on_trial_that_is_fast_enough_stays_and_is_not_warned_of(factor):
+    account = rescued(factor, checkpoints=False, limit_s=ON_TRIAL_S)
+    assert account.decision.forecast.fallback is not None
+    assert [(m.outcome, m.configuration) for m in account.history.runs] == [(Outcome.OK, FIRST)]
+    assert account.warnings == ()
+
+
+def test_a_run_on_trial_that_is_lost_to_bad_luck_is_launched_again_and_not_moved():
+    account = rescued(1.0, limit_s=ON_TRIAL_S, lost_s=600.0)
+    assert account.decision.forecast.fallback is not None
+    assert [(m.outcome, m.configuration) for m in account.history.runs] == [
+        (Outcome.PREEMPTED, FIRST),
+        (Outcome.OK, FIRST),
+    ]
 
 
 def test_without_a_limit_no_run_is_left_for_being_late():

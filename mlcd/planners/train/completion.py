@@ -2,7 +2,8 @@
 
 A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
 the slow end of what was measured, another configuration does better even than this one would at its best. A run that
-is not sure to end within its limits is left for a configuration that is, before it is too late (`rescue.py`). A run
+is not sure to end within its limits is left for a configuration that is, before it is too late (`rescue.py`): a run
+that began on trial (`on_trial.py`) at the last moment at which its fallback is certain. A run
 that is lost to bad luck is launched again. All only while the limits allow it; otherwise the run goes on to the
 limit and stops there, with what it has saved.
 """
@@ -15,11 +16,12 @@ from math import inf, log
 
 from mlcd.configuration import Configuration, Space
 from mlcd.forecasts import forecast, slow_rates
-from mlcd.guarantee import fits, lifetime_s, objective, safe
+from mlcd.guarantee import choices, fits, lifetime_s, objective, safe
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train.rescue import HOPELESS, chances, is_worth_leaving
+from mlcd.on_trial import LIKELY
+from mlcd.planners.train.rescue import HOPELESS, chance_here, chances, is_last_moment, is_worth_leaving
 from mlcd.strategy import Apply, Finish, Step, Watch
 from mlcd.units import format_count
 
@@ -90,11 +92,20 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     in_time = {each.configuration: each.probability for each in chances(job, space, history)}
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
-    sure = [m for m in history.good if in_time.get(m.configuration, 0.0) >= job.goal.confidence]
-    if sure:
+    on_trial = set() if slowed else _on_trial(job, space, history)  # a trial that was lost to bad luck goes on
+
+    def enough(where: Configuration) -> bool:
+        return in_time.get(where, 0.0) >= (LIKELY if where in on_trial else job.goal.confidence)
+
+    if sure := [m for m in history.good if enough(m.configuration)]:
         return min(sure, key=lambda m: objective(job.goal, forecast(job, space, history, m))).configuration
     likeliest = max(in_time, key=lambda each: in_time[each], default=None)
     return likeliest if likeliest is not None and in_time[likeliest] > HOPELESS else None
+
+
+def _on_trial(job: Job, space: Space, history: History) -> set[Configuration]:
+    """What the rest of the job may be started on while something else is certain."""
+    return {each for each, ahead in choices(job, space, history).items() if ahead.fallback is not None}
 
 
 def _broken_down(history: History) -> set[Configuration]:
@@ -128,6 +139,8 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
         then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
         if is_worth_leaving(job, left, space, then, so_far):
+            return Outcome.SLOWED
+        if chance_here(job, then, so_far) < job.goal.confidence and is_last_moment(left, space, history, so_far):
             return Outcome.SLOWED
         if so_far.fast_samples_per_s >= counted_on:
             return None

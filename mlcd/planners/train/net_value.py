@@ -6,7 +6,8 @@ that of `speed_belief.py`: whole surfaces of speed, physical law plus what the l
 Symbols   D       a configuration                     A      what is gone of the limits
           J(D)    objective to finish on D            L(D)   limited resources to finish on D
           q(D)    what a probe takes of the objective l(D)   what it takes of the limits
-          S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit
+          S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit,
+                  or that the job may start on while another one is (`on_trial.py`)
           c(D)    share of the work left that a probe of D does itself; 0 unless the job checkpoints
           V0      best J in S(A);  V0'(D) best J in S(A + l(D))
           toll    while S(A) is empty: l(D) as a share of the limits, over what a certificate is worth of them, x V0
@@ -130,7 +131,7 @@ class _Choice(Repeats):
             return None
         goal = self.job.goal
         usd, seconds = self.share * self.space.probe_usd[pick], self.share * self.space.probe_s[pick]
-        limits = ((self.price(usd, seconds), self.v0()), (usd, goal.budget_usd), (seconds, goal.deadline_s))
+        limits = ((self.price(usd, seconds), self.v0), (usd, goal.budget_usd), (seconds, goal.deadline_s))
         is_little = all(limit is None or takes <= PLAN_SHARE * limit for takes, limit in limits)
         return pick if is_little else None
 
@@ -147,7 +148,7 @@ class _Choice(Repeats):
         best = np.full((len(self.finish_s), 1), np.inf)
         done, credit = np.zeros((len(self.finish_s), 1)), self.credit()
         gone_usd = gone_s = 0.0
-        v0 = self.v0()
+        v0 = self.v0
         value = self.value(self.finish_s)
         clusters, most_clusters = np.ones(len(self.space), dtype=np.intp), self._launches_left()
         while len(picks) < most:
@@ -245,6 +246,11 @@ class _Choice(Repeats):
             go_on *= 1 - min(1.0, (1 - share) * whole_s * seen.rate / self.job.work_samples)
         return go_on + (1 - share) * (price + float(self.toll(np.array(whole_usd), np.array(whole_s)))) < stop
 
+    def _may_be_started(self, where: Configuration, usd: float, seconds: float) -> bool:
+        """Whether the job could be started there on trial once so much is gone."""
+        gone = np.full(len(self.space), usd), np.full(len(self.space), seconds)
+        return bool(self._trials and self.may_be_tried(*gone)[self.space.index[where]])
+
     def _best_left(self, usd: float, seconds: float) -> float:
         return float(self.fallback(np.array([usd]), np.array([seconds]))[0])
 
@@ -256,8 +262,12 @@ class _Choice(Repeats):
         `known`: one over the squared error by then, after so many launches. `usd`, `s`: what is gone by then.
         """
         per_s = where.usd_per_hour / 3_600
-        slow_s = finish_s * np.exp(self.margin(max(1 / sqrt(known), SUREST), launches))
+        error = max(1 / sqrt(known), SUREST)
+        slow_s = finish_s * np.exp(self.margin(error, launches))
         certified = self.kept(usd + slow_s * per_s, s + slow_s)
+        if self._may_be_started(where, usd, s):
+            likely_s = finish_s * np.exp(self.likely_margin(error, launches))
+            certified = certified | self.kept(usd + likely_s * per_s, s + likely_s)
         value = finish_s if self.fast else finish_s * per_s
         ends: Floats = np.minimum(self._best_left(usd, s), np.where(certified, value, np.inf))
         return ends

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from mlcd.configuration import Configuration, Floats, Space
 from mlcd.decision import Forecast
 from mlcd.forecasts import forecasts, needed_confidence
-from mlcd.guarantee import safe
+from mlcd.guarantee import choices, safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.launch_spread import Spread
 from mlcd.measurement import SUREST, Measurement
 from mlcd.modeling.memory_need import Mask
+from mlcd.on_trial import Trial, is_possible, likely_margin, trial_s, trials
 from mlcd.planners.train.speed_belief import belief_of
 
 Counts = NDArray[np.intp]
@@ -104,10 +105,11 @@ class Prospect:
         credit: Floats = np.minimum(ALMOST_ALL, works_s / np.maximum(self.finish_s - startup_s, 1e-9))
         return credit
 
+    @cached_property
     def v0(self) -> float:
         """V0: the best that is certified; while nothing is, more than the best that is to be expected."""
         if self.safe:
-            return min(self.measured_value(m) for m in self.safe)
+            return self._best_certified
         certified = self.certifiable(self.space.probe_usd, self.space.probe_s)
         value = self.value(self.finish_s)
         best = np.where(certified, value, np.inf).min(axis=1)
@@ -116,13 +118,18 @@ class Prospect:
         times = UNSAFE_PENALTY if self.job.goal.limited else NOT_RUN_PENALTY
         return times * float(np.median(finite)) if finite.size else 0.0
 
+    @cached_property
+    def _best_certified(self) -> float:
+        ahead = choices(self.job, self.space, self.history).values()
+        return min(each.seconds if self.fast else each.usd for each in ahead)
+
     def fallback(self, usd: Floats, seconds: Floats) -> Floats:
         """V0'(D): the best that is still certified once so much more is gone; V0 while nothing is.
 
         Of every configuration, or of some that were measured before.
         """
         if not self.safe:
-            return np.full(usd.shape, self.v0())
+            return np.full(usd.shape, self.v0)
         measured = self._fallback_after(usd, seconds, self.ahead)
         if len(usd) < len(self.space):
             return measured
@@ -134,7 +141,24 @@ class Prospect:
             worst = ahead[m.configuration]
             kept = self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
             fallback = np.where(kept, np.minimum(fallback, self.measured_value(m)), fallback)
+        for trial in self._trials:
+            likely, started = trial.likely, self._still_certain(usd + trial.usd, seconds + trial.seconds, ahead)
+            started = started & self.kept(usd + likely.worst_usd, seconds + likely.worst_seconds)
+            fallback = np.where(started, np.minimum(fallback, likely.seconds if self.fast else likely.usd), fallback)
         return fallback
+
+    @cached_property
+    def _trials(self) -> list[Trial]:
+        """What was measured, and the job may be started on while something else is certain."""
+        return trials(self.job, self.space, self.history) if self.safe and is_possible(self.job) else []
+
+    def _still_certain(self, usd: Floats, seconds: Floats, ahead: Mapping[Configuration, Forecast]) -> Mask:
+        """Whether something measured is certain by itself once so much more is gone."""
+        certain: Mask = np.zeros(np.shape(usd), dtype=bool)
+        for m in self.safe:
+            worst = ahead[m.configuration]
+            certain = certain | self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
+        return certain
 
     def certifiable(self, usd: Floats, seconds: Floats, clusters: Counts | None = None) -> Mask:
         """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe.
@@ -150,24 +174,50 @@ class Prospect:
         if self.share < 1:
             by_look_s = self._longest_s(self.share * usd, self.share * seconds)
             longest_s = np.maximum(longest_s, by_look_s * np.exp(-self._margins(self.share, clusters)))
+        if self._trials:
+            on_trial_s = self._longest_s(usd, seconds) * np.exp(-self._margins(1.0, clusters, likely=True))
+            longest_s = np.where(self.may_be_tried(usd, seconds), np.maximum(longest_s, on_trial_s), longest_s)
         certified: Mask = self.finish_s <= longest_s
         return certified
 
-    def _margins(self, share: float, clusters: Counts | None, again: int = 0) -> Floats:
+    def may_be_tried(self, usd: Floats, seconds: Floats) -> Mask:
+        """Whether the job could be started on each configuration once so much is gone, with something certain left."""
+        trial = trial_s(self.space.startup_limit_s)
+        return self._still_certain(usd + trial * self.space.usd_per_s, seconds + trial, self._ahead_of_one_more)
+
+    def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
         """The margin of each configuration once it is probed for this share of a probe, with what is known of it.
 
-        `again`: so many launches later.
+        `again`: so many launches later. `likely`: of a trial, not of a certificate.
         """
-        margins = np.full(len(self.space), self.margin(self.error / sqrt(share * (1 + again)), 1 + again))
-        more = {self.space.index[m.configuration] for m in self.history.good}
-        if clusters is not None:
-            more |= set(np.flatnonzero(clusters > 1).tolist())
-        for place in more:
-            known, launches = self.known.get(place, (0.0, 0))
-            times = again + (int(clusters[place]) if clusters is not None else 1)
-            error = 1 / sqrt(known + times * share / self.error**2)
-            margins[place] = self.margin(max(error, SUREST), launches + times)
+        margins = self._margins_of_one(share, again, likely)
+        several = np.flatnonzero(clusters > 1).tolist() if clusters is not None else []
+        if clusters is None or not several:
+            return margins
+        margins = margins.copy()
+        for place in several:
+            margins[place] = self._margin_at(place, share, again + int(clusters[place]), likely)
         return margins
+
+    def _margins_of_one(self, share: float, again: int, likely: bool) -> Floats:
+        """The same where each is probed on one cluster. It is asked for again and again."""
+        key = (share, again, likely)
+        if key not in self._margins_seen:
+            margin = self.likely_margin if likely else self.margin
+            margins = np.full(len(self.space), margin(self.error / sqrt(share * (1 + again)), 1 + again))
+            for place in self.known:
+                margins[place] = self._margin_at(place, share, again + 1, likely)
+            self._margins_seen[key] = margins
+        return self._margins_seen[key]
+
+    @cached_property
+    def _margins_seen(self) -> dict[tuple[float, int, bool], Floats]:
+        return {}
+
+    def _margin_at(self, place: int, share: float, times: int, likely: bool) -> float:
+        known, launches = self.known.get(place, (0.0, 0))
+        error = max(1 / sqrt(known + times * share / self.error**2), SUREST)
+        return (self.likely_margin if likely else self.margin)(error, launches + times)
 
     @cached_property
     def known(self) -> dict[int, tuple[float, int]]:
@@ -182,6 +232,10 @@ class Prospect:
         """By how much a certificate counts on less than the measured rate, in the log."""
         sure = needed_confidence(self.job.goal.confidence, launches, max(1, len(self.known)))
         return self.spread.margin(round(error, 4), launches, sure)
+
+    def likely_margin(self, error: float, launches: int) -> float:
+        """The same of a trial."""
+        return likely_margin(self.spread, round(error, 4), launches)
 
     @cached_property
     def spread(self) -> Spread:

@@ -55,7 +55,7 @@ class Repeats(Prospect):
         if not self.job.goal.limited or not self.known:
             return None
         worth_asking = worth_asking & within_price_limits(self.job.search, self.space)
-        v0 = self.v0()
+        v0 = self.v0
         now, best = self._expected_end(worth_asking, v0), None
         for m in self._cheap_to_repeat():
             place, share = self.space.index[m.configuration], self._long_enough(m)
@@ -104,7 +104,7 @@ class Repeats(Prospect):
             shares = np.maximum(shares, usd / goal.budget_usd)
         if goal.deadline_s is not None:
             shares = np.maximum(shares, seconds / goal.deadline_s)
-        toll: Floats = shares * (self.v0() / WORTH_OF_A_CERTIFICATE if self.history.good and not self.safe else 0.0)
+        toll: Floats = shares * (self.v0 / WORTH_OF_A_CERTIFICATE if self.history.good and not self.safe else 0.0)
         return toll
 
     def least_worth(self, v0: float) -> float:
@@ -156,4 +156,4 @@ class Repeats(Prospect):
         fallback = self.fallback(usd, seconds) if self.safe else np.full(usd.shape, otherwise)
         ends = np.minimum(value, fallback).mean(axis=0)
         ends = ends + self.share * (self.price(usd, seconds) + self.toll(usd, seconds))
-        return min(self.v0() if self.safe else otherwise, float(np.where(worth_asking, ends, np.inf).min()))
+        return min(self.v0 if self.safe else otherwise, float(np.where(worth_asking, ends, np.inf).min()))

@@ -20,10 +20,12 @@ from math import exp, hypot, inf, log, sqrt
 from scipy.special import ndtr
 
 from mlcd.configuration import Configuration, Space
+from mlcd.guarantee import safe
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.measurement import Measurement
+from mlcd.on_trial import LOOK_AGAIN, is_possible
 
 SHARED_SPREAD = 0.1
 """Standard deviation of c before a run has shown anything."""
@@ -110,6 +112,19 @@ def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: M
     seen_by_then = here + (1 - here) * later
     waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(here, later)
     return now > max(HOPELESS, waiting)
+
+
+def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement) -> bool:
+    """Whether another configuration is certain to end in time if the run is left now, and none at the next look.
+
+    By what was known before the run: so the fallback was reserved (`on_trial.py`).
+    """
+
+    def certain_elsewhere(times: float) -> bool:
+        certain = safe(left, space, before, times * so_far.usd, times * so_far.seconds)
+        return any(m.configuration != so_far.configuration for m in certain)
+
+    return is_possible(left) and certain_elsewhere(1) and not certain_elsewhere(1 + LOOK_AGAIN)
 
 
 def _best(found: Iterable[Chance]) -> float:

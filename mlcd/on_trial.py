@@ -1,0 +1,110 @@
+"""Starting the job where it is likely to end in time, while a fallback is certain to.
+
+    gone + trial on D + worst case of finishing on E  <=  limit          and D is likely to keep the limits itself
+
+Symbols   D      where the job is started             E      the fallback: measured, and certain by itself
+          trial  how long the run on D is watched before E has to take over, and what that costs
+
+Minutes cannot show how fast the hours after them are, so a configuration that is certain by itself needs a wide
+margin, and is often slow or dear. The run on D is watched. As long as E would still end in time it goes on; at the last
+moment for that, it is left for E unless it has shown by then that it ends in time itself
+(`planners/train/rescue.py`). So the job is late only where E would be, or where a run turns that was watched so long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import exp
+
+from mlcd.configuration import Configuration, Space
+from mlcd.decision import Forecast
+from mlcd.forecasts import forecast_at
+from mlcd.history import History
+from mlcd.job import Goal, Job
+from mlcd.launch_spread import Spread, by_configuration
+from mlcd.measurement import Measurement, Z
+
+LIKELY = 0.9
+"""How likely it has to be that D ends in time by itself: a trial that fails is lost."""
+WATCHED_S = 1_800.0
+"""How long a run is watched at the least: boost clocks, burst credits and caches favour the first minutes."""
+LOOK_AGAIN = 0.25
+"""Of a run's time so far: by then it is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A measured configuration that the job may be started on: what the trial takes, and what is likely in the end."""
+
+    configuration: Configuration
+    seconds: float
+    usd: float
+    likely: Forecast
+
+
+def is_possible(job: Job) -> bool:
+    """Whether the run of such a job is moved to a fallback, and a trial asks for less than a certificate."""
+    return job.elastic is None and job.goal.limited and job.goal.confidence > LIKELY
+
+
+def likely_margin(spread: Spread, rel_error: float, launches: int) -> float:
+    """By how much the log rate of a launch is likely to be below the measured one at the most."""
+    return max(spread.margin(rel_error, launches, LIKELY), Z * rel_error)
+
+
+def trial_s(startup_s: float) -> float:
+    """How long a trial takes, with this much of start-up: when it is over, E must be started at the next look."""
+    return (1 + LOOK_AGAIN) * (startup_s + WATCHED_S)
+
+
+def likely_rates(history: History) -> Callable[[Measurement], float]:
+    """The rate that the next launch of a measured configuration is likely to keep."""
+    launches = by_configuration(history.measurements)
+
+    def likely_rate(m: Measurement) -> float:
+        return m.rate * exp(-likely_margin(history.spread, m.rel_error, len(launches.get(m.configuration, [m]))))
+
+    return likely_rate
+
+
+def trials(job: Job, space: Space, history: History) -> list[Trial]:
+    """Of everything that has a rate."""
+    likely_rate, found = likely_rates(history), []
+    for m in history.good:
+        seconds = trial_s(max(space.startup_limit_s, m.startup_s))
+        likely = forecast_at(job, space, m, likely_rate(m))
+        found.append(Trial(m.configuration, seconds, m.configuration.usd(seconds), likely))
+    return found
+
+
+def on_trial(
+    job: Job, space: Space, history: History, certain: Mapping[Configuration, Forecast]
+) -> dict[Configuration, Forecast]:
+    """What the job may be started on though it is not certain there; the worst is the trial, then all of it on E.
+
+    `certain`: what finishing takes on each configuration that is. E is the one of them that needs least of the limits.
+    """
+    if not certain or not is_possible(job):
+        return {}
+    goal = job.goal
+    found: dict[Configuration, Forecast] = {}
+    fallback = min(certain, key=lambda each: _share(goal, certain[each]))
+    for trial in trials(job, space, history):
+        likely = trial.likely
+        seconds, usd = trial.seconds + certain[fallback].worst_seconds, trial.usd + certain[fallback].worst_usd
+        ahead = Forecast(likely.seconds, likely.usd, seconds, usd, fallback)
+        if trial.configuration not in certain and _within(goal, history, likely) and _within(goal, history, ahead):
+            found[trial.configuration] = ahead
+    return found
+
+
+def _share(goal: Goal, ahead: Forecast) -> float:
+    """Of the limits: the larger one."""
+    by_budget = ahead.worst_usd / goal.budget_usd if goal.budget_usd is not None else 0.0
+    by_deadline = ahead.worst_seconds / goal.deadline_s if goal.deadline_s is not None else 0.0
+    return max(by_budget, by_deadline)
+
+
+def _within(goal: Goal, gone: History, ahead: Forecast) -> bool:
+    return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)

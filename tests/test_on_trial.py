@@ -1,0 +1,101 @@
+"""The job may start where it is only likely to end in time, as long as a fallback is certain to after that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlcd.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.guarantee import choices, decide, safe
+from mlcd.history import History
+from mlcd.job import Elastic, Goal, Job, Objective
+from mlcd.measurement import Measurement, Outcome
+from mlcd.on_trial import LIKELY, likely_rates, trials
+
+HOUR = 3_600.0
+CHEAP, FAST = Offer("cheap", 1.0, 4, 16), Offer("fast", 5.0, 16, 64)
+SPACE = Space((Choice(CHEAP, (1, 2)), Choice(FAST, (1, 2))), ProbeTime(600.0, 0.0), startup_limit_s=60.0)
+SLOWER, _, FASTER, _ = SPACE.configurations
+
+
+def seen(*rates: float | None, rel_error: float = 0.02) -> History:
+    """Each configuration of the space that has a rate, probed once."""
+    probes = tuple(
+        Measurement(where, Outcome.OK, 600.0, where.usd(600.0), rate, rel_error)
+        for where, rate in zip(SPACE.configurations, rates, strict=False)
+        if rate is not None
+    )
+    return History(probes, spent_usd=sum(m.usd for m in probes), elapsed_s=600.0 * len(probes))
+
+
+BOTH = seen(100.0, None, 200.0)
+JOB = Job("job", 100.0 * 10 * HOUR, Goal(Objective.CHEAPEST, deadline_s=11.8 * HOUR))
+"""Ten hours on the cheap one, five on the fast one, and not quite twelve to do it in."""
+
+
+def test_the_cheap_one_is_tried_first_because_the_fast_one_would_still_end_in_time():
+    assert [m.configuration for m in safe(JOB, SPACE, BOTH)] == [FASTER]
+    decision = decide(JOB, SPACE, BOTH, "enough")
+    assert decision.certified
+    assert decision.configuration == SLOWER
+    assert decision.forecast is not None
+    assert decision.forecast.fallback == FASTER
+    assert decision.forecast.usd == pytest.approx(10.0, rel=0.01)
+
+
+def test_what_is_reserved_is_the_trial_and_all_of_the_job_on_the_fallback():
+    ahead = choices(JOB, SPACE, BOTH)
+    (trial,) = [each for each in trials(JOB, SPACE, BOTH) if each.configuration == SLOWER]
+    assert ahead[SLOWER].worst_seconds == pytest.approx(trial.seconds + ahead[FASTER].worst_seconds)
+    assert ahead[SLOWER].worst_usd == pytest.approx(trial.usd + ahead[FASTER].worst_usd)
+    assert trial.seconds > 0.5 * HOUR
+
+
+def test_nothing_is_tried_while_nothing_is_certain():
+    assert choices(JOB, SPACE, seen(100.0)) == {}
+
+
+def test_nothing_is_tried_that_is_not_likely_to_end_in_time_itself():
+    tight = replace(JOB, goal=replace(JOB.goal, deadline_s=10.4 * HOUR))
+    assert list(choices(tight, SPACE, BOTH)) == [FASTER]
+
+
+def test_a_rate_that_is_hardly_known_is_not_likely_to_be_kept():
+    assert likely_rates(BOTH)(BOTH.good[0]) > 90.0
+    vague = seen(100.0, None, 200.0, rel_error=0.08)
+    assert likely_rates(vague)(vague.good[0]) < 100.0 * (1 - 0.2)
+
+
+def test_who_asks_for_less_than_likely_gets_no_trial():
+    less = replace(JOB, goal=replace(JOB.goal, confidence=LIKELY))
+    assert all(ahead.fallback is None for ahead in choices(less, SPACE, BOTH).values())
+
+
+def test_an_elastic_job_is_steered_in_another_way_and_not_tried():
+    elastic = replace(JOB, elastic=Elastic())
+    assert list(choices(elastic, SPACE, BOTH)) == [FASTER]
+
+
+rates = st.one_of(st.none(), st.floats(20.0, 400.0))
+limits = st.one_of(st.none(), st.floats(1.0, 30.0))
+
+
+@given(
+    st.tuples(rates, rates, rates, rates), limits, limits, st.floats(0.01, 0.1), st.sampled_from(list(Objective)[:2])
+)
+def test_whatever_is_tried_leaves_the_fallback_certain(seen_rates, hours, usd, rel_error, objective):
+    goal = Goal(objective, budget_usd=usd, deadline_s=None if hours is None else hours * HOUR)
+    job, history = replace(JOB, goal=goal), seen(*seen_rates, rel_error=rel_error)
+    certain = {m.configuration for m in safe(job, SPACE, history)}
+    ahead = choices(job, SPACE, history)
+    assert certain <= set(ahead)
+    for where, forecast in ahead.items():
+        assert goal.allows(history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
+        assert (forecast.fallback is None) == (where in certain)
+        if forecast.fallback is not None:
+            (trial,) = [each for each in trials(job, SPACE, history) if each.configuration == where]
+            after = safe(job, SPACE, history, trial.usd, trial.seconds)
+            assert forecast.fallback in {m.configuration for m in after}
