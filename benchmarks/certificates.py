@@ -12,7 +12,7 @@ certified: one whole probe of the right configuration, and all of the work at th
 `--relaxations` searches again, fresh, with the first way out that a refusal names. Totals are over an oracle that
 knows every rate and probes nothing.
 
-About 20 searches a second on one core. The exit code is 1 if a run passed its limit.
+About eight searches a second on one core. The exit code is 1 if a run passed its limit.
 """
 
 from __future__ import annotations
