@@ -67,12 +67,18 @@ def as_cuts(models: Sequence[SeenModel], threads: int) -> list[SeenModel]:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How another source differs. `named`: what a model's told size is multiplied by, one model after the other."""
+    """How another source differs. `named`: what a model's told size is multiplied by, one model after the other.
+
+    `kinds`: how much faster each kind of GPU is than its numbers tell, one kind after the other. `sharing`: tokens a
+    second grow with the users to this power more, and each user waits so much less.
+    """
 
     named: tuple[float, ...] = (1.0,)
     memory: float = 1.0
     users: int = 1
     faster: float = 1.0
+    kinds: tuple[float, ...] = (1.0,)
+    sharing: float = 0.0
 
 
 def elsewhere(source: Source, how: Elsewhere) -> Source:
@@ -81,13 +87,20 @@ def elsewhere(source: Source, how: Elsewhere) -> Source:
     def renamed(machine: Knob) -> str:
         return str(machine).replace(" x ", " x New ")
 
+    kinds = sorted({str(machine).split(" x ")[-1] for machine in source.knowledge.resources["gpus"]})
+
+    def times(setting: Mapping[str, Knob]) -> float:
+        kind = kinds.index(str(setting["gpus"]).split(" x ")[-1])
+        return how.faster * how.kinds[kind % len(how.kinds)] * float(setting["users"]) ** how.sharing
+
     models, spaces = [], {}
     for place, model in enumerate(source.knowledge.models):
         cells, name = {}, model.facts.name
         for knobs, cell in model.cells.items():
-            setting, figures = dict(knobs), {figure: s / how.faster for figure, s in cell.figures.items()}
+            setting = dict(knobs)
+            figures = {figure: s / times(setting) for figure, s in cell.figures.items()}
             where = ("gpus", renamed(setting["gpus"])), ("users", how.users * int(setting["users"]))
-            cells[where] = Cell(cell.rate * how.users * how.faster, figures)
+            cells[where] = Cell(cell.rate * how.users * times(setting), figures)
         size = (model.facts.parameters or 1.0) * how.named[place % len(how.named)]
         models.append(SeenModel(replace(model.facts, parameters=size), cells))
         tried = [(dict(each.knobs), each.usd_per_hour) for each in source.spaces[name].configurations]

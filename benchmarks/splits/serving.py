@@ -43,13 +43,18 @@ OTHERS = {
     "eightfold faster": Elsewhere(faster=8.0),
     "in 4 bits": Elsewhere(named=(4.0,)),
     "another source": Elsewhere(named=(1.0, 4.0, 16.0), memory=4.0, users=4, faster=4.0),
+    "experts": Elsewhere(named=(16.0,), memory=16.0),
+    "other GPUs": Elsewhere(kinds=(1.0, 0.4, 2.5)),
+    "another engine": Elsewhere(users=8, faster=2.0, sharing=0.3),
+    "all of it": Elsewhere((16.0, 4.0), memory=8.0, users=8, faster=4.0, kinds=(1.0, 0.4, 2.5), sharing=0.3),
 }
-"""Sources made of LLM-Pilot's models: each is searched for with the other models, as they were measured, as seen."""
+"""Sources made of LLM-Pilot's models: each is searched for with the other models, as they were measured, as seen; and
+the other way round."""
 SPLIT = (
     "By source and model. Tuned on: the 22 models of the shared H200 recording among themselves (by family, by size, "
     "mixed up, slowed) and as machines beside Ribbon's, Ribbon's models among themselves, and LLM-Pilot's (all others "
-    "seen, the best machine unseen, mixed up, and made into other sources: other GPUs by name, other speeds, loads and "
-    "sizes). Held out, and searched once at the end: 14 models measured on an H200 "
+    "seen, the best machine unseen, mixed up, and made into other sources: other GPUs by name, other speeds, loads, "
+    "sizes and engines). Held out, and searched once at the end: 14 models measured on an H200 "
     "for this study (benchmarks/measure_strangers.py), the 35 that ship with MLCD (known to the authors of earlier "
     "versions), the models that ship of a CPU, and llm_silicon. 'x -> y': x is seen, y is searched for; 'mixed up': "
     "every seen result stands at a configuration that it was not measured at. Seeds: grey-box 2, random 10."
@@ -168,11 +173,11 @@ def languages(shared: Path) -> Iterator[Part]:
             return Part(f"LLM: {words}", tuned, name, tuple(told))
 
         for words, how in OTHERS.items():
-            if name == "itl 10 ms" and how.faster <= 1:  # hardly any of them could keep it
-                continue
-            problems = _across(pilot, elsewhere(pilot, how), caps)
-            alone = [replace(each, knowledge=each.knowledge.without(each.job.name)) for each in problems]
-            yield part(f"Pilot -> {words}", True, alone)
+            made = elsewhere(pilot, how)
+            if name != "itl 10 ms" or how.faster > 1:  # else hardly any of them could keep it
+                yield part(f"Pilot -> {words}", True, _others(_across(pilot, made, caps)))
+            if name == "itl 50 ms":
+                yield part(f"{words} -> Pilot", True, _others(_across(made, pilot, caps)))
         if name == "itl 10 ms":  # a cap that most configurations break: for tuning alone
             continue
         yield part("Pilot, one left out", True, _left_out(pilot, caps))
@@ -213,6 +218,11 @@ def _across(seen: Source, searched: Source, caps: tuple[Cap, ...]) -> list[Serve
         _problem(searched.knowledge, known, model, searched.spaces[model.facts.name], caps)
         for model in searched.knowledge.models
     ]
+
+
+def _others(problems: list[ServeProblem]) -> list[ServeProblem]:
+    """The same, each model unseen in the other source as well."""
+    return [replace(each, knowledge=each.knowledge.without(each.job.name)) for each in problems]
 
 
 def _left_out(

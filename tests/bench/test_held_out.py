@@ -69,3 +69,18 @@ def test_a_made_source_has_other_gpus_loads_speeds_and_sizes_and_the_same_best()
     assert model.facts.parameters == 4 * (world.unseen.facts.parameters or 1.0)
     assert made.knowledge.resources["gpus"][machine]["memory_gb"] == 160.0
     assert len(made.spaces[name]) == len(world.space)
+
+
+def test_a_made_source_may_have_faster_kinds_of_gpus_and_another_dependence_on_users():
+    world = random_world(Kind.LANGUAGE, 0)
+    name = world.unseen.facts.name
+    numbers = {str(dict(each.knobs)["gpus"]): {"memory_gb": 80.0} for each in world.space.configurations}
+    told = replace(world.recorded, resources={"gpus": numbers}, models=(world.unseen,))
+    made = elsewhere(Source(told, {name: world.space}), Elsewhere(kinds=(1.0, 4.0), sharing=0.5))
+    kinds = sorted({machine.split(" x ")[-1] for machine in numbers})
+    for knobs, cell in world.unseen.cells.items():
+        machine, users = str(dict(knobs)["gpus"]), int(dict(knobs)["users"])
+        moved = made.knowledge.models[0].cells[("gpus", machine.replace(" x ", " x New ")), ("users", users)]
+        times = (1.0, 4.0)[kinds.index(machine.split(" x ")[-1]) % 2] * users**0.5
+        assert moved.rate == pytest.approx(times * cell.rate)
+        assert moved.figures == pytest.approx({figure: s / times for figure, s in cell.figures.items()})

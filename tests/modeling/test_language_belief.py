@@ -12,6 +12,7 @@ from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
 from mlcd.knobs import KnobTable
 from mlcd.measurement import Measurement, Outcome
+from mlcd.modeling.serving import language
 from mlcd.modeling.serving.language import LanguageBelief
 from mlcd.modeling.serving.language_fit import Tried, learn, prior
 from mlcd.modeling.serving.language_machines import Machine, counted, machines
@@ -249,6 +250,63 @@ def test_one_trial_of_another_source_moves_all_that_is_believed():
             np.median(draws.figures[Figure.ITL_P95][:, place(*where)]) / cells[at(*where).knobs].figures[Figure.ITL_P95]
         )
         assert abs(off) < np.log(1.6)
+
+
+def blind(known, letter):
+    """As if nobody had run on GPUs of that letter."""
+    models = [
+        replace(each, cells={at: cell for at, cell in each.cells.items() if letter not in str(at[0][1])})
+        for each in known.models
+    ]
+    return replace(known, models=tuple(models))
+
+
+def test_how_much_of_a_space_is_outside_what_was_seen():
+    """Two of the five machines are of L; two more loads than the seven that were seen make it 2 / 9 at least."""
+    known, asked = knowledge(), job(ModelFacts("new", parameters=7.0), 0.1)
+    usd = {name: told[0] for name, told in GPUS.items()}
+    wider = serving_space(KnobTable({"gpus": tuple(GPUS), "users": (*USERS, 128, 256)}, {"gpus": usd}))
+    assert draw(known, asked).outside == 0
+    assert draw(blind(known, "L"), asked).outside == pytest.approx(2 / 5)
+    assert draw(knowledge(0), asked).outside == 1
+    drawn = LanguageBelief(known).draw(asked, wider, History(), 20, np.random.default_rng(0))
+    assert drawn.outside == pytest.approx(2 / 9)
+
+
+@pytest.mark.parametrize(("hidden", "caps", "same"), [("none", [0.1], True), ("L", [0.1], False), ("L", [], True)])
+def test_another_crowd_is_supposed_outside_what_was_seen_and_for_figures_alone(monkeypatch, hidden, caps, same):
+    known, asked = blind(knowledge(), hidden), job(ModelFacts("new", parameters=7.0), *caps)
+    supposed = draw(known, asked)
+    monkeypatch.setattr(language, "CROWDS", ((1.0, 1.0),))
+    assert np.array_equal(supposed.rate, draw(known, asked).rate) == same
+
+
+def kept_by_64_users(trials):
+    """The chance that they wait 50 ms at the most, on a GPU that nobody ran on, where u wait as long as u / 16 did."""
+    numbers = {name: {"count": 1.0, "memory_gb": 80.0, "bandwidth_gb_s": 3_000.0} for name in ("1 x Old", "1 x New")}
+
+    def made(name, billions, gpus, times):
+        waits = {users: 0.005 * (1 + users / times / 4) for users in USERS}
+        cells = {
+            (("gpus", gpus), ("users", users)): Cell(users / wait, {Figure.ITL_P95: wait})
+            for users, wait in waits.items()
+        }
+        return SeenModel(ModelFacts(name, parameters=billions), cells)
+
+    seen = tuple(made(f"seen{i}", billions, "1 x Old", 1) for i, billions in enumerate((5.0, 7.0, 9.0)))
+    known = Knowledge(Kind.LANGUAGE, ANATOMY, seen, resources={"gpus": numbers})
+    space = serving_space(KnobTable({"gpus": ("1 x New",), "users": USERS}, {"gpus": {"1 x New": 3.0}}))
+    truth = made("new", 7.0, "1 x New", 16)
+    history = History(tuple(trial(truth, space.configurations[USERS.index(users)]) for users in trials))
+    drawn = LanguageBelief(known).draw(job(truth.facts, 0.05), space, history, 400, np.random.default_rng(0))
+    return float(np.mean(drawn.figures[Figure.ITL_P95][:, USERS.index(64)] <= 0.05))
+
+
+def test_users_of_another_engine_may_hardly_wait_for_each_other(monkeypatch):
+    """64 users of the seen models wait 85 ms. One user of the new one says little of that, 16 say it all."""
+    few, more = kept_by_64_users([1]), kept_by_64_users([1, 16])
+    monkeypatch.setattr(language, "CROWDS", ((1.0, 1.0),))
+    assert kept_by_64_users([1]) < 0.4 < 0.5 < few < 0.9 < more
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -142,6 +142,30 @@ def test_a_noisy_trial_that_may_only_seem_to_keep_its_cap_counts_for_less():
     assert 0.3 < wrong[0, 2] < 0.5
     assert wrong[0, 3] < 1e-6
     assert expected_gains(np.array([[0.0, 0.0, 0.0, 0.0]]), 1.0, wrong)[2] < 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """A belief that is the same whatever happened."""
+
+    draws: Draws
+
+    def draw(self, job, space, history, count, rng):
+        return self.draws
+
+
+@pytest.mark.parametrize(("outside", "chosen"), [(0.0, 0), (1.0, 1)])
+def test_outside_what_was_seen_a_cap_is_taken_for_one_that_can_be_kept(monkeypatch, outside, chosen):
+    """In two of three samples only the first keeps the cap; in the third all do, and the second is worth the most."""
+    world = random_world(Kind.LANGUAGE, 0)
+    many, usd = len(world.space), world.space.usd_per_s
+    worths, latency = np.ones((3, many)), np.full((3, many), 2.0)
+    latency[:, 0], latency[2] = 0.5, 0.5
+    worths[2, 1] = 9.0
+    told = Told(Draws(worths * usd, {Figure.P95: latency}, outside))
+    monkeypatch.setattr(GreyBox, "belief", told)
+    step = GreyBox(world.seen).next_step(world.job(caps=(Cap(Figure.P95, 1.0),)), world.space, History())
+    assert step.configuration == world.space.configurations[chosen]
 
 
 @pytest.mark.parametrize("kind", list(Kind))

@@ -14,7 +14,11 @@ from mlcd.service import Figure
 
 @dataclass(frozen=True)
 class Draws:
-    """One row for each sample: answers a second (0 where it does not run), and each figure in seconds; S x N."""
+    """One row for each sample: answers a second (0 where it does not run), and each figure in seconds; S x N.
+
+    `outside`: the share of the space, 0 to 1, of which those who were seen tell nothing.
+    """
 
     rate: Floats
     figures: Mapping[Figure, Floats]
+    outside: float = 0.0

@@ -7,13 +7,17 @@ over the seen models (`mixed_effects`); where a model runs at all is a matter of
     log rate    =  x + F w + e           x  =  log(bandwidth / weights) + 0.7 log users
     log figure  =  log users - x + F w' + e'
 
+On machines that nobody ran on, and with more users than anybody had, an engine may also bear k times the users before
+they wait for each other: u of them wait as long as u / k of the seen ones did.
+
 Symbols   x    tokens a second, by physics alone      F    features (`features`)
           w    weights: shared by models, plus a model's own
+          k    how many users crowd as much as one of the seen (`CROWDS`)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +31,15 @@ from mlcd.modeling.serving.draws import Draws
 from mlcd.modeling.serving.language_fit import Fit, Tried, tried_by_seen, tried_in
 from mlcd.modeling.serving.language_fit import learn as learn_fit
 from mlcd.modeling.serving.language_machines import Machine, machines
-from mlcd.modeling.serving.load_points import LoadPoints, Places, dollars, places, seen_points, tried_points
+from mlcd.modeling.serving.load_points import (
+    LoadPoints,
+    Places,
+    dollars,
+    machine_and_load,
+    places,
+    seen_points,
+    tried_points,
+)
 from mlcd.modeling.serving.mixed_effects import Group, Shown
 from mlcd.modeling.serving.trust import Trusted, trusted
 from mlcd.seen import Knowledge
@@ -50,6 +62,9 @@ BITS = ((1.0, 0.8), (0.5, 0.1), (0.25, 0.1))
 """Of that, and the chance of it: weights of 16, 8 and 4 bits, where only the parameters are told."""
 BILLIONS, SPREAD, SIZES = 10.0, 1.0, 7
 """A model whose size nobody tells: the middle, the standard deviation of its log, and how many sizes are supposed."""
+CROWDS = ((1.0, 0.4), (4.0, 0.3), (16.0, 0.3))
+"""k, and the chance of it where all of the space is outside what was seen; inside, k is 1. Paged and grouped keys and
+values take a fourth to a sixteenth of the memory that they took before (2023)."""
 GROUPS = (
     Group("level", 1.0, 0.3),
     Group("slopes", 0.3, 0.1),
@@ -161,18 +176,21 @@ class Lore:
 
 @dataclass(frozen=True)
 class Supposition:
-    """A model, supposed to be of one size, after its trials."""
+    """A model, supposed to be of one size and to bear k times the users (`crowd`), after its trials."""
 
     lore: Lore
     weights_gb: float
+    crowd: float
     chance: float
+    figures: tuple[Figure, ...]
     points: LoadPoints
     tried: tuple[Tried, ...]
 
     @cached_property
     def log_chance(self) -> float:
-        """Of that size and of what the trials showed: where it ran, and how fast."""
-        return float(np.log(self.chance)) + self._fit[1] + self.lore.regression(None).log_chance(self._shown(None))
+        """Of that size, that k and of what the trials showed: where it ran, how fast, and the figures that matter."""
+        shown = [self.lore.regression(each).log_chance(self._shown(each)) for each in (None, *self.figures)]
+        return float(np.log(self.chance)) + self._fit[1] + sum(shown)
 
     def runs(self, where: Places, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Whether it serves so many users there."""
@@ -184,10 +202,10 @@ class Supposition:
 
     def draw(self, figure: Figure | None, where: Places, count: int, rng: np.random.Generator) -> Floats:
         """A figure, or the rate, wherever it runs."""
-        shown = self._shown(figure)
+        shown, seen_as = self._shown(figure), self._seen_as(where, figure)
         belief = self.lore.regression(figure).given(shown)
-        off = belief.draw(self.lore.features(where, self.weights_gb), shown, count, rng)
-        drawn: Floats = np.exp(off + self.lore.physics(where, figure, self.weights_gb))
+        off = belief.draw(self.lore.features(seen_as, self.weights_gb), shown, count, rng)
+        drawn: Floats = np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
         return drawn
 
     @cached_property
@@ -195,7 +213,12 @@ class Supposition:
         return self.lore.fit.given(self.tried, self.weights_gb)
 
     def _shown(self, figure: Figure | None) -> Shown:
-        return self.lore.shown(self.points, figure, self.weights_gb)
+        points = replace(self.points, places=self._seen_as(self.points.places, figure))
+        return self.lore.shown(points, figure, self.weights_gb)
+
+    def _seen_as(self, where: Places, figure: Figure | None) -> Places:
+        """Where the seen models' users waited as long; their rate is compared as it stands."""
+        return where if figure is None else where.with_load_over(self.crowd)
 
 
 @dataclass(frozen=True)
@@ -209,16 +232,25 @@ class LanguageBelief:
         service, anatomy = service_of(job), self.knowledge.anatomy
         lore = self._lore(space)
         points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
-        supposed = [Supposition(lore, *size, points, tried) for size in lore.supposed_gb(service.model)]
         where = places(anatomy, (each.knobs for each in space.configurations))
-        figures = tuple(dict.fromkeys(cap.figure for cap in service.caps))
+        outside, figures = self._outside(where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
+        supposed = [
+            Supposition(lore, gb, crowd, chance * share, figures, points, tried)
+            for gb, chance in lore.supposed_gb(service.model)
+            for crowd, share in (_crowds(outside) if figures else _crowds(0.0))
+        ]
         parts = []
         for each, share in zip(supposed, _shares(supposed, count, rng), strict=True):
             runs = each.runs(where, share, rng)
             rate = np.where(runs, each.draw(None, where, share, rng), 0.0)
             parts.append((rate, [np.where(runs, each.draw(f, where, share, rng), np.inf) for f in figures]))
         rates = np.vstack([rate for rate, _ in parts])
-        return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)})
+        return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)}, outside)
+
+    def _outside(self, where: Places) -> float:
+        """The share of these on machines that nobody ran on, or with more users than anybody had."""
+        new = np.array([name not in self._seen_on for name in where.machines])
+        return float(np.mean(new | (where.loads > self._most_users)))
 
     def _lore(self, space: Space) -> Lore:
         """Kept for a fleet: learning takes longer than drawing."""
@@ -236,8 +268,19 @@ class LanguageBelief:
         return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
 
     @cached_property
+    def _most_users(self) -> float:
+        anatomy, models = self.knowledge.anatomy, self.knowledge.models
+        return max((machine_and_load(anatomy, at)[1] for model in models for at in model.cells), default=0.0)
+
+    @cached_property
     def _lores(self) -> dict[tuple[Machine, ...], Lore]:
         return {}
+
+
+def _crowds(outside: float) -> list[tuple[float, float]]:
+    """k, and the chance of it, where so much of the space is outside what was seen."""
+    chances = [(k, outside * chance + (1 - outside) * (k == 1)) for k, chance in CROWDS]
+    return [(k, chance) for k, chance in chances if chance > 0]
 
 
 def _shares(supposed: list[Supposition], count: int, rng: np.random.Generator) -> list[int]:

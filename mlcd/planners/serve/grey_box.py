@@ -3,12 +3,15 @@
 Symbols   y(x)    what a configuration is worth in a sample: 0 where it fails or breaks a cap
           y*      the most that any configuration is worth in that sample
           best    the most that a trial has shown
+          p       how far a sample counts, up to a constant
 
-    next = argmax_x E[ max(best, y(x)) / max(best, y*) ]        until a trial keeps the caps: argmax_x E sqrt(y(x) / y*)
+    next = argmax_x E[ max(best, y(x)) / max(best, y*) ]     until a trial keeps the caps: argmax_x E[p sqrt(y(x) / y*)]
+    p    = (share of what runs in that sample that keeps the caps) ^ outside
 
-The same rule picks the first trial. Where trials are noisy, one may seem to keep its caps and not do so, and would
-pass for the best: the chance of that, times best, is taken off. The belief behind it, and what was
-measured: docs/methods/grey-box.md.
+outside is the share of the space of which nobody that was seen tells anything (`Draws`): 0 in a usual search, where p
+is 1. The same rule picks the first trial. Where trials are noisy, one may seem to keep its caps and not do so, and
+would pass for the best: the chance of that, times best, is taken off. The belief behind it, and what was measured:
+docs/methods/grey-box.md.
 """
 
 from __future__ import annotations
@@ -154,9 +157,17 @@ def _first_that_keeps(
             return Finish(f"after {trials} trials nothing is expected to keep what is asked")
         at = int(np.argmin(np.where(open_, _excess(job, draws), np.inf)))
         return Probe(space.configurations[at], "nothing is expected to keep what is asked; this one comes closest")
-    scores = np.sqrt(worths / np.where(tops > 0, tops, 1.0)[:, None]).mean(axis=0)
+    likely = _likely(draws, worths)
+    scores = likely @ np.sqrt(worths / np.where(tops > 0, tops, 1.0)[:, None])
     at = int(np.argmax(np.where(open_, scores - 1e-9 * _price(space), -1.0)))
     return Probe(space.configurations[at], _hoped(job, worths[:, at]))
+
+
+def _likely(draws: Draws, worths: Floats) -> Floats:
+    """p, by sample: where little is known, caps that hardly anything would keep are not what people ask for."""
+    kept, runs = (worths > 0).sum(axis=1), (draws.rate > 0).sum(axis=1)
+    p = (kept / np.maximum(runs, 1)) ** draws.outside
+    return np.asarray(p / p.sum())
 
 
 def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
