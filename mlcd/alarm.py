@@ -95,8 +95,11 @@ class RunAlarm:
         counted_on = f"{format_rate(self.slow_rate)} that the certificate counts on"
         saved = "with what it has saved" if self.job.checkpoints else "and its work is lost: it saves no checkpoints"
         stopped = f"; it is stopped at the limit, {saved}" if self.trouble is Trouble.LATE else ""
-        if self.fallback is not None:
-            stopped = f"; if it stays so slow, the job moves to {self.fallback} while that still ends in time"
+        if self.fallback is not None and self.trouble is Trouble.LATE:
+            stopped = (
+                f"; it is left while another configuration, such as {self.fallback}, still ends in time for sure, or "
+            )
+            stopped += f"is stopped at the limit, {saved}"
         return f"slower than the {counted_on}: {now}; {self._outlook(so_far)}{stopped}"
 
     def _outlook(self, so_far: Measurement) -> str:
@@ -112,11 +115,14 @@ class RunAlarm:
         return f"{end}, {' and '.join(over) or within}"
 
 
-def with_alarm(step: Apply, job: Job, book: Book) -> Apply:
-    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work."""
+def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
+    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work.
+
+    `history`: as it was when the launch began.
+    """
     if job.serverless is not None:
         return step
-    history, within = book.account.history, step.watch
+    within = step.watch
     certified = next((m for m in history.good if m.configuration == step.configuration), None)
     decision, slow_rate, fallback = book.account.decision, None, None
     if decision is not None and decision.configuration == step.configuration and decision.forecast is not None:

@@ -58,7 +58,7 @@ def drive(
         reclaim(profiler, book)
     outages: list[BackendError] = []
     while True:
-        history = book.account.history
+        history = book.history
         if (mistake := _mistake(history)) is not None:
             return Finish(f"the mistake is in the job, not in the machines: {mistake}")
         left = remaining(job, history)
@@ -68,7 +68,7 @@ def drive(
         if stop():
             raise _interrupted(book)
         if isinstance(step, Apply):
-            step = _interruptible(with_alarm(step, left, book), job, stop)
+            step = _interruptible(with_alarm(step, left, history, book), job, stop)
             failed = _take([step], left, space, profiler, book, stop)
             worked = not failed or book.account.history.saved_samples > history.saved_samples
             outages = check_place(outages, failed, book, worked=worked)
@@ -192,14 +192,16 @@ def _rejoin(
     The same history gives the same step as before the crash: that is how it is watched. It stays the launch that was
     reserved, and is paid for once, for all the time that it was up.
     """
-    account, left = book.account, remaining(job, book.account.history)
+    account = book.account
+    history = replace(account.history, elapsed_s=account.reserved_at_s)  # its own time is counted from there
+    left = remaining(job, history)
     if not isinstance(profiler, RejoinsLaunches) or stop() or (order := still_running(profiler, account)) is None:
         return False
-    step = strategy.next_step(left, space, account.history)
+    step = strategy.next_step(left, space, history)
     if not isinstance(step, Apply) or step.configuration != order.configuration:
         return False
     book.write(Resumed(f"{order.configuration} still runs the job; it is followed again"))
-    watch = _interruptible(with_alarm(step, left, book), job, stop).watch
+    watch = _interruptible(with_alarm(step, left, history, book), job, stop).watch
     measure = partial(profiler.rejoin, left, order, watch)
     result = closed(left, order, profiler, measure, lambda: profiler.reclaim(order.label) or 0.0)
     check_place([], _settle([result], book, stop), book)

@@ -46,7 +46,7 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
         bound_s: float | None = step.share * whole_s
         order = replace(order, whole_s=whole_s if step.share < 1 else None)
     else:
-        bounds = [lifetime_s(job.goal, account.history, configuration), step.most_s]
+        bounds = [lifetime_s(job.goal, book.history, configuration), step.most_s]
         bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0

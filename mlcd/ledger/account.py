@@ -51,7 +51,7 @@ class Account:
     """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place.
 
     `orders` counts what was reserved, `launches` and `rounds` what was settled. `warnings`: what the user was warned
-    of, in the order it was written.
+    of, in the order it was written. `reserved_at_s`: when the newest launch was reserved, on the run's clock.
     """
 
     started: Started | None = None
@@ -65,6 +65,7 @@ class Account:
     launches: int = 0
     rounds: int = 0
     warnings: tuple[str, ...] = ()
+    reserved_at_s: float = 0.0
 
     @staticmethod
     def replay(entries: Iterable[tuple[Entry, float]]) -> Account:
@@ -132,7 +133,10 @@ class Account:
             case Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
                     raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")
-                return replace(here, open=(*self.open, entry), orders=self.orders + 1, stopped=False)
+                orders = self.orders + 1
+                return replace(
+                    here, open=(*self.open, entry), orders=orders, stopped=False, reserved_at_s=history.elapsed_s
+                )
             case Settled():
                 return here._settle(entry)
             case Voided():

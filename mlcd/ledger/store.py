@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -16,6 +17,7 @@ from mlcd.database import Database, open_database
 from mlcd.database.schema import entries as table
 from mlcd.database.schema import runs as run_table
 from mlcd.errors import LedgerCorrupt, UnknownName, WrongState
+from mlcd.history import History
 from mlcd.ledger.account import Account, BrokenBooks
 from mlcd.ledger.entries import Entry
 from mlcd.ledger.lock import held as locked
@@ -219,6 +221,12 @@ class Book:
         self.account = account
         self._ledger = ledger
         self._listen = listen
+
+    @property
+    def history(self) -> History:
+        """What is known now: time goes on after the last entry, too."""
+        past = self.account.history
+        return replace(past, elapsed_s=max(past.elapsed_s, self.clock.elapsed_s()))
 
     def write(self, *entries: Entry) -> None:
         """Append entries, all or none: first the rules, then the disk, then the account, then whoever watches."""
