@@ -10,7 +10,7 @@ from math import exp
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast, Prediction
 from mlcd.history import History
-from mlcd.job import Job
+from mlcd.job import Goal, Job, Objective
 from mlcd.launch_spread import Spread, by_configuration, mean_rate
 from mlcd.measurement import Measurement
 
@@ -96,3 +96,12 @@ def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target
         seconds = min(target.seconds, worst_s)
     configuration = m.configuration
     return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
+
+
+def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
+    """What the goal makes small, and what breaks a tie."""
+    if goal.objective is Objective.FASTEST:
+        return ahead.seconds, ahead.usd
+    if goal.objective is Objective.KNEE:  # of single points, without their curve: one that gives up little of either
+        return ahead.seconds * ahead.usd, ahead.seconds
+    return ahead.usd, ahead.seconds

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.forecasts import forecast, forecasts
+from mlcd.forecasts import forecast, forecasts, objective
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.measurement import Measurement, Outcome
@@ -47,15 +47,6 @@ def safe(
         for measurement, ahead in forecasts(job, space, history, more=more)
         if fits(job.goal, spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds)
     ]
-
-
-def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
-    """What the goal makes small, and what breaks a tie."""
-    if goal.objective is Objective.FASTEST:
-        return ahead.seconds, ahead.usd
-    if goal.objective is Objective.KNEE:  # of single points, without their curve: one that gives up little of either
-        return ahead.seconds * ahead.usd, ahead.seconds
-    return ahead.usd, ahead.seconds
 
 
 def refusal(

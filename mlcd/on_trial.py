@@ -19,7 +19,7 @@ from math import exp
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast
-from mlcd.forecasts import forecast_at
+from mlcd.forecasts import forecast_at, objective
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.launch_spread import Spread, by_configuration
@@ -81,29 +81,27 @@ def trials(job: Job, space: Space, history: History) -> list[Trial]:
 def on_trial(
     job: Job, space: Space, history: History, certain: Mapping[Configuration, Forecast]
 ) -> dict[Configuration, Forecast]:
-    """What the job may be started on though it is not certain there; the worst is the trial, then all of it on E.
+    """What the job may be started on though it is not certain there. The worst is to end on D, or a trial and E.
 
-    `certain`: what finishing takes on each configuration that is. E is the one of them that needs least of the limits.
+    `certain`: what finishing takes on each configuration that is. E is the best of those that the trial leaves certain:
+    where the job moves if the run is seen to be too slow at once.
     """
     if not certain or not is_possible(job):
         return {}
-    goal = job.goal
     found: dict[Configuration, Forecast] = {}
-    fallback = min(certain, key=lambda each: _share(goal, certain[each]))
     for trial in trials(job, space, history):
-        likely = trial.likely
-        seconds, usd = trial.seconds + certain[fallback].worst_seconds, trial.usd + certain[fallback].worst_usd
-        ahead = Forecast(likely.seconds, likely.usd, seconds, usd, fallback)
-        if trial.configuration not in certain and _within(goal, history, likely) and _within(goal, history, ahead):
-            found[trial.configuration] = ahead
+        if trial.configuration not in certain:
+            after = {each: _with_fallback(trial, each, certain[each]) for each in certain}
+            kept = [each for each in after if _within(job.goal, history, after[each])]
+            if kept:
+                found[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, certain[each]))]
     return found
 
 
-def _share(goal: Goal, ahead: Forecast) -> float:
-    """Of the limits: the larger one."""
-    by_budget = ahead.worst_usd / goal.budget_usd if goal.budget_usd is not None else 0.0
-    by_deadline = ahead.worst_seconds / goal.deadline_s if goal.deadline_s is not None else 0.0
-    return max(by_budget, by_deadline)
+def _with_fallback(trial: Trial, fallback: Configuration, ahead: Forecast) -> Forecast:
+    seconds, usd, likely = trial.seconds + ahead.worst_seconds, trial.usd + ahead.worst_usd, trial.likely
+    worst_s, worst_usd = max(seconds, likely.worst_seconds), max(usd, likely.worst_usd)
+    return Forecast(likely.seconds, likely.usd, worst_s, worst_usd, fallback)
 
 
 def _within(goal: Goal, gone: History, ahead: Forecast) -> bool:

@@ -46,12 +46,20 @@ def test_the_cheap_one_is_tried_first_because_the_fast_one_would_still_end_in_ti
     assert decision.forecast.usd == pytest.approx(10.0, rel=0.01)
 
 
-def test_what_is_reserved_is_the_trial_and_all_of_the_job_on_the_fallback():
+def test_what_is_reserved_is_to_end_there_or_a_trial_and_all_of_the_job_on_the_fallback():
     ahead = choices(JOB, SPACE, BOTH)
     (trial,) = [each for each in trials(JOB, SPACE, BOTH) if each.configuration == SLOWER]
-    assert ahead[SLOWER].worst_seconds == pytest.approx(trial.seconds + ahead[FASTER].worst_seconds)
-    assert ahead[SLOWER].worst_usd == pytest.approx(trial.usd + ahead[FASTER].worst_usd)
     assert trial.seconds > 0.5 * HOUR
+    assert trial.seconds + ahead[FASTER].worst_seconds < ahead[SLOWER].worst_seconds == trial.likely.worst_seconds
+    assert ahead[SLOWER].worst_usd == pytest.approx(trial.usd + ahead[FASTER].worst_usd)
+    assert ahead[SLOWER].worst_usd > trial.likely.worst_usd
+
+
+def test_the_fallback_is_the_best_for_the_goal_of_those_that_a_trial_leaves_certain():
+    three = seen(100.0, None, 180.0, 260.0)
+    ahead = choices(JOB, SPACE, three)
+    assert {each for each in ahead if ahead[each].fallback is None} == {FASTER, SPACE.configurations[3]}
+    assert ahead[SLOWER].fallback == FASTER, "cheaper than two of them"
 
 
 def test_nothing_is_tried_while_nothing_is_certain():

@@ -69,7 +69,8 @@ def outliving(run: str, launch: bool) -> Iterator[Agreed]:
 class OutlivingStream:
     """A stream to a terminal that may be gone before SIGHUP is heard: a write that fails for it goes where it left to.
 
-    What could not be written is still in the stream's buffer: it is flushed, not written again.
+    What could not be written is still in the stream's buffer, but for what is longer than that: it is flushed, not
+    written again.
     """
 
     def __init__(self, stream: TextIO, leave: Callable[[], None]) -> None:

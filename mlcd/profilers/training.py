@@ -168,11 +168,16 @@ class TrainingProfiler:
         return so_far if rate is None else replace(so_far, samples_per_s=rate, rel_error=error)
 
     def _recent_rate(self, launch: Launch, seen: list[Sample]) -> tuple[float | None, float]:
-        """The rate of the last `window_s` and its error; of the last half of the run where that shows the same."""
+        """The rate of the last `window_s` and its error; of the last half of the run where that shows the same.
+
+        Of that half, too, where the window holds too few reports: a job that reports seldom is watched all the same.
+        """
         now_s, first_s = seen[-1].elapsed_s, seen[0].elapsed_s
         rate, error = self._rate_since(launch, seen, now_s - self.window_s)
         longer, longer_error = self._rate_since(launch, seen, min(now_s - self.window_s, (now_s + first_s) / 2))
-        if rate is None or longer is None or longer_error >= error:
+        if rate is None:
+            return longer, longer_error
+        if longer is None or longer_error >= error:
             return rate, error
         agree = abs(math.log(longer / rate)) <= CHANGED * math.hypot(error, longer_error)
         return (longer, longer_error) if agree else (rate, error)

@@ -8,8 +8,8 @@ from heapq import heappop, heappush, heapreplace
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast
-from mlcd.forecasts import Launches, forecast_at, remaining, slow_rate
-from mlcd.guarantee import fits, objective
+from mlcd.forecasts import Launches, forecast_at, objective, remaining, slow_rate
+from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.launch_spread import Spread

@@ -9,8 +9,8 @@ from functools import cached_property
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Forecast
-from mlcd.forecasts import remaining
-from mlcd.guarantee import choices, objective
+from mlcd.forecasts import objective, remaining
+from mlcd.guarantee import choices
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
@@ -161,7 +161,7 @@ class Story:
         return self.search.elapsed_s + ahead.worst_seconds, self.search.spent_usd + ahead.worst_usd
 
     def certified(self, probe: Tried) -> bool:
-        """Whether it may be chosen: finishing there is within the limits even at the slow end of the measured rate."""
+        """Whether it may be chosen: the job ends within the limits, there or on the fallback of a trial there."""
         return probe.measurement.configuration in self._choices
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlcd.backend import Purpose
-from mlcd.guarantee import objective
+from mlcd.forecasts import objective
 from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
 from mlcd.measurement import Z
 from mlcd.reports.curve import Curve, cells

@@ -12,8 +12,7 @@ from rich.table import Table
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.decision import Decision
-from mlcd.forecasts import remaining
-from mlcd.guarantee import objective
+from mlcd.forecasts import objective, remaining
 from mlcd.job import Goal
 from mlcd.ledger import (
     Account,

@@ -59,9 +59,7 @@ def decision_words(decision: Decision, goal: Goal) -> str:
         takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
-    if ahead.fallback is not None:
-        certificate += f", moving to {ahead.fallback} in time if the run is too slow"
-    if decision.configuration.offer.spot:
+    if decision.configuration.offer.spot or (ahead.fallback is not None and ahead.fallback.offer.spot):
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
 
@@ -70,7 +68,10 @@ def certificate_words(decision: Decision, limits: str) -> str:
     """'certified within $100.00 with 99 %', or that it is not. Decisions from before a probability was stated: none."""
     if not decision.certified:
         return f"not certified {limits}"
-    return f"certified {limits}" + (f" with {format_confidence(decision.confidence)}" if decision.confidence else "")
+    said = f"certified {limits}" + (f" with {format_confidence(decision.confidence)}" if decision.confidence else "")
+    if decision.forecast is not None and decision.forecast.fallback is not None:
+        said += f", moving to {decision.forecast.fallback} in time if the run is too slow"
+    return said
 
 
 def slow_rate_words(decision: Decision) -> str:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from mlcd.assemble import Cloud
 from mlcd.decision import Decision
 from mlcd.drive import launch, search
-from mlcd.forecasts import remaining
-from mlcd.guarantee import choices, decide, objective
+from mlcd.forecasts import objective, remaining
+from mlcd.guarantee import choices, decide
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome

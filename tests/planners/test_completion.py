@@ -16,9 +16,11 @@ from mlcd.backends import Recording
 from mlcd.backends.virtual import play
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Space
+from mlcd.drive import launch, search
 from mlcd.forecasts import remaining, slow_rates
 from mlcd.history import History
 from mlcd.job import CONFIDENCE, Goal, Job, Objective
+from mlcd.ledger import Ledger, Started
 from mlcd.measurement import Ended, Event, Measurement, Mismatch, Outcome, Sample
 from mlcd.planners.train import NetValue, RunToCompletion
 from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS
@@ -39,7 +41,7 @@ LIMIT = 14 * 3_600.0
 class Changing:
     """A recorded cloud whose first configuration changes its rate by `factor` so long after a run's start.
 
-    `lost_s`: a run is lost then, as long as fewer than `until_samples` are saved.
+    `lost_s`: a run is lost then, as long as fewer than `until_samples` are saved. `report_s`: between its reports.
     """
 
     clock: VirtualClock
@@ -48,6 +50,7 @@ class Changing:
     lost_s: float | None = None
     until_samples: float = 1_000_000.0
     recording: Recording = RECORDING
+    report_s: float = 30.0  # ten reports to a run's window are enough
 
     provenance = Provenance.RECORDED
 
@@ -60,7 +63,7 @@ class Changing:
     def _events(self, launch: Launch) -> Iterator[Event]:
         rate = self.recording.points[launch.configuration].samples_per_s
         assert rate is not None
-        step_s = 10.0 if launch.purpose is Purpose.PROBE else 30.0  # ten reports to a run's window are enough
+        step_s = 10.0 if launch.purpose is Purpose.PROBE else self.report_s
         done = now_s = 0.0
         yield Sample(0.0, 0.0)
         while launch.purpose is Purpose.PROBE or done < launch.samples:
@@ -175,20 +178,26 @@ class ProbeAll:
         return Probe(untried[0], "all of them") if untried else Finish("all of them")
 
 
-def rescued(factor: float, *, other: float = 200.0, after_s: float = 0.0, checkpoints=True, limit_s=LIMIT, lost_s=None):
+def rescued(
+    factor: float, *, other=200.0, after_s=0.0, checkpoints=True, limit_s=LIMIT, lost_s=None, report_s=30.0, waits_s=0.0
+):
     """The cheaper of two, chosen to be done in 14 hours, whose run is so much slower than its probe from then on.
 
-    `lost_s`: its first launch is lost then.
+    `lost_s`: its first launch is lost then. `waits_s`: its user takes so long to say yes.
     """
     recording = small_recording([[100.0], [other]], [1.0, 4.0], work_samples=3_600_000, probe_s=300.0)
-    backend = Changing(VirtualClock(), after_s, factor, lost_s, 50_000.0, recording=recording)
+    backend = Changing(VirtualClock(), after_s, factor, lost_s, 50_000.0, recording, report_s)
     job = Job("late", recording.work_samples, Goal(Objective.CHEAPEST, deadline_s=limit_s), checkpoints=checkpoints)
-    cloud = Cloud(recording.space, backend, TrainingProfiler(backend), backend.clock)
-    ledger, name, decision = search_and_run(ProbeAll(), job, cloud)
-    check_books(job.goal, ledger.lines(name))
+    profiler, ledger = TrainingProfiler(backend), Ledger(None)
+    started = Started(job, recording.space, "test", Provenance.RECORDED, "test")
+    book = ledger.begin(job.name, backend.clock, started)
+    decision = search(ProbeAll(), job, recording.space, profiler, book)
     assert decision.certified
     assert decision.configuration == FIRST
-    return ledger.account(name)
+    backend.clock.wait(waits_s)
+    launch(RunToCompletion(FIRST), job, recording.space, profiler, book)
+    check_books(job.goal, ledger.lines(book.run))
+    return ledger.account(book.run)
 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
@@ -229,11 +238,36 @@ def test_a_run_on_trial_that_is_too_slow_moves_to_its_fallback_in_time(factor, a
     assert account.history.elapsed_s <= ON_TRIAL_S
 
 
+@pytest.mark.parametrize("report_s", [60.0, 240.0])
+def test_a_run_on_trial_that_reports_seldom_is_watched_all_the_same(report_s):
+    account = rescued(0.85, checkpoints=False, limit_s=ON_TRIAL_S, report_s=report_s)
+    assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
+
+
+def test_a_run_on_trial_that_shows_nothing_is_left_at_the_last_moment_for_its_fallback():
+    account = rescued(1.0, checkpoints=False, limit_s=ON_TRIAL_S, report_s=1_500.0)
+    assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
+    assert account.ended.finished
+
+
+def test_what_was_decided_on_trial_and_is_launched_too_late_for_it_runs_on_what_is_certain():
+    account = rescued(1.0, checkpoints=False, limit_s=ON_TRIAL_S, waits_s=3 * 3_600.0)
+    (only,) = account.history.runs
+    assert (only.outcome, only.configuration) == (Outcome.OK, account.decision.forecast.fallback)
+    assert account.history.elapsed_s <= ON_TRIAL_S
+
+
+def test_the_time_that_a_user_takes_to_say_yes_is_gone_of_the_deadline():
+    account = rescued(0.8, other=20.0, checkpoints=False, waits_s=3 * 3_600.0)
+    assert account.history.runs[-1].outcome is Outcome.AT_THE_LIMIT
+    assert account.history.elapsed_s <= LIMIT
+
+
 def test_who_watches_a_run_on_trial_is_told_where_it_goes_if_it_stays_slow():
     account = rescued(0.85, checkpoints=False, limit_s=ON_TRIAL_S)
     (warning, *_) = account.warnings
-    assert f"the job moves to {account.decision.forecast.fallback} while that still ends in time" in warning
-    assert "stopped at the limit" not in warning
+    fallback = account.decision.forecast.fallback
+    assert f"it is left while another configuration, such as {fallback}, still ends in time for sure" in warning
 
 
 @pytest.mark.parametrize("factor", [0.95, 1.0, 1.1])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mlcd import service_level
 from mlcd.configuration import Choice, Offer, Space
 from mlcd.decision import Forecast
-from mlcd.forecasts import forecast, remaining
-from mlcd.guarantee import objective, safe
+from mlcd.forecasts import forecast, objective, remaining
+from mlcd.guarantee import safe
 from mlcd.history import History
 from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement, Outcome

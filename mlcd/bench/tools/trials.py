@@ -16,8 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mlcd.configuration import Space
-from mlcd.forecasts import forecasts
-from mlcd.guarantee import objective
+from mlcd.forecasts import forecasts, objective
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.modeling.gaussian_process import features

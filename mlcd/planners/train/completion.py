@@ -2,10 +2,10 @@
 
 A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
 the slow end of what was measured, another configuration does better even than this one would at its best. A run that
-is not sure to end within its limits is left for a configuration that is, before it is too late (`rescue.py`): a run
-that began on trial (`on_trial.py`) at the last moment at which its fallback is certain. A run
-that is lost to bad luck is launched again. All only while the limits allow it; otherwise the run goes on to the
-limit and stops there, with what it has saved.
+is not sure to end within its limits is left for a configuration that is, before it is too late (`rescue.py`): at the
+last moment at which another one is certain, as it is for a run that began on trial (`on_trial.py`). A run that is lost
+to bad luck is launched again. All only while the limits allow it; otherwise the run goes on to the limit and stops
+there, with what it has saved.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from math import inf, log
 
 from mlcd.configuration import Configuration, Space
-from mlcd.forecasts import forecast, slow_rates
-from mlcd.guarantee import choices, fits, lifetime_s, objective, safe
+from mlcd.forecasts import forecast, objective, slow_rates
+from mlcd.guarantee import choices, fits, lifetime_s, safe
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
@@ -41,7 +41,7 @@ class RunToCompletion:
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """Start, start again, or say how it ended. `job` is what is left of it."""
         if not history.current_runs:
-            return _apply(job, space, history, self.configuration, "the decided configuration")
+            return self._first(job, space, history)
         last = history.current_runs[-1]
         if last.outcome is Outcome.OK:
             return run_ended(job, history, last)
@@ -51,6 +51,17 @@ class RunToCompletion:
             launches = f"{len(history.current_runs)} launches did not end the job"
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
         return _again(job, space, history, last)
+
+    def _first(self, job: Job, space: Space, history: History) -> Step:
+        """As decided; if so much time has gone since then that it is not certified any more, the best that still is."""
+        certified, measured = choices(job, space, history), {m.configuration for m in history.good}
+        if not certified or self.configuration in certified or self.configuration not in measured:
+            return _apply(job, space, history, self.configuration, "the decided configuration")
+        best = min(certified, key=lambda each: objective(job.goal, certified[each]))
+        because = (
+            f"on instead of {self.configuration}, which is not certified any more: time has gone since it was decided"
+        )
+        return _apply(job, space, history, best, because)
 
 
 def run_ended(job: Job, history: History, last: Measurement) -> Finish:
@@ -134,13 +145,14 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     counted_on = slow_rates(job.goal.confidence, history)(expected)
 
     def watch(so_far: Measurement) -> Outcome | None:
-        if not so_far.ok:
-            return None
         then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
-        if is_worth_leaving(job, left, space, then, so_far):
+        is_sure = so_far.ok and chance_here(job, then, so_far) >= job.goal.confidence
+        if not is_sure and is_last_moment(left, space, history, so_far):
             return Outcome.SLOWED
-        if chance_here(job, then, so_far) < job.goal.confidence and is_last_moment(left, space, history, so_far):
+        if not so_far.ok:
+            return None
+        if is_worth_leaving(job, left, space, then, so_far):
             return Outcome.SLOWED
         if so_far.fast_samples_per_s >= counted_on:
             return None

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from mlcd.configuration import Floats, Space
-from mlcd.forecasts import forecast, forecasts
-from mlcd.guarantee import fits, objective
+from mlcd.forecasts import forecast, forecasts, objective
+from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement

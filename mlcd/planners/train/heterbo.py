@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.configuration import Configuration, Floats, Offer, Space
-from mlcd.forecasts import forecast
-from mlcd.guarantee import allowed, objective, safe
+from mlcd.forecasts import forecast, objective
+from mlcd.guarantee import allowed, safe
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement, Outcome
