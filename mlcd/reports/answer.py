@@ -16,9 +16,9 @@ from mlcd.reports.story import Story
 from mlcd.reports.words import (
     all_the_work_words,
     certificate_words,
-    finishing_words,
     relaxation_words,
     slow_rate_words,
+    where_words,
 )
 from mlcd.units import counted, format_duration, format_usd
 
@@ -75,18 +75,18 @@ def certificate(story: Story) -> str:
         return ""
     configuration, ahead = found
     rows = equations(goal, story.search, ahead)
-    note = element("p", text(reserve_note(story, configuration, ahead)), class_="note")
+    note = element("p", text(reserve_note(story, ahead)), class_="note")
     where = f"The reserve on {configuration}"
     return element("div", element("h3", text(where)), *rows, note, class_="certificate")
 
 
-def reserve_note(story: Story, configuration: Configuration, ahead: Forecast) -> str:
+def reserve_note(story: Story, ahead: Forecast) -> str:
     """What the reserve's equations say, in a sentence."""
     gone = story.search
     kept = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     verb = "stays within" if kept else "does not stay within"
     rate = "the slow end of the measured rate" if story.decision is None else slow_rate_words(story.decision)
-    return f"What the search took, plus {finishing_words(configuration, ahead)} at {rate}, {verb} the limit."
+    return f"What the search took, plus finishing{where_words(ahead)} at {rate}, {verb} the limit."
 
 
 def equations(goal: Goal, gone: History, ahead: Forecast) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mlcd.configuration import Configuration
 from mlcd.decision import Decision, Forecast, Relaxation
 from mlcd.guarantee import rounded_up
 from mlcd.history import History
@@ -100,9 +99,9 @@ def all_the_work_words(decision: Decision) -> str:
     return "if the target takes all of the work" + (f" with batch {most.configuration.batch}" if differ else "")
 
 
-def finishing_words(configuration: Configuration | None, ahead: Forecast) -> str:
-    """'finishing', or what the reserve is for where the job starts on trial."""
-    return "finishing" if ahead.fallback is None else f"trying {configuration} and finishing on {ahead.fallback}"
+def where_words(ahead: Forecast) -> str:
+    """Where a job may finish that starts on trial: ' there, or on 2 x g6.xlarge after a trial'; else ''."""
+    return f" there, or on {ahead.fallback} after a trial" if ahead.fallback is not None else ""
 
 
 def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]:
@@ -110,9 +109,7 @@ def reserve_words(decision: Decision, goal: Goal, history: History) -> list[str]
     ahead = decision.forecast
     if ahead is None:
         return []
-    said, finish = [], "to finish"
-    if ahead.fallback is not None:
-        finish = f"to try {decision.configuration} and finish on {ahead.fallback}"
+    said, finish = [], f"to finish{where_words(ahead)}"
     if goal.budget_usd is not None:
         total = history.spent_usd + ahead.worst_usd
         said.append(

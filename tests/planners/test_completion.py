@@ -244,12 +244,6 @@ def test_a_run_on_trial_that_reports_seldom_is_watched_all_the_same(report_s):
     assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
 
 
-def test_a_run_on_trial_that_shows_nothing_is_left_at_the_last_moment_for_its_fallback():
-    account = rescued(1.0, checkpoints=False, limit_s=ON_TRIAL_S, report_s=1_500.0)
-    assert [m.outcome for m in account.history.runs] == [Outcome.SLOWED, Outcome.OK]
-    assert account.ended.finished
-
-
 def test_what_was_decided_on_trial_and_is_launched_too_late_for_it_runs_on_what_is_certain():
     account = rescued(1.0, checkpoints=False, limit_s=ON_TRIAL_S, waits_s=3 * 3_600.0)
     (only,) = account.history.runs

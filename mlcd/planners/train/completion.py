@@ -145,14 +145,13 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     counted_on = slow_rates(job.goal.confidence, history)(expected)
 
     def watch(so_far: Measurement) -> Outcome | None:
-        then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
-        left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
-        is_sure = so_far.ok and chance_here(job, then, so_far) >= job.goal.confidence
-        if not is_sure and is_last_moment(left, space, history, so_far):
-            return Outcome.SLOWED
         if not so_far.ok:
             return None
+        then = history.with_run(replace(so_far, outcome=Outcome.SLOWED))
+        left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
         if is_worth_leaving(job, left, space, then, so_far):
+            return Outcome.SLOWED
+        if chance_here(job, then, so_far) < job.goal.confidence and is_last_moment(left, space, history, so_far):
             return Outcome.SLOWED
         if so_far.fast_samples_per_s >= counted_on:
             return None

@@ -14,7 +14,7 @@ from mlcd.reports.serverless import answer as on_functions
 from mlcd.reports.serving import answer as served
 from mlcd.reports.serving.words import certificate_words, promise_words
 from mlcd.reports.story import Story
-from mlcd.reports.words import decision_words, finishing_words, slow_rate_words
+from mlcd.reports.words import decision_words, slow_rate_words, where_words
 from mlcd.service_level import certifies, service_of
 
 ACTIVE = (Status.SEARCHING, Status.RUNNING)
@@ -104,7 +104,7 @@ def certificate(story: Story) -> dict[str, Any] | None:
     place, ahead = found
     gone = story.search
     holds = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    note = trained.reserve_note(story, place, ahead)
+    note = trained.reserve_note(story, ahead)
     decision = decision or Decision(place, "the best so far", certified=holds, confidence=story.goal.confidence)
     return reserve(f"The reserve on {place}", note, story.goal, gone, ahead, decision)
 
@@ -113,7 +113,7 @@ def what_if_certificate(job: Job, gone: History, decision: Decision) -> dict[str
     """The same of a decision that was made again under another goal."""
     if job.service is not None or decision.forecast is None:
         return None
-    finishing = finishing_words(decision.configuration, decision.forecast)
+    finishing = f"finishing{where_words(decision.forecast)}"
     note = f"What the search took, plus {finishing} at {slow_rate_words(decision)}, against the limit."
     headline = f"The reserve on {decision.configuration}"
     return reserve(headline, note, job.goal, gone, decision.forecast, decision)
