@@ -2,6 +2,8 @@
 
     gone + trial on D + worst case of finishing on E  <=  limit          and D is likely to keep the limits itself
 
+with a worst case of E that is three times less likely than a certificate allows.
+
 Symbols   D      where the job is started             E      the fallback: measured, and certain by itself
           trial  how long the run on D is watched before E has to take over, and what that costs
 
@@ -13,13 +15,13 @@ moment for that, it is left for E unless it has shown by then that it ends in ti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from math import exp
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast
-from mlcd.forecasts import forecast_at, objective
+from mlcd.forecasts import forecast_at, forecasts, objective
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.launch_spread import Spread, by_configuration
@@ -29,6 +31,9 @@ LIKELY = 0.9
 """How likely it has to be that D ends in time by itself: a trial that fails is lost."""
 WATCHED_S = 1_800.0
 """How long a run is watched at the least: boost clocks, burst credits and caches favour the first minutes."""
+FALLBACK_SURER = 3.0
+"""How many times less likely E is to be late than a certificate allows. What makes D slow may make E slow as well, and
+by then the trial has used up what E would have had to spare."""
 LOOK_AGAIN = 0.25
 """Of a run's time so far: by then it is looked at again."""
 
@@ -46,6 +51,11 @@ class Trial:
 def is_possible(job: Job) -> bool:
     """Whether the run of such a job is moved to a fallback, and a trial asks for less than a certificate."""
     return job.elastic is None and job.goal.limited and job.goal.confidence > LIKELY
+
+
+def for_fallbacks(job: Job) -> Job:
+    """The job with the confidence that a fallback has to have."""
+    return replace(job, goal=replace(job.goal, confidence=1 - (1 - job.goal.confidence) / FALLBACK_SURER))
 
 
 def likely_margin(spread: Spread, rel_error: float, launches: int) -> float:
@@ -79,22 +89,23 @@ def trials(job: Job, space: Space, history: History) -> list[Trial]:
 
 
 def on_trial(
-    job: Job, space: Space, history: History, certain: Mapping[Configuration, Forecast]
+    job: Job, space: Space, history: History, certain: Collection[Configuration]
 ) -> dict[Configuration, Forecast]:
     """What the job may be started on though it is not certain there. The worst is to end on D, or a trial and E.
 
-    `certain`: what finishing takes on each configuration that is. E is the best of those that the trial leaves certain:
-    where the job moves if the run is seen to be too slow at once.
+    `certain`: the configurations that are. E is the best of those that are sure enough after the trial: where the job
+    moves if the run is seen to be too slow at once.
     """
     if not certain or not is_possible(job):
         return {}
     found: dict[Configuration, Forecast] = {}
+    ahead = {m.configuration: each for m, each in forecasts(for_fallbacks(job), space, history)}
     for trial in trials(job, space, history):
         if trial.configuration not in certain:
-            after = {each: _with_fallback(trial, each, certain[each]) for each in certain}
+            after = {each: _with_fallback(trial, each, ahead[each]) for each in certain}
             kept = [each for each in after if _within(job.goal, history, after[each])]
             if kept:
-                found[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, certain[each]))]
+                found[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
     return found
 
 

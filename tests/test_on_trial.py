@@ -13,7 +13,7 @@ from mlcd.guarantee import choices, decide, safe
 from mlcd.history import History
 from mlcd.job import Elastic, Goal, Job, Objective
 from mlcd.measurement import Measurement, Outcome
-from mlcd.on_trial import LIKELY, likely_rates, trials
+from mlcd.on_trial import LIKELY, for_fallbacks, likely_rates, trials
 
 HOUR = 3_600.0
 CHEAP, FAST = Offer("cheap", 1.0, 4, 16), Offer("fast", 5.0, 16, 64)
@@ -51,7 +51,9 @@ def test_what_is_reserved_is_to_end_there_or_a_trial_and_all_of_the_job_on_the_f
     (trial,) = [each for each in trials(JOB, SPACE, BOTH) if each.configuration == SLOWER]
     assert trial.seconds > 0.5 * HOUR
     assert trial.seconds + ahead[FASTER].worst_seconds < ahead[SLOWER].worst_seconds == trial.likely.worst_seconds
-    assert ahead[SLOWER].worst_usd == pytest.approx(trial.usd + ahead[FASTER].worst_usd)
+    surer = choices(for_fallbacks(JOB), SPACE, BOTH)[FASTER]
+    assert surer.worst_usd > ahead[FASTER].worst_usd
+    assert ahead[SLOWER].worst_usd == pytest.approx(trial.usd + surer.worst_usd)
     assert ahead[SLOWER].worst_usd > trial.likely.worst_usd
 
 
@@ -105,5 +107,5 @@ def test_whatever_is_tried_leaves_the_fallback_certain(seen_rates, hours, usd, r
         assert (forecast.fallback is None) == (where in certain)
         if forecast.fallback is not None:
             (trial,) = [each for each in trials(job, SPACE, history) if each.configuration == where]
-            after = safe(job, SPACE, history, trial.usd, trial.seconds)
+            after = safe(for_fallbacks(job), SPACE, history, trial.usd, trial.seconds)
             assert forecast.fallback in {m.configuration for m in after}

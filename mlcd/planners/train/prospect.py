@@ -24,7 +24,7 @@ from mlcd.job import Job, Objective
 from mlcd.launch_spread import Spread
 from mlcd.measurement import SUREST, Measurement
 from mlcd.modeling.memory_need import Mask
-from mlcd.on_trial import Trial, is_possible, likely_margin, trial_s, trials
+from mlcd.on_trial import Trial, for_fallbacks, is_possible, likely_margin, trial_s, trials
 from mlcd.planners.train.speed_belief import belief_of
 
 Counts = NDArray[np.intp]
@@ -142,7 +142,7 @@ class Prospect:
             kept = self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
             fallback = np.where(kept, np.minimum(fallback, self.measured_value(m)), fallback)
         for trial in self._trials:
-            likely, started = trial.likely, self._still_certain(usd + trial.usd, seconds + trial.seconds, ahead)
+            likely, started = trial.likely, self._still_certain(usd + trial.usd, seconds + trial.seconds)
             started = started & self.kept(usd + likely.worst_usd, seconds + likely.worst_seconds)
             fallback = np.where(started, np.minimum(fallback, likely.seconds if self.fast else likely.usd), fallback)
         return fallback
@@ -152,13 +152,17 @@ class Prospect:
         """What was measured, and the job may be started on while something else is certain."""
         return trials(self.job, self.space, self.history) if self.safe and is_possible(self.job) else []
 
-    def _still_certain(self, usd: Floats, seconds: Floats, ahead: Mapping[Configuration, Forecast]) -> Mask:
-        """Whether something measured is certain by itself once so much more is gone."""
+    def _still_certain(self, usd: Floats, seconds: Floats) -> Mask:
+        """Whether something measured is sure enough to be a fallback once so much more is gone."""
         certain: Mask = np.zeros(np.shape(usd), dtype=bool)
-        for m in self.safe:
-            worst = ahead[m.configuration]
+        for worst in self._fallbacks:
             certain = certain | self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
         return certain
+
+    @cached_property
+    def _fallbacks(self) -> list[Forecast]:
+        """What finishing takes on each that is certain, once another configuration is measured."""
+        return [ahead for _, ahead in forecasts(for_fallbacks(self.job), self.space, self.history, self.safe, more=1)]
 
     def certifiable(self, usd: Floats, seconds: Floats, clusters: Counts | None = None) -> Mask:
         """Whether D, probed for so much, would then be certified on each surface: by a look, or by the whole probe.
@@ -183,7 +187,7 @@ class Prospect:
     def may_be_tried(self, usd: Floats, seconds: Floats) -> Mask:
         """Whether the job could be started on each configuration once so much is gone, with something certain left."""
         trial = trial_s(self.space.startup_limit_s)
-        return self._still_certain(usd + trial * self.space.usd_per_s, seconds + trial, self._ahead_of_one_more)
+        return self._still_certain(usd + trial * self.space.usd_per_s, seconds + trial)
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
         """The margin of each configuration once it is probed for this share of a probe, with what is known of it.
