@@ -21,7 +21,7 @@ from mlcd.configuration import Configuration
 from mlcd.drive import drive, no_guard, search
 from mlcd.earlier import known_from
 from mlcd.forecasts import remaining
-from mlcd.guarantee import decide, safe
+from mlcd.guarantee import choices, decide
 from mlcd.history import History
 from mlcd.job import Objective, Search
 from mlcd.ledger import Ledger, Line, Settled, Started
@@ -123,7 +123,7 @@ def _search(
     finish = drive(strategy, job, problem.space, cloud.profiler, book, guard=no_guard)
     history = book.account.history
     chosen = _pick(problem, history, finish)
-    certified = chosen in [m.configuration for m in safe(remaining(job, history), problem.space, history)]
+    certified = chosen in choices(remaining(job, history), problem.space, history)
     return history, lines, chosen, certified
 
 

@@ -25,7 +25,7 @@ from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.measurement import Measurement
-from mlcd.on_trial import LOOK_AGAIN, for_fallbacks, is_possible
+from mlcd.on_trial import LOOK_AGAIN, is_possible
 
 SHARED_SPREAD = 0.1
 """Standard deviation of c before a run has shown anything."""
@@ -121,7 +121,7 @@ def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement
     """
 
     def certain_elsewhere(times: float) -> bool:
-        certain = safe(for_fallbacks(left), space, before, times * so_far.usd, times * so_far.seconds)
+        certain = safe(left, space, before, times * so_far.usd, times * so_far.seconds)
         return any(m.configuration != so_far.configuration for m in certain)
 
     return is_possible(left) and certain_elsewhere(1) and not certain_elsewhere(1 + LOOK_AGAIN)
