@@ -98,6 +98,11 @@ def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target
     return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
 
 
+def keeps_limits(goal: Goal, gone: History, ahead: Forecast) -> bool:
+    """Whether what is gone and the worst of finishing are within the limits together."""
+    return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+
+
 def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
     """What the goal makes small, and what breaks a tie."""
     if goal.objective is Objective.FASTEST:

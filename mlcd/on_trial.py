@@ -21,9 +21,9 @@ from math import exp
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast
-from mlcd.forecasts import forecast_at, forecasts, objective
+from mlcd.forecasts import forecast_at, forecasts, keeps_limits, objective
 from mlcd.history import History
-from mlcd.job import Goal, Job
+from mlcd.job import Job
 from mlcd.launch_spread import Spread, by_configuration
 from mlcd.measurement import Measurement, Z
 
@@ -103,7 +103,7 @@ def on_trial(
     for trial in trials(job, space, history):
         if trial.configuration not in certain:
             after = {each: _with_fallback(trial, each, ahead[each]) for each in certain}
-            kept = [each for each in after if _within(job.goal, history, after[each])]
+            kept = [each for each in after if keeps_limits(job.goal, history, after[each])]
             if kept:
                 found[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
     return found
@@ -113,7 +113,3 @@ def _with_fallback(trial: Trial, fallback: Configuration, ahead: Forecast) -> Fo
     seconds, usd, likely = trial.seconds + ahead.worst_seconds, trial.usd + ahead.worst_usd, trial.likely
     worst_s, worst_usd = max(seconds, likely.worst_seconds), max(usd, likely.worst_usd)
     return Forecast(likely.seconds, likely.usd, worst_s, worst_usd, fallback)
-
-
-def _within(goal: Goal, gone: History, ahead: Forecast) -> bool:
-    return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)

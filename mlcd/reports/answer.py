@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mlcd.configuration import Configuration
 from mlcd.decision import Forecast, Relaxation
-from mlcd.guarantee import fits
+from mlcd.forecasts import keeps_limits
 from mlcd.history import History
 from mlcd.job import Goal, Target
 from mlcd.ledger import Status
@@ -82,9 +82,7 @@ def certificate(story: Story) -> str:
 
 def reserve_note(story: Story, ahead: Forecast) -> str:
     """What the reserve's equations say, in a sentence."""
-    gone = story.search
-    kept = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
-    verb = "stays within" if kept else "does not stay within"
+    verb = "stays within" if keeps_limits(story.goal, story.search, ahead) else "does not stay within"
     rate = "the slow end of the measured rate" if story.decision is None else slow_rate_words(story.decision)
     return f"What the search took, plus finishing{where_words(ahead)} at {rate}, {verb} the limit."
 

@@ -8,8 +8,7 @@ from heapq import heappop, heappush, heapreplace
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Forecast
-from mlcd.forecasts import Launches, forecast_at, objective, remaining, slow_rate
-from mlcd.guarantee import fits
+from mlcd.forecasts import Launches, forecast_at, keeps_limits, objective, remaining, slow_rate
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.launch_spread import Spread
@@ -52,7 +51,7 @@ class _Finish:
             ahead = self._ahead(number)
             self._best.put(number, objective(goal, ahead))
             self._nearest.put(number, (_excess(goal, ahead),))
-        first = self._best.first(lambda number: _safe(goal, history, self._ahead(number)))
+        first = self._best.first(lambda number: keeps_limits(goal, history, self._ahead(number)))
         if first is None:
             first = self._nearest.least(lambda number: (_excess(goal, self._ahead(number)),))
         return None if first is None else self._ahead(first)
@@ -154,10 +153,6 @@ class _Ranking:
                 self._keys[number] = now
                 heapreplace(self._heap, (now, number))
         return None
-
-
-def _safe(goal: Goal, gone: History, ahead: Forecast) -> bool:
-    return fits(goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
 
 
 def _excess(goal: Goal, ahead: Forecast) -> float:

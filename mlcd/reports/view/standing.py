@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlcd.decision import Decision, Forecast
-from mlcd.guarantee import fits
+from mlcd.forecasts import keeps_limits
 from mlcd.history import History
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Line, Reserved, Status
@@ -103,7 +103,7 @@ def certificate(story: Story) -> dict[str, Any] | None:
         return None
     place, ahead = found
     gone = story.search
-    holds = fits(story.goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+    holds = keeps_limits(story.goal, gone, ahead)
     note = trained.reserve_note(story, ahead)
     decision = decision or Decision(place, "the best so far", certified=holds, confidence=story.goal.confidence)
     return reserve(f"The reserve on {place}", note, story.goal, gone, ahead, decision)
