@@ -16,6 +16,7 @@ from mlcd.reports.story import Story
 from mlcd.reports.words import (
     all_the_work_words,
     certificate_words,
+    fallback_words,
     relaxation_words,
     slow_rate_words,
     where_words,
@@ -163,7 +164,7 @@ def sentences(story: Story) -> tuple[str, list[str]]:
             takes = f"{format_duration(total_s)} and {format_usd(total_usd)} in total"
             sentence = f"{decision.configuration}: {takes} {all_the_work_words(decision)}"
     if within:
-        sentence += f"; {certificate_words(decision, f'within {within}')}"
+        sentence += f"; {certificate_words(decision, f'within {within}')}{fallback_words(decision)}"
     now = {Status.RUNNING: "The job itself is running.", Status.STOPPED: f"The final run was stopped. {resume}"}
     return sentence + ".", [now.get(story.status, "")]
 

@@ -58,6 +58,7 @@ def decision_words(decision: Decision, goal: Goal) -> str:
         takes = f"{format_duration(ahead.seconds)} and {format_usd(ahead.usd)}"
         expected = f"{takes} {all_the_work_words(decision)}; how soon the target comes is not known yet"
     certificate = certificate_words(decision, goal_words(goal)) if goal.limited else "no limit to break"
+    certificate += fallback_words(decision)
     if decision.configuration.offer.spot or (ahead.fallback is not None and ahead.fallback.offer.spot):
         certificate += ", unless spot machines are taken back: then it may stop at the limit, unfinished"
     return f"{decision.configuration}: {expected}; {certificate}"
@@ -67,10 +68,13 @@ def certificate_words(decision: Decision, limits: str) -> str:
     """'certified within $100.00 with 99 %', or that it is not. Decisions from before a probability was stated: none."""
     if not decision.certified:
         return f"not certified {limits}"
-    said = f"certified {limits}" + (f" with {format_confidence(decision.confidence)}" if decision.confidence else "")
-    if decision.forecast is not None and decision.forecast.fallback is not None:
-        said += f", moving to {decision.forecast.fallback} in time if the run is too slow"
-    return said
+    return f"certified {limits}" + (f" with {format_confidence(decision.confidence)}" if decision.confidence else "")
+
+
+def fallback_words(decision: Decision) -> str:
+    """What becomes of a run on trial that is not over yet: ', moving to 2 x g6.xlarge in time if ...'; else ''."""
+    fallback = decision.forecast.fallback if decision.forecast is not None else None
+    return f", moving to {fallback} in time if the run is too slow" if fallback is not None else ""
 
 
 def slow_rate_words(decision: Decision) -> str:
