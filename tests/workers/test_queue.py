@@ -146,6 +146,7 @@ def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, h
     between = patient.entries(run)
     gate.vanish()
     os.kill(worker, signal.SIGSTOP)  # it will hear of both in one moment
+    until(lambda: is_stopped(worker))  # else it may hear of the first one before it stops
 
     def press_again() -> None:
         heard = signal.SIGKILL  # so that a test that fails does not take an hour
@@ -166,6 +167,12 @@ def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, h
     patient.queue.close()
     ledger.close()
     gate.close()
+
+
+def is_stopped(process: int) -> bool:
+    """Whether each thread of a process stands still."""
+    of_threads = [each.read_text() for each in Path(f"/proc/{process}/task").glob("*/status")]
+    return all("\nState:\tT" in status for status in of_threads)
 
 
 def waiting_for(process: int) -> set[int]:
