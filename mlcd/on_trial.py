@@ -29,6 +29,9 @@ from mlcd.measurement import Measurement, Z
 
 LIKELY = 0.9
 """How likely it has to be that D ends in time by itself: a trial that fails is lost."""
+SHOWN = 0.97
+"""How likely that has to be at the last moment for E, or the run is left. Less than a certificate states: few runs are
+judged by it, and each that is left for nothing has lost its trial."""
 WATCHED_S = 1_800.0
 """How long a run is watched at the least: boost clocks, burst credits and caches favour the first minutes."""
 FALLBACK_SURER = 3.0

@@ -297,6 +297,18 @@ def test_a_run_that_has_shown_little_is_as_sure_as_another_launch_of_the_same():
     assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
 
 
+def test_a_run_is_not_left_while_another_one_is_as_sure_later():
+    """Waiting costs nothing then, and leaving costs all that is done."""
+    job = Job("j", 3.6e6, Goal(Objective.CHEAPEST, deadline_s=11.3 * 3_600.0))
+    so_far = replace(measured(FIRST, 98.0), rel_error=0.05, seconds=1_200.0, samples_done=117_600.0)
+    probes = (replace(measured(FIRST, 100.0), rel_error=0.04), measured(SECOND, 150.0), measured(SECOND, 151.0))
+    then = History(probes, (so_far,), elapsed_s=3_000.0)
+    now, later = (chances(job, RECORDING.space, then, later_s) for later_s in (0.0, 900.0))
+    assert chance_here(job, then, so_far) < CONFIDENCE
+    assert max(each.probability for each in now) > max(each.probability for each in later) > CONFIDENCE
+    assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
+
+
 def test_one_slow_launch_is_not_all_that_is_known_of_its_configuration():
     """Where launches differ by 8 %, the next one may well be as fast as the probes were, however well this is known."""
     probes = tuple(replace(measured(FIRST, rate), rel_error=0.03) for rate in (92.0, 108.0, 90.0, 110.0))

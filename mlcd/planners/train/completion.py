@@ -20,7 +20,7 @@ from mlcd.guarantee import choices, fits, lifetime_s, safe
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
-from mlcd.on_trial import LIKELY
+from mlcd.on_trial import LIKELY, SHOWN
 from mlcd.planners.train.rescue import HOPELESS, chance_here, chances, is_last_moment, is_worth_leaving
 from mlcd.strategy import Apply, Finish, Step, Watch
 from mlcd.units import format_count
@@ -142,7 +142,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     if expected is None:
         return None
     whole = job.work_samples + history.saved_samples
-    counted_on = slow_rates(job.goal.confidence, history)(expected)
+    counted_on, stays = slow_rates(job.goal.confidence, history)(expected), min(SHOWN, job.goal.confidence)
 
     def watch(so_far: Measurement) -> Outcome | None:
         if not so_far.ok:
@@ -151,7 +151,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
         if is_worth_leaving(job, left, space, then, so_far):
             return Outcome.SLOWED
-        if chance_here(job, then, so_far) < job.goal.confidence and is_last_moment(left, space, history, so_far):
+        if chance_here(job, then, so_far) < stays and is_last_moment(left, space, history, so_far):
             return Outcome.SLOWED
         if so_far.fast_samples_per_s >= counted_on:
             return None

@@ -7,8 +7,8 @@ Symbols   c      what the minutes of a probe showed too fast everywhere (boost c
           s      log of the run's rate over its probe's:  c = s v / (v + u), at most 0
           v, u   variance of c before the run, and of what else sets a run apart from its probe
 
-A run is left if another launch now has a better chance than waiting: by then one may know that the run ends in time,
-or not, and the other launch has less time. Work that was not saved is lost.
+A run is left if waiting is not as sure as the certificate is, and another launch now has a better chance: by then one
+may know that the run ends in time, or not, and the other launch has less time. Work that was not saved is lost.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def shared_shift(then: History) -> tuple[float, float]:
 
 
 def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: Measurement) -> bool:
-    """Whether to leave the run now: it is not sure to end in time, and another launch is surer."""
+    """Whether to leave the run now: neither it nor waiting is sure enough, and another launch is surer."""
     here = chance_here(job, then, so_far)
     if not job.goal.limited or here >= job.goal.confidence:
         return False
@@ -111,7 +111,7 @@ def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: M
     now, later = _best(chances(left, space, then)), _best(chances(left, space, then, later_s))
     seen_by_then = here + (1 - here) * later
     waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(here, later)
-    return now > max(HOPELESS, waiting)
+    return waiting < job.goal.confidence and now > max(HOPELESS, waiting)
 
 
 def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement) -> bool:
