@@ -17,11 +17,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mlcd.backends import load_recording
-from mlcd.bench.problems import Problem, Scenario, problems
-from mlcd.bench.train import Result, Setting, run
 from mlcd.modeling import speed_surface
 from mlcd.planners.train import net_value, prospect, speed_belief
 from mlcd.version import VERSION
+from mlcd_bench.problems import Problem, Scenario, problems
+from mlcd_bench.train import Result, Setting, run
 
 AS_IT_SHIPS = Setting(early_look=0.3, parallel=4)
 FACTORS = (1.2, 1.5, 3.0)

@@ -37,9 +37,9 @@ from weather.table import markdown, promises, refusals, ways_out
 from weather.trial import Setting, Task, Trial, tasks, tried
 
 from mlcd.backends import Recording, load_recording
-from mlcd.bench.problems import Problem, Scenario
-from mlcd.bench.problems import problems as problems_of
 from mlcd.version import VERSION
+from mlcd_bench.problems import Problem, Scenario
+from mlcd_bench.problems import problems as problems_of
 
 FACTORS = (1.02, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0)
 SCENARIOS = (Scenario.CHEAPEST_BY_DEADLINE, Scenario.FASTEST_WITHIN_BUDGET)

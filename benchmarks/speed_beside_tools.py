@@ -18,7 +18,6 @@ from speed import JOB, NODES, PROBES, TYPES, history
 from threadpoolctl import threadpool_limits
 
 from mlcd.assemble import method
-from mlcd.bench.tools import TOOLS, tool
 from mlcd.catalog import load_offers
 from mlcd.configuration import Space
 from mlcd.errors import MissingExtra
@@ -26,6 +25,7 @@ from mlcd.history import History
 from mlcd.job import Search
 from mlcd.planners.train import grid
 from mlcd.strategy import Probe, Strategy
+from mlcd_bench.tools import TOOLS, tool
 
 OURS = "net-value"
 REPEATS = 11

@@ -24,7 +24,6 @@ import scipy
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from mlcd.bench.serverless.jobs import JOBS, BenchJob
 from mlcd.job import Goal, Objective
 from mlcd.planners.serverless.knapsack import Knapsack, knapsack
 from mlcd.planners.serverless.plans import PLANNERS, cheapest, fastest
@@ -32,6 +31,7 @@ from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.relaxation import relax
 from mlcd.serverless import Plan, Tuning
 from mlcd.version import VERSION
+from mlcd_bench.serverless.jobs import JOBS, BenchJob
 
 T = TypeVar("T")
 

@@ -31,13 +31,14 @@ import sklearn
 from unlike.made_recordings import HELD_OUT, KINDS, LARGE, LOOKED_AT, made
 
 from mlcd.backends import Recording
-from mlcd.bench import Crash, Problem, Result, Scenario, Setting, Task, contest
-from mlcd.bench.problems import job_of, training_hours
 from mlcd.configuration import Configuration, Space
 from mlcd.guarantee import fits
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Z
 from mlcd.version import VERSION
+from mlcd_bench.contest import Crash, Task, contest
+from mlcd_bench.problems import Problem, Scenario, job_of, training_hours
+from mlcd_bench.train import Result, Setting
 
 WHOLE_PROBES = Setting(noise=0.03)
 SHIPS, ITSELF = "net-value", "net-value, whole probes"

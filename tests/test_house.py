@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import mlcd
+import mlcd_bench
 
 ROOT = Path(mlcd.__file__).parent
+PACKAGES = {"mlcd": ROOT, "mlcd_bench": Path(mlcd_bench.__file__).parent}
 NOUNS = {"version", "errors", "units", "clock", "job", "configuration", "measurement", "history", "decision"}
 NOUNS |= {
     "caps",
@@ -19,6 +21,7 @@ NOUNS |= {
     "key_operators",
     "knobs",
     "pattern",
+    "plugins",
     "service",
     "seen",
     "serverless",
@@ -46,8 +49,9 @@ LEVEL = {
     **dict.fromkeys(PROTOCOLS, 1),
     **dict.fromkeys(SIDE_BY_SIDE, 2),
     **dict.fromkeys(("assemble", "asked"), 3),
-    **dict.fromkeys(("control", "record", "support", "learn", "bench", "testing", "workers"), 4),
+    **dict.fromkeys(("control", "record", "support", "learn", "testing", "workers"), 4),
     **dict.fromkeys(("web", "cli", "__main__", ""), 5),
+    "mlcd_bench": 6,
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}
 MAY_SEE |= {("backends", "load"), ("backends", "servers"), ("backends", "operators"), ("servers", "operators")}
@@ -58,9 +62,10 @@ MAY_SEE |= {("backends", "storages"), ("backends", "workloads"), ("remote", "tea
 @cache
 def modules() -> dict[str, Path]:
     found = {}
-    for path in ROOT.rglob("*.py"):
-        name = ".".join(("mlcd", *path.relative_to(ROOT).with_suffix("").parts))
-        found[name.removesuffix(".__init__")] = path
+    for package, root in PACKAGES.items():
+        for path in root.rglob("*.py"):
+            name = ".".join((package, *path.relative_to(root).with_suffix("").parts))
+            found[name.removesuffix(".__init__")] = path
     return found
 
 
@@ -78,17 +83,19 @@ def imports(path: Path) -> set[str]:
     for node in ast.walk(tree):
         if id(node) in typing_only:
             continue
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mlcd":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 found.add(whole if whole in known else str(node.module))
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "mlcd"}
+            found |= {alias.name for alias in node.names if alias.name.split(".")[0] in PACKAGES}
     return found
 
 
 def room(module: str) -> str:
-    return [*module.split("."), ""][1]
+    """The folder or file at the top of `mlcd`; `mlcd_bench` is one room, above all of them."""
+    package, *inside = module.split(".")
+    return inside[0] if package == "mlcd" and inside else "" if package == "mlcd" else package
 
 
 def test_every_room_has_a_place_in_the_house():

@@ -23,11 +23,12 @@ from benchmarks.splits import made_decisions
 from benchmarks.splits.measured_elsewhere import measured_elsewhere
 from benchmarks.unlike.made_recordings import made as made_unlike
 from mlcd.backends import Recording
-from mlcd.bench import Crash, Problem, Result, Scenario, Setting, Task, contest
-from mlcd.bench.problems import problems as problems_of
-from mlcd.bench.problems import training_hours
 from mlcd.guarantee import fits
 from mlcd.job import Objective
+from mlcd_bench.contest import Crash, Task, contest
+from mlcd_bench.problems import Problem, Scenario, training_hours
+from mlcd_bench.problems import problems as problems_of
+from mlcd_bench.train import Result, Setting
 
 SPLIT = (
     "By source: net value was made and tuned on the shared recordings of training (Pollux, Sia, Scout) and looked at "

@@ -2,7 +2,7 @@
 
     python -m benchmarks.splits.elastic ../shared
 
-It reads only what versions before this study have too (mlcd.bench.elastic), so the same file measures both: run it with
+It reads only what versions before this study have too (mlcd_bench.elastic), so the same file measures both: run it with
 another version on PYTHONPATH.
 """
 
@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.splits.made_elastic import Trait, made_folder
-from mlcd.bench.elastic import Choice, Folder, Problem, Row, pool, problem, read_folder, score
-from mlcd.bench.elastic.folder import Run
 from mlcd.errors import UserError
 from mlcd.version import VERSION
+from mlcd_bench.elastic import Choice, Folder, Problem, Row, pool, problem, read_folder, score
+from mlcd_bench.elastic.folder import Run
 
 Scored = tuple[list[Row], list[Choice]]
 SEARCHES = ("full", "partial")

@@ -29,9 +29,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from mlcd.backends.serverless import SimulatedFunctions
 from mlcd.backends.serverless.simulated_epochs import Platform
 from mlcd.backends.serverless.simulated_losses import Losses
-from mlcd.bench.serverless.jobs import JOBS, BenchJob
-from mlcd.bench.serverless.limits import BUDGET, DEADLINE, Limit, limits
-from mlcd.bench.serverless.training import MOST_EPOCHS, NOISE, KnownEpochs
 from mlcd.clock import VirtualClock
 from mlcd.drive import launch
 from mlcd.history import History
@@ -45,6 +42,9 @@ from mlcd.planners.serverless.space import calibration_space
 from mlcd.profilers import FunctionsProfiler
 from mlcd.serverless import Stage, Workload
 from mlcd.version import VERSION
+from mlcd_bench.serverless.jobs import JOBS, BenchJob
+from mlcd_bench.serverless.limits import BUDGET, DEADLINE, Limit, limits
+from mlcd_bench.serverless.training import MOST_EPOCHS, NOISE, KnownEpochs
 
 SPLIT = (
     "By job, loss curve, limit and seed: tuned on lr-higgs, mobilenet-cifar10 and bert-imdb, whose losses follow power "

@@ -28,13 +28,13 @@ from benchmarks.splits.other_sources import (
     silicon,
     slower,
 )
-from mlcd.bench.serve import ServingFolder, play, read_folder
-from mlcd.bench.serve.problem import ServeProblem
 from mlcd.configuration import Space
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.knowledge import read_knowledge, shipped
 from mlcd.seen import Knowledge, SeenModel
 from mlcd.service import Cap, Counted, Figure, Service
+from mlcd_bench.serve import ServingFolder, play, read_folder
+from mlcd_bench.serve.problem import ServeProblem
 
 SEEDS = {"grey-box": 2, "portfolio": 1, "random": 10}
 AFTER = (1, 3, 6)

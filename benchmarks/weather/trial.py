@@ -13,7 +13,6 @@ from weather.conditions import ALL, ASSUMED_NOISE, Weather
 from mlcd.assemble import recorded_cloud
 from mlcd.assemble.methods import exploring, guarding, steering
 from mlcd.assemble.probe_limit import with_probe_limit
-from mlcd.bench.problems import Problem, training_hours
 from mlcd.clock import VirtualClock
 from mlcd.decision import Decision, Relaxation
 from mlcd.drive import launch, search
@@ -23,6 +22,7 @@ from mlcd.job import Goal, Job, Objective
 from mlcd.ledger import Book, Ledger, Started
 from mlcd.profilers import TrainingProfiler
 from mlcd.version import VERSION
+from mlcd_bench.problems import Problem, training_hours
 
 CERTIFICATE_Z = 3.0
 """Standard errors that the clairvoyant of a wrong refusal counts on. Its own, so that it stays the same yardstick."""

@@ -14,38 +14,19 @@ from mlcd.job import Job, Search
 from mlcd.planners import serve
 from mlcd.planners.elastic import ElasticSearch, RunElastic
 from mlcd.planners.serverless import PLANNERS, AdaptiveTraining, PlanOnFunctions, SuccessiveHalving, expected_epochs
-from mlcd.planners.train import (
-    CheapestOffer,
-    CherryPick,
-    ConvBO,
-    EIPerDollar,
-    Ernest,
-    Exhaustive,
-    HeterBO,
-    NetValue,
-    OneNodeLinear,
-    Paleo,
-    RandomSearch,
-    RunToCompletion,
-)
+from mlcd.planners.train import HeterBO, NetValue, RunToCompletion
+from mlcd.plugins import Plugins
 from mlcd.seen import Knowledge
 from mlcd.strategy import Strategy
 
-METHODS: dict[str, Callable[[Search], Strategy]] = {
-    "net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel),
-    "heterbo": lambda search: HeterBO(),
-    "convbo": lambda search: ConvBO(search.seed),
-    "convbo-improved": lambda search: ConvBO(search.seed, improved=True),
-    "cherrypick": lambda search: CherryPick(search.seed),
-    "cherrypick-improved": lambda search: CherryPick(search.seed, improved=True),
-    "ei-per-dollar": lambda search: EIPerDollar(search.seed),
-    "ernest": lambda search: Ernest(),
-    "paleo": lambda search: Paleo(),
-    "one-node-linear": lambda search: OneNodeLinear(),
-    "cheapest-offer": lambda search: CheapestOffer(),
-    "random": lambda search: RandomSearch(search.seed),
-    "exhaustive": lambda search: Exhaustive(),
-}
+METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
+    "mlcd.methods",
+    "train",
+    {
+        "net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel),
+        "heterbo": lambda search: HeterBO(),
+    },
+)
 """How to make each method from what the job says of the search."""
 
 
@@ -86,19 +67,9 @@ def steering(job: Job, decision: Decision, searched: History | None = None) -> S
     return RunToCompletion(decision.configuration)
 
 
-SERVE_METHODS: dict[str, Callable[[Knowledge, int], Strategy]] = {
-    "grey-box": serve.GreyBox,
-    "falcon": serve.Falcon,
-    "morphling": serve.Morphling,
-    "vesta": serve.Vesta,
-    "heterbo": serve.HeterBO,
-    "ernest": serve.Ernest,
-    "gp-ei": serve.GpEi,
-    "popular": serve.Popular,
-    "portfolio": serve.Portfolio,
-    "random": serve.RandomTrials,
-    "exhaustive": serve.Exhaustive,
-}
+SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins(
+    "mlcd.methods", "serve", {"grey-box": serve.GreyBox, "falcon": serve.Falcon, "gp-ei": serve.GpEi}
+)
 """How to make each method that looks for a serving configuration, from models seen before and a seed."""
 
 

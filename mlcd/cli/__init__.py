@@ -63,7 +63,7 @@ COMMANDS = {
     "learn": "mlcd.cli.learn:learn",
     "models": "mlcd.cli.models:models",
     "record": "mlcd.cli.record:record",
-    "bench": "mlcd.cli.bench:bench",
+    "bench": "mlcd_bench.cli.bench:bench",
 }
 
 

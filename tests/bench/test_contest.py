@@ -12,11 +12,6 @@ import pytest
 from mlcd import assemble
 from mlcd.backend import Launch, Purpose
 from mlcd.backends import Recorded, Recording, Simulated
-from mlcd.bench import Crash, Journal, Problem, Result, Scenario, Setting, contest, problems, rescaled, run, tasks
-from mlcd.bench.failing import Failing
-from mlcd.bench.methods import entrants, parse_methods
-from mlcd.bench.problems import training_hours
-from mlcd.bench.simulated import JOBS, offers, simulated, simulated_recordings
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Space
 from mlcd.errors import UnknownName, UserError
@@ -25,6 +20,13 @@ from mlcd.job import Job
 from mlcd.measurement import Ended, Outcome
 from mlcd.strategy import Finish, Probe, Step
 from mlcd.testing.clouds import small_recording
+from mlcd_bench.contest import Crash, contest, tasks
+from mlcd_bench.failing import Failing
+from mlcd_bench.journal import Journal
+from mlcd_bench.methods import entrants, parse_methods
+from mlcd_bench.problems import Problem, Scenario, problems, rescaled, training_hours
+from mlcd_bench.simulated import JOBS, offers, simulated, simulated_recordings
+from mlcd_bench.train import Result, Setting, run
 
 KEYS = [
     "recording", "scenario", "limit_factor", "limit", "method", "seed", "probes", "chosen", "certified", "probing_usd",
@@ -74,7 +76,7 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> None:
         ("broken", Broken()),
         ("deadly", Broken(fatal=True)),
     ):
-        monkeypatch.setitem(assemble.METHODS, name, lambda seed, strategy=strategy: strategy)
+        monkeypatch.setitem(assemble.METHODS.built_in, name, lambda seed, strategy=strategy: strategy)
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from mlcd.bench import Result, Scenario, Setting, problems, run
-from mlcd.bench.summary import focus_on, summarise
-from mlcd.bench.traces import traces
-from mlcd.reports.contest import Contest, page
 from mlcd.testing.clouds import small_recording
+from mlcd_bench.page import Contest, page
+from mlcd_bench.problems import Scenario, problems
+from mlcd_bench.summary import focus_on, summarise
+from mlcd_bench.traces import traces
+from mlcd_bench.train import Result, Setting, run
 
 VOID = {"meta"}
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlcd.bench.elastic import SEARCHES, Folder, Problem, problem, read_folder
-from mlcd.bench.elastic.evidence import early_samples, reference_run, short_start, statistical_efficiency
-from mlcd.bench.elastic.folder import Run
-from mlcd.bench.elastic.target import Target, best_so_far, common_target
 from mlcd.job import Objective
 from mlcd.modeling.statistical_efficiency import Direction
+from mlcd_bench.elastic import SEARCHES, Folder, Problem, problem, read_folder
+from mlcd_bench.elastic.evidence import early_samples, reference_run, short_start, statistical_efficiency
+from mlcd_bench.elastic.folder import Run
+from mlcd_bench.elastic.target import Target, best_so_far, common_target
 
 Mlcd = Callable[..., Any]
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "elastic" / "pollux"

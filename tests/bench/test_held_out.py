@@ -15,11 +15,11 @@ from benchmarks.held_out import tables
 from benchmarks.splits import decisions, made_decisions
 from benchmarks.splits.other_sources import Elsewhere, Source, elsewhere
 from mlcd.backends import Point, Recording
-from mlcd.bench.problems import Scenario, problems
 from mlcd.configuration import Configuration, Offer
 from mlcd.measurement import Outcome
 from mlcd.seen import Kind
 from mlcd.testing.services import random_world
+from mlcd_bench.problems import Scenario, problems
 
 
 def test_a_table_shows_what_a_figure_was_before_and_leaves_details_to_the_file():

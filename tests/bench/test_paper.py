@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from mlcd.bench import Problem, Result, Setting, run
-from mlcd.bench.paper import STUDIES, Outcome, Verdict, cloud, conclude, conduct, find, play
-from mlcd.bench.paper.cloud import LIMIT_FACTOR, favoured, finishes, optimum
-from mlcd.bench.paper.measures import advantages, at_least, at_most, every_run, keeps_limit, optimality
-from mlcd.bench.paper.model_sizes import LAYERS, spread
-from mlcd.bench.paper.references import Drawn, Optimum
-from mlcd.bench.paper.study import Case, Runs
-from mlcd.bench.paper.three_scenarios import BUDGET, DEADLINE, FASTEST
-from mlcd.bench.simulated import JOBS
 from mlcd.errors import UnknownName
+from mlcd_bench.paper import STUDIES, Outcome, Verdict, cloud, conclude, conduct, find, play
+from mlcd_bench.paper.cloud import LIMIT_FACTOR, favoured, finishes, optimum
+from mlcd_bench.paper.measures import advantages, at_least, at_most, every_run, keeps_limit, optimality
+from mlcd_bench.paper.model_sizes import LAYERS, spread
+from mlcd_bench.paper.references import Drawn, Optimum
+from mlcd_bench.paper.study import Case, Runs
+from mlcd_bench.paper.three_scenarios import BUDGET, DEADLINE, FASTEST
+from mlcd_bench.problems import Problem
+from mlcd_bench.simulated import JOBS
+from mlcd_bench.train import Result, Setting, run
 
 SEEDS = 3
 

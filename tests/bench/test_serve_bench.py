@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mlcd.assemble.methods import SERVE_METHODS
-from mlcd.bench.serve import Caps, ServeProblem, play, read_folder, serve_problems, summary
 from mlcd.testing.recorded_services import write_device, write_instances, write_language
+from mlcd_bench.serve import Caps, ServeProblem, play, read_folder, serve_problems, summary
 
 Mlcd = Callable[..., Any]
 

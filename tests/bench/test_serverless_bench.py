@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mlcd.bench.serverless import JOBS, METHODS, Run, cases, kept, saving, savings
-from mlcd.bench.serverless.jobs import BenchJob
-from mlcd.bench.serverless.runs import pooled
-from mlcd.bench.serverless.training import KnownEpochs, estimate, train
-from mlcd.bench.serverless.tuning import tune
 from mlcd.job import Job, Target
+from mlcd_bench.serverless import JOBS, METHODS, Run, cases, kept, saving, savings
+from mlcd_bench.serverless.jobs import BenchJob
+from mlcd_bench.serverless.runs import pooled
+from mlcd_bench.serverless.training import KnownEpochs, estimate, train
+from mlcd_bench.serverless.tuning import tune
 
 Mlcd = Callable[..., Any]
 KEYS = {"job", "phase", "limit_kind", "limit", "method", "hours", "usd", "violated", "planning_ms"}

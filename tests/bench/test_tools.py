@@ -10,10 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.bench import Scenario, Setting, problems, run
-from mlcd.bench.methods import check_installed, entrants, parse_methods, tools
-from mlcd.bench.tools import TOOLS, tool
-from mlcd.bench.tools.trials import FIRST, TRIALS, bounds, nearest, told
 from mlcd.configuration import Choice, Configuration
 from mlcd.errors import MissingExtra, UnknownName
 from mlcd.history import History, Refusal
@@ -22,6 +18,11 @@ from mlcd.measurement import Measurement, Outcome
 from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
+from mlcd_bench.methods import check_installed, entrants, parse_methods, tools
+from mlcd_bench.problems import Scenario, problems
+from mlcd_bench.tools import TOOLS, tool
+from mlcd_bench.tools.trials import FIRST, TRIALS, bounds, nearest, told
+from mlcd_bench.train import Setting, run
 
 BRIEF = FIRST + 1
 HIDDEN = ("optuna", "skopt", "smac", "botorch")

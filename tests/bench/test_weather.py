@@ -26,10 +26,10 @@ from weather.trial import Setting, Task, tried
 from mlcd.backend import Launch, Purpose
 from mlcd.backends import Recording
 from mlcd.backends.recording import Point
-from mlcd.bench.problems import Scenario, job_of, problems
 from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Offer
 from mlcd.measurement import Ended, Outcome, Sample
+from mlcd_bench.problems import Scenario, job_of, problems
 
 RATE, HOURS = 100.0, 40.0
 WORK = RATE * HOURS * 3_600

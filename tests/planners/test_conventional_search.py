@@ -14,13 +14,13 @@ from mlcd.history import History, Refusal
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.acquisition import expected_saving
-from mlcd.planners.train.cherrypick import CherryPick, trimmed
-from mlcd.planners.train.convbo import ConvBO
-from mlcd.planners.train.conventional import LEAST_RUNS, MOST_RUNS, Belief
-from mlcd.planners.train.ei_per_dollar import EIPerDollar, best_for_its_price, used
 from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
+from mlcd_bench.baselines.train.cherrypick import CherryPick, trimmed
+from mlcd_bench.baselines.train.convbo import ConvBO
+from mlcd_bench.baselines.train.conventional import LEAST_RUNS, MOST_RUNS, Belief
+from mlcd_bench.baselines.train.ei_per_dollar import EIPerDollar, best_for_its_price, used
 
 
 class TestConvBO(StrategyContract):

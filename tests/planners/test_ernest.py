@@ -9,10 +9,10 @@ from mlcd.history import History, Refusal
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.scale_out import fit, most_telling, terms
-from mlcd.planners.train.ernest import Ernest
 from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
+from mlcd_bench.baselines.train.ernest import Ernest
 
 
 class TestErnest(StrategyContract):

@@ -15,20 +15,20 @@ from mlcd.history import History, Refusal
 from mlcd.job import Goal, Objective
 from mlcd.knobs import KnobTable
 from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.serve import Ernest, HeterBO, Morphling, Popular, Portfolio, Vesta
 from mlcd.planners.serve.candidates import over, untried
-from mlcd.planners.serve.ernest import terms
 from mlcd.planners.serve.features import points, seen_values, shown
-from mlcd.planners.serve.meta_model import MetaModel
-from mlcd.planners.serve.portfolio import coverage
 from mlcd.planners.serve.process import expected_improvement, posterior
-from mlcd.planners.serve.vesta import edges
 from mlcd.seen import Cell, Kind, SeenModel
 from mlcd.service import Figure, ModelFacts, Served
 from mlcd.service_level import service_of, value, worth
 from mlcd.strategy import Probe
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
+from mlcd_bench.baselines.serve import Ernest, HeterBO, Morphling, Popular, Portfolio, Vesta
+from mlcd_bench.baselines.serve.ernest import terms
+from mlcd_bench.baselines.serve.meta_model import MetaModel
+from mlcd_bench.baselines.serve.portfolio import coverage
+from mlcd_bench.baselines.serve.vesta import edges
 
 OBJECTIVES = (Objective.PER_DOLLAR, Objective.CHEAPEST, Objective.FASTEST)
 

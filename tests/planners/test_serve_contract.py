@@ -10,22 +10,12 @@ import pytest
 from mlcd.configuration import Space
 from mlcd.history import History
 from mlcd.job import Job
-from mlcd.planners.serve import (
-    Ernest,
-    Exhaustive,
-    Falcon,
-    GpEi,
-    HeterBO,
-    Morphling,
-    Popular,
-    Portfolio,
-    RandomTrials,
-    Vesta,
-)
+from mlcd.planners.serve import Falcon, GpEi
 from mlcd.seen import Kind, Knowledge
 from mlcd.strategy import Finish, Probe, Step, Strategy
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
+from mlcd_bench.baselines.serve import Ernest, Exhaustive, HeterBO, Morphling, Popular, Portfolio, RandomTrials, Vesta
 
 
 class TestErnest(ServingStrategyContract):

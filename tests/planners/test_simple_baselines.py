@@ -12,16 +12,16 @@ from mlcd.history import History, Refusal
 from mlcd.job import Goal, Hints, Objective
 from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.physics import Model, device_gb, needed_gb, samples_per_s
-from mlcd.planners.train.candidates import best_of, next_size, untried
-from mlcd.planners.train.cheapest_offer import CheapestOffer
-from mlcd.planners.train.exhaustive import Exhaustive
-from mlcd.planners.train.one_node_linear import OneNodeLinear
-from mlcd.planners.train.paleo import Paleo
-from mlcd.planners.train.random_search import RandomSearch
 from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
 from mlcd.testing.strategies import StrategyContract
+from mlcd_bench.baselines.train.candidates import best_of, next_size, untried
+from mlcd_bench.baselines.train.cheapest_offer import CheapestOffer
+from mlcd_bench.baselines.train.exhaustive import Exhaustive
+from mlcd_bench.baselines.train.one_node_linear import OneNodeLinear
+from mlcd_bench.baselines.train.paleo import Paleo
+from mlcd_bench.baselines.train.random_search import RandomSearch
 
 
 class TestExhaustive(StrategyContract):

@@ -1,0 +1,12 @@
+"""Searches for a serving configuration, each made from models seen before and a seed."""
+
+from mlcd_bench.baselines.serve.ernest import Ernest
+from mlcd_bench.baselines.serve.exhaustive import Exhaustive
+from mlcd_bench.baselines.serve.heterbo import HeterBO
+from mlcd_bench.baselines.serve.morphling import Morphling
+from mlcd_bench.baselines.serve.popular import Popular
+from mlcd_bench.baselines.serve.portfolio import Portfolio
+from mlcd_bench.baselines.serve.random_trials import RandomTrials
+from mlcd_bench.baselines.serve.vesta import Vesta
+
+__all__ = ["Ernest", "Exhaustive", "HeterBO", "Morphling", "Popular", "Portfolio", "RandomTrials", "Vesta"]

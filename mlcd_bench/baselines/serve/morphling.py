@@ -1,0 +1,67 @@
+"""Morphling: a meta-model of the seen models as the prior mean, adapted by gradient steps, and a Gaussian process.
+
+Wang et al., 'Morphling: Fast, Near-Optimal Auto-Configuration for Cloud-Native Model Serving', SoCC 2021. How it is
+carried over: docs/methods/serve-baselines.md. The meta-model: `meta_model.py`.
+
+Symbols   f(x; theta)   the meta-model, of values whose optimum is 1      s   the new model's scale: y is about s f
+          r(x)          y / s - f(x; theta'), a Gaussian process          EI  see `process.py`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mlcd.configuration import Floats, Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.planners.serve.candidates import generator, over, untried
+from mlcd.planners.serve.features import KEPT, SeenValues, points, seen_values, shown
+from mlcd.planners.serve.gp_ei import drawn_best, expectation
+from mlcd.planners.serve.process import expected_improvement, posterior
+from mlcd.seen import Knowledge
+from mlcd.strategy import Probe, Step
+from mlcd_bench.baselines.serve.meta_model import MetaModel
+
+SPREAD = 0.2
+"""How far a new model's values stray from an adapted meta-model, of an optimum of 1, where too few trials tell."""
+
+
+@dataclass(frozen=True)
+class Morphling:
+    """The meta-model's best first, then the largest expected improvement by the adapted one."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The trial that promises most."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        rng, x = generator(self.seed, history), points(space).x
+        meta = _meta_model(seen_values(self.knowledge, job, space))
+        rows, y = shown(job, space, history)
+        if not rows:
+            pick = drawn_best(np.where(open_, meta.expected, -np.inf), rng)
+            return Probe(space.configurations[pick], "the best by the meta-model of the seen models")
+        promises = _improvements(meta, x, rows, y)
+        pick = drawn_best(np.where(open_, promises, -1.0), rng)
+        return Probe(space.configurations[pick], expectation(promises[pick]))
+
+
+@lru_cache(KEPT)
+def _meta_model(seen: SeenValues) -> MetaModel:
+    return MetaModel.trained(points(seen.space).x, seen.normalised)
+
+
+def _improvements(meta: MetaModel, x: Floats, rows: list[int], y: Floats) -> Floats:
+    """EI as a share of the best so far; of the scale while nothing is worth anything."""
+    before = meta.expected[rows]
+    scale = float(before @ y / (before @ before)) if before @ y > 0 else 1.0
+    mean = meta.adapted(rows, y / scale)
+    mu, sigma = posterior(x[rows], y / scale - mean[rows], x, SPREAD)
+    best = float(y.max()) / scale
+    return expected_improvement(mean + mu, sigma, best) / (best or 1.0)

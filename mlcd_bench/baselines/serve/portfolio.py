@@ -1,0 +1,54 @@
+"""A portfolio: the set of configurations that covers the seen models best, grown one by one.
+
+Greedy maximisation of a submodular function, within 1 - 1/e of the best set of its size (Nemhauser, Wolsey and Fisher,
+Mathematical Programming 14, 1978).
+
+Symbols   Y[m, x]   what model m gets on x, its optimum being 1         F(S)   mean over m of max over x in S of Y[m, x]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.configuration import Floats, Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.planners.serve.candidates import over, untried
+from mlcd.planners.serve.features import seen_values
+from mlcd.seen import Knowledge
+from mlcd.strategy import Probe, Step
+from mlcd_bench.baselines.serve.popular import best_then_cheapest
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """It learns nothing from its trials, and draws nothing: the set is fixed before the first one."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The one that adds most to F of what was tried; once nothing does, the best on average of what is left."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        seen = seen_values(self.knowledge, job, space)
+        y = seen.normalised
+        tried = [space.index[m.configuration] for m in history.measurements]
+        covered = coverage(y, tried)
+        gain = np.maximum(y, covered[:, None]).sum(axis=0) - covered.sum() if len(y) else np.zeros(len(space))
+        if gain[open_].max() < 1e-9:
+            pick = best_then_cheapest(seen.average, space, open_)
+            return Probe(space.configurations[pick], "the seen models are covered: the best on average of what is left")
+        pick = best_then_cheapest(gain, space, open_)
+        reaches = float(covered.mean() + gain[pick] / len(y))
+        reason = f"with it, {100 * reaches:.0f} % of the optimum on average over {len(y)} seen models"
+        return Probe(space.configurations[pick], reason)
+
+
+def coverage(y: Floats, chosen: list[int]) -> Floats:
+    """What each model gets on the best of those chosen."""
+    most: Floats = y[:, chosen].max(axis=1, initial=0.0)
+    return most

@@ -1,0 +1,88 @@
+"""Vesta carried over to serving: knowledge of seen models passed on through labels, in a bipartite graph of two layers.
+
+Wu et al., 'Best VM Selection for Big Data Applications across Multiple Frameworks by Transfer Learning', ICPP 2021.
+How it is carried over: docs/methods/serve-baselines.md.
+
+Symbols   model -- label -- configuration      Y[m, x]   what model m gets on x, its optimum being 1
+          V[l, x]   weight of a label's edge to a configuration: mean of Y over the models with the label
+          u[l]      weight of the new model's edge to a label, none negative; y(x) = sum over l of u[l] V[l, x]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import nnls
+
+from mlcd.configuration import Floats, Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.planners.serve.candidates import generator, over, untried
+from mlcd.planners.serve.features import KEPT, SeenValues, seen_values, shown
+from mlcd.seen import Knowledge
+from mlcd.strategy import Probe, Step
+from mlcd_bench.baselines.serve.popular import NOTHING_SEEN, best_then_cheapest
+
+LABELS = 9
+"""K of k-means, as the paper recommends; half the models where there are fewer than 18."""
+BY_LOT = 3
+"""Trials that find out the new model's labels."""
+RIDGE = 0.1
+"""How strongly the edges are held to those of the average seen model: so much of a squared value each."""
+
+
+@dataclass(frozen=True)
+class Vesta:
+    """Three trials by lot tell the labels of the model; then what these labels like best."""
+
+    knowledge: Knowledge
+    seed: int = 0
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """By lot, or the best by the labels."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        rows, y = shown(job, space, history)
+        if len(rows) < BY_LOT:
+            pick = int(generator(self.seed, history).choice(np.flatnonzero(open_)))
+            return Probe(space.configurations[pick], f"by lot, to find the model's labels: {len(rows) + 1} of {BY_LOT}")
+        v, common = _labels(seen_values(self.knowledge, job, space))
+        u = edges(v[:, rows], y, common)
+        pick = best_then_cheapest(u @ v, space, open_)
+        if not len(v):
+            return Probe(space.configurations[pick], NOTHING_SEEN)
+        strongest = int(np.argmax(u / common))
+        return Probe(
+            space.configurations[pick], f"the best by its labels, most of all label {strongest + 1} of {len(v)}"
+        )
+
+
+@lru_cache(KEPT)
+def _labels(seen: SeenValues) -> tuple[Floats, Floats]:
+    """V, and how common each label is among the seen models."""
+    from sklearn.cluster import KMeans  # slow to import, and few commands come here
+
+    y = seen.normalised
+    if not len(y):
+        return y, np.zeros(0)
+    count = min(LABELS, max(1, len(y) // 2), len(np.unique(y, axis=0)))
+    label = KMeans(count, n_init=4, random_state=0).fit_predict(y)
+    v = np.array([y[label == each].mean(axis=0) for each in range(count)])
+    return v, np.bincount(label, minlength=count) / len(y)
+
+
+def edges(v: Floats, y: Floats, common: Floats) -> Floats:
+    """u by ridge regression of the trials on the labels, held to what is common, none negative.
+
+    The scale of a new model is not known: it is that at which the average model fits the trials best.
+    """
+    if not len(common):
+        return common
+    average = common @ v
+    scale = float(average @ y / (average @ average)) if average @ y > 0 else 1.0
+    weight = np.sqrt(RIDGE)
+    u: Floats = nnls(np.vstack([v.T, weight * np.eye(len(common))]), np.append(y / scale, weight * common))[0]
+    return u

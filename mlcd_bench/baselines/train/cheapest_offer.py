@@ -1,0 +1,31 @@
+"""The cheapest offer: what people do who look at the price list and nothing else.
+
+One probe shows that the job runs there at all. No paper: a habit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlcd.configuration import Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.strategy import Finish, Probe, Step
+from mlcd_bench.baselines.train.candidates import next_size, untried
+
+
+@dataclass(frozen=True)
+class CheapestOffer:
+    """The cheapest type by the hour, in the smallest size that runs; sizes double after a failure."""
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The cheapest until it runs; then that."""
+        if history.good:
+            return Finish("the cheapest offer on which the job runs", history.good[0].configuration)
+        open_ = untried(job, space, history)
+        for offer in sorted(space.offers, key=lambda offer: offer.usd_per_hour):
+            size = next_size(space, history, open_, offer)
+            if size is not None:
+                failed = bool(history.measurements)
+                return Probe(size, "the next larger or dearer, after a failure" if failed else "the cheapest there is")
+        return Finish("the job ran on nothing that may be tried")

@@ -1,0 +1,192 @@
+"""mlcd bench serverless: plans for tuning and training on functions, beside those of others. All of it is modelled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.tables import plain_table, several
+from mlcd.units import counted, format_duration, format_usd
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mlcd_bench.serverless import Contest, Kept, Run, Savings, Setting
+
+MODELLED = (
+    "All figures are modelled: published constants of AWS, list prices, equations of CE-scaling as corrected; "
+    "nothing was measured on functions."
+)
+RULES = (
+    "Limits are multiples of the cheapest or fastest plan there is. TIME, COST: - where a method has no plan within "
+    "the limit; of training the mean over seeds. !: violated, that is, a seed passed the limit or did not reach the "
+    "target within it. EXACT SAVES, GREEDY SAVES: less time within a budget, less cost within a deadline than the "
+    "method of that row, where neither is violated; below zero it is a loss. PLANNING: the Pareto boundary, made once "
+    "for a job and counted each time, and the plan; of training all decisions of a run. The lower tables count each "
+    "seed by itself. OVER: of the violated, those that passed the limit; the others missed the target. BEST: the best "
+    "baseline in each case. CLAIMED: what CE-scaling's abstract says of its greedy planner, against all "
+    "that it compares with."
+)
+
+
+def _factors(ctx: click.Context, param: click.Parameter, written: str) -> tuple[float, ...]:
+    try:
+        found = tuple(sorted({float(part) for part in written.split(",")}))
+    except ValueError:
+        found = (0.0,)
+    if not all(1 <= factor < 1e6 for factor in found):
+        raise click.BadParameter(f"'{written}': expected multiples of 1 or more, such as 1.2,2", ctx, param)
+    return found
+
+
+@click.command()
+@click.option("--job", default="all", show_default=True, help="lr-higgs, bert-imdb ...; several with commas.")
+@click.option("--phase", default="all", show_default=True, help="tuning, training; several with commas.")
+@click.option("--method", default="all", show_default=True, help="exact, greedy, lambdaml ...; several with commas.")
+@click.option(
+    "--limit-factor",
+    default="1.05,1.2,1.5,2,4,8",
+    show_default=True,
+    callback=_factors,
+    help="The limits, as multiples of the possible.",
+)
+@click.option("--trials", default=16_384, show_default=True, type=click.IntRange(1), help="Trials of the tuning.")
+@click.option("--seeds", default=5, show_default=True, type=click.IntRange(1), help="Of the training: 0, 1, 2 ...")
+@click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
+@output
+def serverless(
+    job: str,
+    phase: str,
+    method: str,
+    limit_factor: tuple[float, ...],
+    trials: int,
+    seeds: int,
+    processes: int | None,
+    output: str,
+) -> None:
+    """Plans for functions, beside those of four other systems.
+
+    Jobs have the sizes of CE-scaling's evaluation. All figures are modelled.
+
+    \b
+    mlcd bench serverless --job lr-higgs --phase tuning
+    """
+    from mlcd_bench.serverless import JOBS, METHODS, PHASES, Setting, compete, kept, savings
+
+    jobs = several("job", job, list(JOBS))
+    phases, methods = several("phase", phase, PHASES), several("method", method, METHODS)
+    setting = Setting(trials, seeds, limit_factor)
+    results, progress = consoles()
+    with progress.status("") as status:
+        made = compete(
+            jobs,
+            phases,
+            methods,
+            setting,
+            processes or os.cpu_count() or 1,
+            lambda done, of: status.update(f"{done} of {of} parts"),
+        )
+    if output == "json":
+        summary = {"savings": _plain(savings(made.cases)), "kept": _plain(kept(made.cases))}
+        print_json({"runs": _plain(made.runs), "summary": summary, "setting": _setting(setting, jobs)})
+    else:
+        _show(results, made, setting)
+
+
+def _plain(rows: Sequence[Run] | Sequence[Savings] | Sequence[Kept]) -> list[dict[str, Any]]:
+    return [asdict(row) for row in rows]
+
+
+def _setting(setting: Setting, jobs: Sequence[str]) -> dict[str, Any]:
+    """What the runs are about, for the record."""
+    from mlcd_bench.serverless import CLAIMS, JOBS
+
+    tariff = JOBS[jobs[0]].model.tariff
+    return {
+        "figures": "modelled",
+        "model": JOBS[jobs[0]].model.calibration.source,
+        "prices": f"{tariff.cloud} {tariff.region}, {tariff.date}",
+        **asdict(setting),
+        "jobs": {name: JOBS[name].sizes for name in jobs},
+        "claims": {f"{phase} within a {kind}": claim for (phase, kind), claim in CLAIMS.items()},
+        "versions": _versions(),
+    }
+
+
+def _show(console: Console, made: Contest, setting: Setting) -> None:
+    from mlcd_bench.serverless import kept, savings
+
+    _show_runs(console, made.runs)
+    _show_kept(console, kept(made.cases))
+    _show_savings(console, savings(made.cases))
+    versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
+    console.print(MODELLED, highlight=False)
+    told = f"{counted(setting.trials, 'trial')}; seeds 0..{setting.seeds - 1}. {RULES} {versions}."
+    console.print(told, style="dim", highlight=False)
+
+
+def _show_runs(console: Console, runs: Sequence[Run]) -> None:
+    from mlcd_bench.serverless import BASELINES, OURS, cases, saving
+
+    table = plain_table(
+        ("JOB", "PHASE", "LIMIT", "METHOD"), ("TIME", "COST", "EXACT SAVES", "GREEDY SAVES", "PLANNING")
+    )
+    for case in cases(runs):
+        for run in case:
+            saved = [_percent(saving(case, ours, run.method)) if run.method in BASELINES else "" for ours in OURS]
+            first = run is case[0]
+            table.add_row(
+                *((run.job, run.phase, _limit(run)) if first else ("", "", "")),
+                f"{run.method} !" if run.violated else run.method,
+                format_duration(run.hours * 3_600) if run.hours is not None else "-",
+                format_usd(run.usd) if run.usd is not None else "-",
+                *saved,
+                f"{run.planning_ms:,.0f} ms",
+            )
+    console.print(table)
+    console.print()
+
+
+def _show_kept(console: Console, rows: Sequence[Kept]) -> None:
+    table = plain_table(("PHASE", "LIMIT", "METHOD"), ("RUNS", "NO PLAN", "VIOLATED", "OVER"))
+    for row in rows:
+        counts = map(str, (row.runs, row.without_plan, row.violated, row.over))
+        table.add_row(row.phase, row.limit_kind, row.method, *counts)
+    console.print(table)
+    console.print()
+
+
+def _show_savings(console: Console, rows: Sequence[Savings]) -> None:
+    from mlcd_bench.serverless import BUDGET
+
+    table = plain_table(("PHASE", "SAVED", "METHOD", "AGAINST"), ("PAIRS", "MEDIAN", "WORST", "MOST", "CLAIMED"))
+    for row in rows:
+        saved = "time within a budget" if row.limit_kind == BUDGET else "cost within a deadline"
+        shares = map(_percent, (row.median, row.least, row.most))
+        claimed = f"up to {row.claimed:.0%}"
+        table.add_row(row.phase, saved, row.method, row.against, str(row.pairs), *shares, claimed)
+    console.print(table)
+    console.print()
+
+
+def _limit(run: Run) -> str:
+    from mlcd_bench.serverless import BUDGET
+
+    return format_usd(run.limit) if run.limit_kind == BUDGET else format_duration(run.limit * 3_600)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    from mlcd.version import VERSION
+
+    return {"mlcd": VERSION, **{name: version(name) for name in ("numpy", "scipy")}}

@@ -1,0 +1,136 @@
+"""mlcd bench serve: methods that look for a serving configuration, replayed on recorded load tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mlcd.cli.options import consoles, output, print_json
+from mlcd.cli.tables import plain_table, several
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mlcd_bench.serve import ServeResult
+
+RULES = (
+    "Accuracy: the value of the configuration that looked best so far over the exhaustive optimum, averaged over "
+    "models and seeds; the worst model's mean after so many trials beside it."
+)
+
+
+def _ms(ctx: click.Context, param: click.Parameter, written: str | None) -> float | None:
+    """Milliseconds, or 'none'."""
+    if written is None or written.lower() == "none":
+        return None
+    try:
+        value = float(written)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise click.BadParameter(f"'{written}': expected milliseconds, such as 30, or none", ctx, param)
+    return value
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--unseen",
+    default=None,
+    help="Models to search for, with commas; the others are the seen ones. Left out: each in turn.",
+)
+@click.option("--latency-ms", default=None, callback=_ms, help="The cap on p95; 'none'.")
+@click.option(
+    "--latency-factor",
+    default=None,
+    type=click.FloatRange(1),
+    help="The cap, as a multiple of each model's smallest p95.",
+)
+@click.option("--itl-ms", default=None, callback=_ms, help="The cap on p95 between two tokens; 'none'.")
+@click.option("--ttft-ms", default=None, callback=_ms, help="The cap on p95 to the first token; 'none'.")
+@click.option("--trials", default=10, show_default=True, type=click.IntRange(1), help="Trials of each run.")
+@click.option("--method", default="grey-box", show_default=True, help="Methods with commas, or all.")
+@click.option("--seeds", default=10, show_default=True, type=click.IntRange(1), help="How many seeds: 0, 1, 2 ...")
+@click.option("--noise", default=0.0, show_default=True, type=click.FloatRange(0, 0.5), help="Error of a trial's rate.")
+@click.option("--no-profiles", is_flag=True, help="Search without knowing the unseen model's operators.")
+@click.option("--processes", default=None, type=click.IntRange(1), help="Processes; all cores by default.")
+@output
+def serve(
+    folder: Path,
+    unseen: str | None,
+    latency_ms: float | None,
+    latency_factor: float | None,
+    itl_ms: float | None,
+    ttft_ms: float | None,
+    trials: int,
+    method: str,
+    seeds: int,
+    noise: float,
+    no_profiles: bool,
+    processes: int | None,
+    output: str,
+) -> None:
+    """Searches for models never seen, against the best there is.
+
+    DIR holds recorded load tests: points.csv, latency.csv or load_tests.csv.
+
+    \b
+    mlcd bench serve DIR --latency-ms 30 --method all
+    """
+    from mlcd.assemble.methods import SERVE_METHODS
+    from mlcd.errors import UserError
+    from mlcd_bench.serve import Caps, compete, read_folder, serve_problems, summary, unprofiled
+
+    if latency_ms is not None and latency_factor is not None:
+        raise UserError("--latency-ms and --latency-factor both cap the latency; give one")
+    read = read_folder(folder)
+    names = several("model", unseen or "all", read.models)
+    methods = several("method", method, list(SERVE_METHODS))
+    caps = Caps(latency_ms, latency_factor, itl_ms, ttft_ms)
+    problems = serve_problems(read, names, caps, trials, one_by_one=unseen is None)
+    if no_profiles:
+        problems = [unprofiled(problem) for problem in problems]
+    results, progress = consoles()
+    with progress.status("") as status:
+        made = list(
+            compete(
+                problems,
+                methods,
+                range(seeds),
+                noise,
+                processes or os.cpu_count() or 1,
+                lambda done, of: status.update(f"{done} of {of} runs"),
+            )
+        )
+    if output == "json":
+        setting = {"trials": trials, "seeds": seeds, "noise": noise, "versions": _versions()}
+        print_json({"runs": [vars(run) for run in made], "summary": summary(made), "setting": setting})
+    else:
+        _show(results, made, trials, read.name, seeds, noise)
+
+
+def _show(console: Console, runs: Sequence[ServeResult], trials: int, name: str, seeds: int, noise: float) -> None:
+    from mlcd_bench.serve import summary
+
+    looked_at = [n for n in (1, 2, 3, 6, 10, 15, 30) if n <= trials]
+    table = plain_table(("METHOD",), ("RUNS", *(f"AFTER {n}" for n in looked_at), "WORST", "TRIALS"))
+    for row in summary(runs):
+        after = [f"{row['accuracy'][n - 1]:.3f}" if row["accuracy"] else "-" for n in looked_at]
+        worst = f"{row['worst']:.3f} {row['worst_model']}" if row["accuracy"] else "-"
+        table.add_row(row["method"], str(row["runs"]), *after, worst, f"{row['trials']:.1f}")
+    console.print(table)
+    versions = ", ".join(f"{what} {version}" for what, version in _versions().items())
+    told = f"{name}: {len({run.model for run in runs})} unseen models, seeds 0..{seeds - 1}, noise {noise:.0%}. {RULES}"
+    console.print(f"{told} {versions}.", style="dim", highlight=False)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    from mlcd.version import VERSION
+
+    return {"mlcd": VERSION, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}

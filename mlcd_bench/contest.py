@@ -1,0 +1,138 @@
+"""The contest: every run there is to make, over as many processes as asked, surviving runs that crash."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import product
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mlcd_bench.journal import Journal
+from mlcd_bench.problems import Problem
+from mlcd_bench.train import Result, Setting, run
+
+AHEAD = 3
+"""Tasks handed out for each process: one in work, and enough waiting that none stands idle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run to make: the problem by its place in the list, the method as written, the seed."""
+
+    problem: int
+    method: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A run that ended in a bug, and what was seen of it."""
+
+    recording: str
+    scenario: str
+    method: str
+    seed: int
+    because: str
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.recording}, {self.scenario}, seed {self.seed}: {self.because}"
+
+
+def tasks(problems: Sequence[Problem], methods: Sequence[str], seeds: Sequence[int]) -> list[Task]:
+    """All runs in the order in which they are reported: problem, method, seed."""
+    return [Task(*each) for each in product(range(len(problems)), methods, seeds)]
+
+
+def contest(
+    problems: Sequence[Problem],
+    todo: Sequence[Task],
+    setting: Setting,
+    processes: int = 1,
+    journal: Journal | None = None,
+) -> Iterator[tuple[Task, Result | Crash]]:
+    """Make the runs; they come as they are done, those of the journal first. Processes only make it faster."""
+    left = []
+    for task in todo:
+        known = journal.find(problems[task.problem], task.method, task.seed, setting) if journal is not None else None
+        if known is None:
+            left.append(task)
+        else:
+            yield task, known
+    made = _one_by_one(problems, left, setting) if processes == 1 else _pooled(problems, left, setting, processes)
+    for task, outcome in made:
+        if journal is not None and isinstance(outcome, Result):
+            journal.add(outcome, setting)
+        yield task, outcome
+
+
+_PROBLEMS: Sequence[Problem] = ()
+_SETTING = Setting()
+"""What a worker works on: given once to each, since a problem is large and there are many tasks."""
+
+
+def _begin(problems: Sequence[Problem], setting: Setting) -> None:
+    global _PROBLEMS, _SETTING
+    _PROBLEMS, _SETTING = problems, setting
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out the work
+        threadpool_limits(1)  # the matrices are tiny, and the cores are taken
+
+
+def _attempt(task: Task) -> Result | Crash:
+    try:
+        return run(_PROBLEMS[task.problem], task.method, task.seed, _SETTING)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return _crash(_PROBLEMS, task, f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})")
+
+
+def _crash(problems: Sequence[Problem], task: Task, because: str) -> Crash:
+    problem = problems[task.problem]
+    factor = f" x{problem.limit_factor:g}" if problem.limit_factor is not None else ""
+    return Crash(problem.recording.name, f"{problem.scenario}{factor}", task.method, task.seed, because)
+
+
+def _one_by_one(
+    problems: Sequence[Problem], left: Sequence[Task], setting: Setting
+) -> Iterator[tuple[Task, Result | Crash]]:
+    _begin(problems, setting)
+    with threadpool_limits(1):  # the same arithmetic, to the last digit, as in a worker
+        for task in left:
+            yield task, _attempt(task)
+
+
+def _pooled(
+    problems: Sequence[Problem], left: Sequence[Task], setting: Setting, processes: int
+) -> Iterator[tuple[Task, Result | Crash]]:
+    waiting = list(reversed(left))
+    while waiting:
+        working: dict[Future[Result | Crash], Task] = {}
+        pool = ProcessPoolExecutor(processes, initializer=_begin, initargs=(problems, setting))
+        try:
+            while waiting or working:
+                while waiting and len(working) < AHEAD * processes:
+                    working[pool.submit(_attempt, waiting[-1])] = waiting[-1]
+                    waiting.pop()
+                for future in wait(working, return_when=FIRST_COMPLETED).done:
+                    outcome = future.result()
+                    yield working.pop(future), outcome
+        except BrokenProcessPool:
+            pass
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for task in working.values():  # a worker died, and one of these killed it: each alone, to find out which
+            yield task, _alone(problems, task, setting)
+
+
+def _alone(problems: Sequence[Problem], task: Task, setting: Setting) -> Result | Crash:
+    with ProcessPoolExecutor(1, initializer=_begin, initargs=(problems, setting)) as pool:
+        try:
+            return pool.submit(_attempt, task).result()
+        except BrokenProcessPool:
+            return _crash(problems, task, "the process died")

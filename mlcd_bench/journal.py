@@ -1,0 +1,85 @@
+"""Results on disk as they come, one JSON object a line, so that a contest can be gone on with.
+
+A line is a result with the setting that it was made under. A rerun takes a result from here only if the
+setting, the version and the oracle are the same, so another recording under the same name is no trap.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mlcd.errors import UserError
+from mlcd.version import VERSION
+from mlcd_bench.problems import Problem
+from mlcd_bench.train import Result, Setting
+
+Key = tuple[str, str, float | None, float | None, float, float, str, int, str]
+
+
+class Journal:
+    """A file of results, read at the start and appended to."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is there; a last line that a crash cut short is dropped, anything else that is wrong is told."""
+        self._known: dict[Key, Result] = {}
+        text = path.read_bytes() if path.exists() else b""
+        whole = text.rfind(b"\n") + 1
+        for number, line in enumerate(text[:whole].splitlines(), start=1):
+            try:
+                document = json.loads(line)
+                told = json.dumps(document.pop("setting"), sort_keys=True)
+                result = Result.of(document)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise UserError(f"{path}:{number}: not a result of mlcd bench; name another file to resume") from error
+            self._known[_key(result, told)] = result
+        self._file = path.open("ab")
+        self._file.truncate(whole)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, problem: Problem, method: str, seed: int, setting: Setting) -> Result | None:
+        """The result of this run, if it was made already."""
+        asked: Key = (
+            problem.recording.name,
+            str(problem.scenario),
+            problem.limit_factor,
+            problem.limit,
+            problem.oracle_usd,
+            problem.oracle_hours,
+            method,
+            seed,
+            json.dumps(_told(setting), sort_keys=True),
+        )
+        return self._known.get(asked)
+
+    def add(self, result: Result, setting: Setting) -> None:
+        """Append a result; it is with the operating system when this returns."""
+        line = json.dumps({"setting": _told(setting), **result.document()}, allow_nan=False, separators=(",", ":"))
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _told(setting: Setting) -> dict[str, Any]:
+    return {**asdict(setting), "version": VERSION}
+
+
+def _key(result: Result, setting: str) -> Key:
+    return (
+        result.recording,
+        result.scenario,
+        result.limit_factor,
+        result.limit,
+        result.oracle_usd,
+        result.oracle_hours,
+        result.method,
+        result.seed,
+        setting,
+    )

@@ -1,0 +1,55 @@
+"""Names of entrants: NAME is the method as it is, NAME+guard the same method under the product's guard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mlcd import assemble
+from mlcd.errors import UnknownName
+from mlcd.job import Search
+from mlcd.strategy import Strategy
+from mlcd_bench.tools import TOOLS, tool
+
+GUARDED = "+guard"
+
+
+def entrants() -> list[str]:
+    """Every method, raw and guarded."""
+    return _both(assemble.METHODS)
+
+
+def tools() -> list[str]:
+    """Every tool that people use today, raw and guarded."""
+    return _both(TOOLS)
+
+
+def parse_methods(written: str) -> list[str]:
+    """The entrants that a comma-separated list names; 'all' is every method, 'tools' every tool."""
+    words = {"all": entrants(), "tools": tools()}
+    names = [name for part in written.split(",") for name in words.get(part.strip(), [part.strip()])]
+    known = entrants() + tools()
+    for name in names:
+        if name not in known:
+            raise UnknownName("method", name, [*known, *words])
+    return list(dict.fromkeys(names))
+
+
+def check_installed(names: Sequence[str]) -> None:
+    """`MissingExtra` if one of these entrants is a tool that is not installed."""
+    for name in names:
+        if (bare := name.removesuffix(GUARDED)) in TOOLS:
+            tool(bare, 0)
+
+
+def method(search: Search) -> Strategy:
+    """The strategy of a method, or of a tool."""
+    return tool(search.method, search.seed) if search.method in TOOLS else assemble.method(search)
+
+
+def is_guarded(name: str) -> bool:
+    """Whether the guard watches this entrant."""
+    return name.endswith(GUARDED)
+
+
+def _both(names: Iterable[str]) -> list[str]:
+    return [written for name in names for written in (name, name + GUARDED)]

@@ -1,0 +1,6 @@
+"""The page of a contest: how methods did against an oracle."""
+
+from mlcd_bench.page.data import Contest, Duel, Focus, Panel, Path, Place, Spread, Standing, Trace
+from mlcd_bench.page.page import page
+
+__all__ = ["Contest", "Duel", "Focus", "Panel", "Path", "Place", "Spread", "Standing", "Trace", "page"]

@@ -1,0 +1,71 @@
+"""Figure: a few searches, what was spent on probes against the best training found so far."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from mlcd.reports.figures.axes import Area, Scale, drawing, marked, path
+from mlcd.reports.figures.marks import COLOURS, marker
+from mlcd.reports.markup import element, text
+from mlcd_bench.page.data import Path, Trace
+
+LONGEST = 3.0
+"""A search longer than so many times the median one is cut off: an exhaustive one would hide the others."""
+LOG_FROM = 5.0
+
+
+def trace(number: int, shown: Trace, width: int) -> str:
+    """One problem: a line for each method, down by steps, with a mark where it chose."""
+    area = Area(46.0, 30.0, width - 16.0, 290.0 if width >= 600 else 250.0)
+    ends = [p.steps[-1][0] for p in shown.paths if len(p.steps) > 1]
+    right = min(max(ends), LONGEST * median(ends)) * 1.05 if ends else 1.0
+    heights = [best for p in shown.paths for _, best in p.steps if best is not None]
+    heights += [p.chosen for p in shown.paths if p.chosen is not None]
+    top = max([1.5, *heights])
+    x = Scale(0.0, right, area.left, area.right)
+    log = top > LOG_FROM
+    y = Scale(min([0.95, *heights]), top * 1.05, area.bottom, area.top, log=log)
+    most = 6 if width >= 600 else 4
+    frame = area.frame(
+        marked(x, lambda tick: f"{tick:g}", most),
+        marked(y, lambda tick: f"{tick:g}", 6),
+        "spent on probes, of the oracle's total",
+        "best training found, over the oracle's",
+    )
+    lines = "".join(_line(i, found, x, y) for i, found in enumerate(shown.paths))
+    said = "; ".join(_told(found) for found in shown.paths)
+    return drawing(f"trace-{number}", width, area.bottom + 44, title(shown), said, frame, lines)
+
+
+def title(shown: Trace) -> str:
+    """'bert-b48, fastest-within-budget x3, seed 0'."""
+    factor = f" x{shown.limit_factor:g}" if shown.limit_factor is not None else ""
+    return f"{shown.recording}, {shown.scenario}{factor}, seed {shown.seed}"
+
+
+def _line(index: int, found: Path, x: Scale, y: Scale) -> str:
+    points: list[tuple[float, float]] = []
+    before: float | None = None
+    last = min(found.steps[-1][0], x.high)
+    for spent, best in found.steps:
+        if spent > x.high or best is None or best == before:
+            continue
+        if before is not None:
+            points.append((x(spent), y(before)))
+        points.append((x(spent), y(best)))
+        before = best
+    if before is not None:
+        points.append((x(last), y(before)))
+    class_ = f"s{index % COLOURS} line" + ("" if "+" in found.method else " of-raw")
+    drawn = element("path", d=path(points), class_=class_) if len(points) > 1 else ""
+    cut = found.steps[-1][0] > x.high
+    if found.chosen is None or cut:
+        return element("g", element("title", text(found.method)), drawn)
+    at = marker(index, x(last), y(found.chosen))
+    return element("g", element("title", text(found.method)), drawn, at)
+
+
+def _told(found: Path) -> str:
+    rounds = len(found.steps) - 1
+    ended = f"chose {found.chosen:.2f}" if found.chosen is not None else "chose nothing"
+    return f"{found.method}: {rounds} rounds, {found.steps[-1][0]:.2f} spent, {ended}"

@@ -1,0 +1,129 @@
+"""One run of one method on one unseen model, with the ledger in memory: the product's own loop, nothing else.
+
+accuracy   after each trial: the true value of the configuration that looks best from all trials so far, over the
+           optimum; trials of the same configuration count together
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from mlcd import service_level
+from mlcd.assemble.methods import serve_method
+from mlcd.backends.serving.recorded import RecordedService
+from mlcd.clock import VirtualClock
+from mlcd.drive import search
+from mlcd.history import History
+from mlcd.ledger import Ledger, Started
+from mlcd.measurement import Measurement
+from mlcd.profilers import ServingProfiler
+from mlcd.version import VERSION
+from mlcd_bench.serve.problem import ServeProblem
+
+
+@dataclass(frozen=True)
+class ServeResult:
+    """One run: the row that `mlcd bench serve -o json` prints. Accuracy is None where nothing keeps the caps."""
+
+    model: str
+    method: str
+    seed: int
+    latency_ms: float | None
+    trials: list[dict[str, Any]]
+    accuracy: list[float | None]
+
+    def after(self, trials: int) -> float | None:
+        """The accuracy after so many trials."""
+        return self.accuracy[min(trials, len(self.accuracy)) - 1]
+
+
+def play(problem: ServeProblem, method: str, seed: int, noise: float) -> ServeResult:
+    """Search for an unseen model, and count what that came to."""
+    job = replace(problem.job, search=replace(problem.job.search, method=method, seed=seed))
+    clock = VirtualClock()
+    backend = RecordedService(problem.recorded, problem.model, clock, noise, seed)
+    profiler = ServingProfiler(backend, 0.0 if noise else 0.01, tight=None, warm_up=False, stated_noise=noise)
+    ledger = Ledger(None)
+    book = ledger.begin(job.name, clock, Started(job, problem.space, "recorded", backend.provenance, VERSION))
+    strategy = serve_method(job.search, problem.knowledge)
+    search(strategy, job, problem.space, profiler, book, guard=service_level.refusal)
+    tried = book.account.history.measurements
+    ledger.close()
+    return ServeResult(
+        problem.model.facts.name,
+        method,
+        seed,
+        problem.latency_ms,
+        [_trial(problem, m, noise) for m in tried],
+        accuracy(problem, tried, job.search.trials or len(tried)),
+    )
+
+
+def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -> list[float | None]:
+    """After each of so many trials; a search that stopped before keeps what it had."""
+    if problem.optimum <= 0:
+        return [None] * trials
+    found: list[float | None] = []
+    for i in range(1, trials + 1):
+        if i > len(tried):
+            found.append(found[-1] if found else 0.0)
+            continue
+        worths = {m.configuration: service_level.value(problem.job, m) for m in History(tuple(tried[:i])).good}
+        best = max(worths, key=lambda each: worths[each], default=None)
+        found.append(problem.truth[best] / problem.optimum if best is not None and worths[best] > 0 else 0.0)
+    return found
+
+
+def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any]:
+    told = {
+        "knobs": dict(m.configuration.knobs),
+        "rps_per_usd": service_level.value(problem.job, m),
+        "outcome": str(m.outcome),
+    }
+    return {**told, "true_rps_per_usd": problem.truth[m.configuration]} if noise else told
+
+
+_PROBLEMS: Sequence[ServeProblem] = ()
+_NOISE = 0.0
+"""What a worker works on: given once to each, since a problem is large and there are many runs of it."""
+
+
+def _begin(problems: Sequence[ServeProblem], noise: float) -> None:
+    global _PROBLEMS, _NOISE
+    _PROBLEMS, _NOISE = problems, noise
+    threadpool_limits(1)
+
+
+def _work(task: tuple[int, str, int]) -> ServeResult:
+    place, method, seed = task
+    return play(_PROBLEMS[place], method, seed, _NOISE)
+
+
+def compete(
+    problems: Sequence[ServeProblem],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    noise: float,
+    processes: int = 1,
+    told: Callable[[int, int], None] = lambda done, of: None,
+) -> Iterator[ServeResult]:
+    """Every run in order: model, method, seed. Processes only make it faster."""
+    tasks = list(product(range(len(problems)), methods, seeds))
+    if processes == 1:
+        with threadpool_limits(1):
+            for i, (place, method, seed) in enumerate(tasks, start=1):
+                yield play(problems[place], method, seed, noise)
+                told(i, len(tasks))
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _begin, (problems, noise)) as pool:
+        for i, result in enumerate(pool.map(_work, tasks, chunksize=4), start=1):
+            yield result
+            told(i, len(tasks))

@@ -1,0 +1,51 @@
+"""scikit-optimize: `gp_minimize`, by its ask-and-tell interface.
+
+Head et al., 'scikit-optimize', 2018. How it is read: docs/methods/baselines.md.
+
+The type is a categorical dimension, the nodes a log-integer one. All else is the tool's default: a Gaussian process,
+one of EI, LCB and PI by lot ('gp_hedge'), a point by lot where that was tried before. What is asked for is moved to the
+nearest that is open. A failure is told as the worst that ran.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import skopt
+
+from mlcd.configuration import Space
+from mlcd.history import History
+from mlcd.job import Job
+from mlcd.strategy import Step
+from mlcd_bench.baselines.train.candidates import Mask
+from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, bounds, draw, nearest, next_trial
+
+
+@dataclass(frozen=True)
+class ScikitOptimize:
+    """scikit-optimize as it comes."""
+
+    seed: int = 0
+    trials: int = TRIALS
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """What the optimizer asks for next."""
+
+        def pick(open_: Mask, trials: list[Trial]) -> int:
+            return nearest(space, open_, *_asked(space, trials, draw(self.seed, history)))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # points tried before, and bounds its own fit runs into
+            return next_trial(job, space, history, "scikit-optimize", self.trials, pick)
+
+
+def _asked(space: Space, trials: list[Trial], seed: int) -> tuple[int, int]:
+    types = skopt.space.Categorical(list(range(len(space.offers))))
+    nodes = skopt.space.Integer(*bounds(space), prior="log-uniform")
+    optimizer = skopt.Optimizer([types, nodes], n_initial_points=FIRST, random_state=seed)
+    if trials:
+        tried = [[int(space.offer_index[trial.place]), int(space.nodes[trial.place])] for trial in trials]
+        optimizer.tell(tried, [trial.log_j for trial in trials])
+    offer, wanted = optimizer.ask()
+    return int(offer), int(wanted)

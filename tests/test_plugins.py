@@ -1,0 +1,50 @@
+"""What other packages register is found by name, and imported only when it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from mlcd import assemble
+from mlcd.errors import UnknownName
+from mlcd.job import Search
+from mlcd.plugins import Plugins
+from mlcd_bench.baselines.train import CherryPick
+
+
+def test_a_method_of_another_package_is_known_by_its_name():
+    assert assemble.method(Search(method="cherrypick", seed=3)) == CherryPick(3)
+    assert {"net-value", "heterbo", "cherrypick", "random"} <= set(assemble.METHODS)
+
+
+def test_every_registered_method_can_be_imported():
+    registered = entry_points(group="mlcd.methods")
+    assert len(registered) >= 19
+    for each in registered:
+        assert callable(each.load()), each.name
+
+
+def test_a_name_that_nobody_registered_is_told_with_those_that_are():
+    with pytest.raises(UnknownName, match="cherrypick"):
+        assemble.method(Search(method="cherrypik"))
+
+
+def test_a_built_in_one_comes_first_and_is_listed_once():
+    plugins = Plugins("mlcd.methods", "train", {"random": lambda search: "ours"})
+    assert plugins["random"](Search()) == "ours"
+    assert list(plugins).count("random") == 1
+    assert len(plugins) == len(set(plugins))
+    assert "heterbo" not in plugins, "names of another kind, or built in elsewhere, are not among them"
+
+
+def test_a_search_by_the_default_method_imports_no_research():
+    script = (
+        "import sys; from mlcd import assemble; from mlcd.job import Search\n"
+        "assemble.method(Search())\n"
+        "sys.exit('imported' if any(name.startswith('mlcd_bench') for name in sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
