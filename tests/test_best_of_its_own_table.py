@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_clouds import Kind, World
+from mlcd_fixtures.functions import random_world as functions_world
 
 from mlcd.assemble import METHODS, Cloud
 from mlcd.assemble.methods import SERVE_METHODS, exploring, guarding, serve_method
@@ -34,8 +36,6 @@ from mlcd.reports.serverless.words import plan_name
 from mlcd.reports.view.view import view_of
 from mlcd.seen import Kind as Served
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
-from mlcd.testing.elastic_clouds import Kind, World
-from mlcd.testing.functions import random_world as functions_world
 from mlcd.testing.services import random_world as service_world
 from mlcd.testing.serving import random_job, serve
 from mlcd.web.tradeoff import tradeoff_of

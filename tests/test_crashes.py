@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
 
 from mlcd.assemble import go_on, open_ledger, start
 from mlcd.errors import WrongState
 from mlcd.job import Goal, Hints, Job, Objective, Search
 from mlcd.ledger import Ledger, Settled, Status
-from mlcd.testing.crashes import CHILDREN, die_after, see_through
 
 JOB = Job(
     "crashing",

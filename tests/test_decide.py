@@ -6,6 +6,8 @@ import io
 from dataclasses import replace
 
 import pytest
+from mlcd_fixtures.elastic_clouds import World
+from mlcd_fixtures.elastic_promises import account_of, scale
 from rich.console import Console
 
 from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
@@ -17,8 +19,6 @@ from mlcd.ledger.entries import Decided, from_json, to_json
 from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.text import show_decision
 from mlcd.reports.words import counted_on_words, decision_words
-from mlcd.testing.elastic_clouds import World
-from mlcd.testing.elastic_promises import account_of, scale
 
 OFFER = Offer("node", 1.0, 4, 16)
 SPACE = Space((Choice(OFFER, (1, 2, 4)),), ProbeTime(60.0, 6.0), startup_limit_s=60.0)

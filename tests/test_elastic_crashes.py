@@ -6,11 +6,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
 
 from mlcd.assemble import open_ledger
 from mlcd.job import Elastic, Goal, Hints, Job, Objective, Search, Target
 from mlcd.ledger import Settled, Status
-from mlcd.testing.crashes import CHILDREN, die_after, see_through
 
 JOB = Job(
     "elastic",

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_clouds import Kind, World
+from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
 
 from mlcd.job import Goal, Mode, Objective
 from mlcd.modeling.iteration_time import fit_iteration_time
 from mlcd.modeling.performance import NodePrice, PerformanceModel
 from mlcd.modeling.statistical_efficiency import from_noise
-from mlcd.testing.elastic_clouds import Kind, World
-from mlcd.testing.elastic_promises import account_of, check_elastic_promises, scale
 
 MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

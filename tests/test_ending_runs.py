@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from mlcd_fixtures.ledgers import SPACE
 from sqlalchemy import insert
 
 from mlcd import control
@@ -25,7 +26,6 @@ from mlcd.database.schema import entries
 from mlcd.errors import WrongState
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Reserved, Started, Status
-from mlcd.testing.ledgers import SPACE
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ import time
 from pathlib import Path
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.launches import Launches
-from mlcd.testing.ledgers import SPACE
+from mlcd_fixtures.ledgers import SPACE
 Launches(Path({str(home / "launches")!r})).open(Launch({label!r}, SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0))
 print(flush=True)
 time.sleep(60)

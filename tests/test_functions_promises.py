@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mlcd_fixtures.functions import FunctionsWorld, functions_job, random_world, truth
+from mlcd_fixtures.functions_promises import account_of, check_functions_promises, see_functions_through, story
 
 from mlcd.backends.serverless.simulated_epochs import Faults, Platform
 from mlcd.backends.serverless.simulated_losses import Losses
@@ -14,8 +16,6 @@ from mlcd.ledger import Ledger, Line, Status
 from mlcd.ledger.entries import to_json
 from mlcd.measurement import Outcome
 from mlcd.serverless import Tuning
-from mlcd.testing.functions import FunctionsWorld, functions_job, random_world, truth
-from mlcd.testing.functions_promises import account_of, check_functions_promises, see_functions_through, story
 
 
 def through(world: FunctionsWorld) -> list[Line]:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from mlcd_fixtures import elastic_job
 
 from mlcd import assemble
 from mlcd.backend import Launch, Purpose
@@ -29,7 +30,6 @@ from mlcd.job import Job
 from mlcd.jobfile import load_job
 from mlcd.ledger import Ledger, Reserved, Settled
 from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.testing import elastic_job
 from mlcd.testing.live_backends import LiveBackendContract
 
 PATIENT_S = 90

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.functions import TARIFF, functions_job, random_world, truth
 
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.serverless.simulated import SimulatedFunctions
@@ -24,7 +25,6 @@ from mlcd.planners.serverless.space import configuration
 from mlcd.profilers import FunctionsProfiler
 from mlcd.serverless import MOST_ATTEMPTS, Allocation, Epoch, Tuning, Work, Workload
 from mlcd.testing.backends import BackendContract
-from mlcd.testing.functions import TARIFF, functions_job, random_world, truth
 
 WHERE = Allocation(4, 1_024, "s3")
 STILL = Platform(0.0)

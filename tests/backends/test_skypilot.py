@@ -19,6 +19,7 @@ import click
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd import drive
 from mlcd.assemble import Cloud, go_on, method, skypilot_cloud
@@ -41,7 +42,6 @@ from mlcd.planners.train import RunToCompletion
 from mlcd.platforms import processes
 from mlcd.testing.backends import BackendContract
 from mlcd.testing.outages import OutageContract
-from mlcd.testing.skypilot import Fate, InMemory
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)

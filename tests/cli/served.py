@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.recorded_services import write_device
 
 from mlcd.ledger import Ledger
 from mlcd.team import Audit, Members, Role
-from mlcd.testing.recorded_services import write_device
 
 CHAR_RNN = Path(__file__).parents[2] / "examples" / "recordings" / "char-rnn-local"
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from mlcd_fixtures.elastic_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_run
 
 from mlcd.backend import Provenance
 from mlcd.job import Elastic, Fingerprint, Mode
@@ -19,7 +20,6 @@ from mlcd.modeling.iteration_time import fit_iteration_time
 from mlcd.modeling.performance import NodePrice, PerformanceModel
 from mlcd.modeling.statistical_efficiency import from_noise
 from mlcd.models import Identity, Machine, StoredModel, save
-from mlcd.testing.elastic_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_run
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

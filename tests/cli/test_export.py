@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
+from mlcd_fixtures.serving_runs import JOB, SERVICE, SPACE, serving_run
 
 from mlcd.ledger import Ledger
 from mlcd.service import Cap, Figure
-from mlcd.testing.serving_runs import JOB, SERVICE, SPACE, serving_run
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from mlcd_fixtures.elastic_runs import JOB, SPACE
 from rich.console import Console
 from served import Service, one_person
 
@@ -29,7 +30,6 @@ from mlcd.measurement import Sample
 from mlcd.remote import RemoteLedger, Server, watch
 from mlcd.reports.headway import Headway, from_json, to_json
 from mlcd.reports.progress import ProgressLine
-from mlcd.testing.elastic_runs import JOB, SPACE
 from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")

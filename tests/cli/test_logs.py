@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.ledgers import SPACE
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.backends.launches import Launches
 from mlcd.clock import VirtualClock
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Reserved, Started
-from mlcd.testing.ledgers import SPACE
 
 Mlcd = Callable[..., Any]
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from mlcd.testing.recorded_services import write_device, write_language
+from mlcd_fixtures.recorded_services import write_device, write_language
 
 Mlcd = Callable[..., Any]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from mlcd_fixtures import elastic_job
 
 from mlcd import assemble
 from mlcd.assemble import open_ledger
@@ -26,7 +27,6 @@ from mlcd.jobfile import load_job
 from mlcd.ledger import Ledger, Reserved, Started
 from mlcd.measurement import Measurement, Outcome
 from mlcd.strategy import Apply, Finish, Step
-from mlcd.testing import elastic_job
 from mlcd.testing.live_backends import last_account
 
 NODES = """

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from mlcd_fixtures.ledgers import begin
 from sqlalchemy import insert, select
 
 from mlcd.clock import VirtualClock
@@ -13,7 +14,6 @@ from mlcd.database.copy import copy, main
 from mlcd.database.schema import METADATA, members, upload_parts
 from mlcd.errors import WrongState
 from mlcd.ledger import Ledger, Stopped
-from mlcd.testing.ledgers import begin
 
 
 def filled(where: Path | str) -> None:

@@ -12,6 +12,7 @@ from threading import Barrier
 
 import psycopg
 import pytest
+from mlcd_fixtures.ledgers import begin
 from sqlalchemy import Engine, make_url
 
 from mlcd.assemble import start
@@ -21,7 +22,6 @@ from mlcd.database.upgrade import FORMAT, _upgrade
 from mlcd.errors import LedgerCorrupt, LedgerTooNew
 from mlcd.job import Goal, Job, Objective, Search
 from mlcd.ledger import Ledger, Line
-from mlcd.testing.ledgers import begin
 from mlcd.testing.postgres import PostgresServer, binaries
 
 BEFORE_MIGRATIONS = """

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mlcd_fixtures.recorded_services import write_device, write_instances, write_language
 
 from mlcd.configuration import Configuration
 from mlcd.errors import RecordingError
 from mlcd.knowledge.recordings import inputs_of, read_folder
 from mlcd.seen import Kind
 from mlcd.service import Counted, Figure, Operator, Profile
-from mlcd.testing.recorded_services import write_device, write_instances, write_language
 
 
 def place(folder_space: tuple[Configuration, ...], **knobs: object) -> Configuration:

@@ -3,8 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from mlcd.testing.ledgers import LedgerContract
+from mlcd_fixtures.ledgers import LedgerContract
 
 
 class TestOnSQLite(LedgerContract):

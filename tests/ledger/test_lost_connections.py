@@ -12,13 +12,13 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.ledgers import begin
 
 from mlcd.clock import VirtualClock
 from mlcd.errors import LedgerUnreachable, WrongState
 from mlcd.ledger import Ledger, Resumed, Stopped
 from mlcd.ledger.rows import Draft, draft
 from mlcd.ledger.session_lock import RECONNECT_S, HeldRun
-from mlcd.testing.ledgers import begin
 from mlcd.testing.postgres import PostgresServer
 
 STATEMENTS = 5

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.api import TRAIN, fill
 
 from mlcd.asked import of_text
 from mlcd.assemble import open_ledger, start
-from mlcd.testing.api import TRAIN, fill
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "pages" / "node_modules" / "axe-core" / "axe.min.js"

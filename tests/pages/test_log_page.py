@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mlcd_fixtures.elastic_runs import JOB, SPACE
+
 from mlcd.assemble import open_ledger
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.backends.launches import Launches
 from mlcd.clock import VirtualClock
 from mlcd.ledger import Book, Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome
-from mlcd.testing.elastic_runs import JOB, SPACE
 
 PLACE = SPACE.configurations[0]
 

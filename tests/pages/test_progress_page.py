@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from mlcd_fixtures.elastic_runs import JOB, SPACE
+
 from mlcd.assemble import open_ledger
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.clock import VirtualClock
 from mlcd.ledger import Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.headway import Headway, to_json
-from mlcd.testing.elastic_runs import JOB, SPACE
 
 PLACE = SPACE.configurations[0]
 LAUNCH = Launch("digits-1-1", PLACE, Purpose.PROBE, 1_000.0, None, 1)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_clouds import Kind, World
+from mlcd_fixtures.elastic_promises import account_of, scale
 
 from mlcd.configuration import Configuration
 from mlcd.forecasts import remaining
@@ -24,8 +26,6 @@ from mlcd.planners.elastic.epochs import saved_by_batch
 from mlcd.planners.elastic.search import MOST_PROBES
 from mlcd.planners.elastic.steer import _as_it_is
 from mlcd.strategy import Finish, Probe
-from mlcd.testing.elastic_clouds import Kind, World
-from mlcd.testing.elastic_promises import account_of, scale
 
 LONG = World(dataset=1e7)
 """Days on one node, so that what probes do is next to nothing of it."""

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_clouds import World
+from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
 
 from mlcd.configuration import Configuration
 from mlcd.history import History
@@ -17,8 +19,6 @@ from mlcd.measurement import Measurement, Outcome
 from mlcd.planners.elastic import RunElastic
 from mlcd.planners.elastic.steer import MOST_SETBACKS
 from mlcd.strategy import Apply, Finish
-from mlcd.testing.elastic_clouds import World
-from mlcd.testing.elastic_promises import account_of, check_elastic_promises, scale
 
 LONG = World(dataset=1e7, run_reports=400)
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from mlcd_fixtures.functions import TARIFF
 
 from mlcd.configuration import Space
 from mlcd.history import History
@@ -15,7 +16,6 @@ from mlcd.planners.serverless import SuccessiveHalving, calibration_space
 from mlcd.planners.serverless.halving import MOST_LAUNCHES, best
 from mlcd.serverless import Calibration, Epoch, Link, Serverless, Tuning, Workload
 from mlcd.strategy import Apply, Finish, Step
-from mlcd.testing.functions import TARIFF
 
 CALIBRATION = Calibration(((128.0, 0.5), (1_769.0, 0.04)), {"elasticache": Link(0.001, 100.0)}, 60.0)
 SERVERLESS = Serverless(

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.functions import TARIFF
 
 from mlcd.configuration import Configuration
 from mlcd.history import History
@@ -38,7 +39,6 @@ from mlcd.serverless import (
     Workload,
 )
 from mlcd.strategy import Finish, Probe
-from mlcd.testing.functions import TARIFF
 
 LR = Workload("lr", "higgs", 100_000, 100.0, 0.001, 1_000)
 SERVERLESS = Serverless(LR, functions=(1, 16), memory_mb=(256, 3_538), tariff=TARIFF)

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
 from rich.console import Console
 
 from mlcd.configuration import Configuration, Offer
@@ -28,7 +29,6 @@ from mlcd.reports.html import NARROW, WIDE, curve_page, page
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, show_decision, show_outcome
 from mlcd.reports.words import goal_words, reached_words, result_words
-from mlcd.testing.elastic_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
 from mlcd.units import format_duration, format_usd
 
 KNEE = next(p for p in curve() if p.knee)

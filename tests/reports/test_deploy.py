@@ -15,6 +15,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_runs import elastic_run
+from mlcd_fixtures.serving_runs import JOB, SERVICE, language_lines, serving_lines
 
 from mlcd.configuration import Configuration, Offer
 from mlcd.decision import Decision
@@ -28,8 +30,6 @@ from mlcd.reports.deploy.targets import TARGETS
 from mlcd.reports.story import Story
 from mlcd.servers.settings import Settings
 from mlcd.service import Endpoint
-from mlcd.testing.elastic_runs import elastic_run
-from mlcd.testing.serving_runs import JOB, SERVICE, language_lines, serving_lines
 
 NAMES = ("batch", "threads", "precision", "memory_gb", "max_wait_ms", "cores", "cpu_cores", "sm_share", "gpus",
          "instances", "users", "colour", "a b\n# c: {")  # fmt: skip

@@ -8,15 +8,8 @@ import re
 from dataclasses import replace
 
 import pytest
-
-from mlcd.backend import Provenance
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.ledger import Account, Ledger
-from mlcd.reports.deploy.lambda_ import lambda_configuration
-from mlcd.serverless import LONGEST_CALL_S, Plan, Tuning
-from mlcd.testing.elastic_runs import elastic_run
-from mlcd.testing.serverless_runs import (
+from mlcd_fixtures.elastic_runs import elastic_run
+from mlcd_fixtures.serverless_runs import (
     TRAINED,
     TUNED,
     decided_lines,
@@ -26,6 +19,13 @@ from mlcd.testing.serverless_runs import (
     training_lines,
     tuning_lines,
 )
+
+from mlcd.backend import Provenance
+from mlcd.errors import WrongState
+from mlcd.job import Job
+from mlcd.ledger import Account, Ledger
+from mlcd.reports.deploy.lambda_ import lambda_configuration
+from mlcd.serverless import LONGEST_CALL_S, Plan, Tuning
 
 
 def account_of(lines):

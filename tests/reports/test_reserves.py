@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures import serving_runs
 
 from mlcd import service_level
 from mlcd.configuration import Choice, Offer, Space
@@ -18,7 +19,6 @@ from mlcd.job import Goal, Job, Objective
 from mlcd.measurement import Measurement, Outcome
 from mlcd.reports.reserves import reserves
 from mlcd.service import Figure
-from mlcd.testing import serving_runs
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1, 2, 3)), Choice(Offer("large", 3.0, 8, 32), (1, 2))))
 MANY = Space((Choice(Offer("node", 1.0, 4, 16), tuple(range(1, 3_001))),))

@@ -14,6 +14,23 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.serverless_runs import (
+    CALIBRATION,
+    TRAINED,
+    TUNED,
+    decided_lines,
+    decision,
+    infeasible,
+    place,
+    plan,
+    points,
+    stage_epochs,
+    trained,
+    training_lines,
+    tuned,
+    tuning_lines,
+    written,
+)
 from rich.console import Console
 
 from mlcd.backend import Launch, Provenance, Purpose
@@ -34,23 +51,6 @@ from mlcd.reports.serverless.words import METHODS, decision_sentence, fine_usd, 
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
 from mlcd.serverless import Allocation, Epoch, Planned, Stage, Work
-from mlcd.testing.serverless_runs import (
-    CALIBRATION,
-    TRAINED,
-    TUNED,
-    decided_lines,
-    decision,
-    infeasible,
-    place,
-    plan,
-    points,
-    stage_epochs,
-    trained,
-    training_lines,
-    tuned,
-    tuning_lines,
-    written,
-)
 from mlcd.units import format_duration, format_usd
 
 BOTH = replace(TUNED, goal=Goal(Objective.FASTEST, 5.0, 60.0))

@@ -8,6 +8,16 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from mlcd_fixtures.serverless_runs import (
+    TRAINED,
+    TUNED,
+    decision,
+    infeasible,
+    plan,
+    points,
+    training_lines,
+    tuning_lines,
+)
 
 from mlcd.job import Target
 from mlcd.ledger import Account
@@ -18,16 +28,6 @@ from mlcd.reports.html import NARROW, WIDE
 from mlcd.reports.serverless.picture import plan_picture
 from mlcd.reports.serverless.rows import best_path
 from mlcd.serverless import Allocation, Plan, Planned, Stage, Tuning
-from mlcd.testing.serverless_runs import (
-    TRAINED,
-    TUNED,
-    decision,
-    infeasible,
-    plan,
-    points,
-    training_lines,
-    tuning_lines,
-)
 
 SVG = "{http://www.w3.org/2000/svg}"
 MANY = replace(TUNED, serverless=replace(TUNED.serverless, tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]

@@ -14,6 +14,16 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.serving_runs import (
+    JOB,
+    SERVICE,
+    SPACE,
+    answered,
+    language_lines,
+    serving_lines,
+    show,
+    some,
+)
 from rich.console import Console
 
 from mlcd import service_level
@@ -39,16 +49,6 @@ from mlcd.reports.serving.words import (
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
 from mlcd.service import Cap, Counted, Figure, Served
-from mlcd.testing.serving_runs import (
-    JOB,
-    SERVICE,
-    SPACE,
-    answered,
-    language_lines,
-    serving_lines,
-    show,
-    some,
-)
 
 TIGHT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
 HALF_KEPT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))

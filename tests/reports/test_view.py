@@ -11,15 +11,15 @@ from html import unescape
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_runs import elastic_run
+from mlcd_fixtures.serverless_runs import points, training_lines, tuning_lines
+from mlcd_fixtures.serving_runs import JOB as SERVED
+from mlcd_fixtures.serving_runs import language_lines, serving_lines
 
 from mlcd.ledger import Account, Ledger, Line, Reserved, Settled, Status, Stopped
 from mlcd.reports.html import page
 from mlcd.reports.view import Summary, kind_of, ledger_rows, line_words, view_of, waiting_summary, waiting_view
 from mlcd.reports.view.summary import place_words
-from mlcd.testing.elastic_runs import elastic_run
-from mlcd.testing.serverless_runs import points, training_lines, tuning_lines
-from mlcd.testing.serving_runs import JOB as SERVED
-from mlcd.testing.serving_runs import language_lines, serving_lines
 
 
 def elastic_lines() -> list[Line]:

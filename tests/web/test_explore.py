@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.api import TRAIN
+from mlcd_fixtures.elastic_runs import curve, elastic_run
+from mlcd_fixtures.serving_runs import serving_lines
 from stage import API, Stage, staged
 
 from mlcd.asked import of_text
@@ -18,9 +21,6 @@ from mlcd.assemble import start, what_if
 from mlcd.job import Goal
 from mlcd.ledger import Ledger
 from mlcd.reports.story import Story
-from mlcd.testing.api import TRAIN
-from mlcd.testing.elastic_runs import curve, elastic_run
-from mlcd.testing.serving_runs import serving_lines
 from mlcd.web.tradeoff import FARTHEST, tradeoff_of
 
 FUNCTIONS = files("mlcd.web").joinpath("examples", "tune.yaml").read_text(encoding="utf-8")

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.api import Event, events
+from mlcd_fixtures.elastic_runs import JOB, SPACE
 from sqlalchemy import insert
 from stage import Idle, staged
 
@@ -23,8 +25,6 @@ from mlcd.errors import LedgerError, UnknownName
 from mlcd.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
 from mlcd.reports.view import summary_of
 from mlcd.team import Audit
-from mlcd.testing.api import Event, events
-from mlcd.testing.elastic_runs import JOB, SPACE
 from mlcd.web import feed as feed_module
 from mlcd.web.app import create_app
 from mlcd.web.feed import Feed

@@ -12,6 +12,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.api import Event, events
+from mlcd_fixtures.elastic_runs import JOB, SPACE
 from stage import API, staged
 
 from mlcd.backend import Provenance, Purpose
@@ -19,8 +21,6 @@ from mlcd.clock import VirtualClock
 from mlcd.decision import Decision
 from mlcd.ledger import Book, Decided, Ended, Ledger, Refused, Started
 from mlcd.reports.headway import Headway, to_json
-from mlcd.testing.api import Event, events
-from mlcd.testing.elastic_runs import JOB, SPACE
 from mlcd.web.feed import Feed
 
 PLACE = SPACE.configurations[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.ledgers import SPACE
 from stage import API, Stage, staged
 
 from mlcd.backend import Launch, Provenance, Purpose
@@ -17,7 +18,6 @@ from mlcd.database.log_pieces import LogPieces
 from mlcd.job import Job
 from mlcd.ledger import Book, Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome
-from mlcd.testing.ledgers import SPACE
 
 PLACE = SPACE.configurations[0]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.api import Api, ReadingContract, fill
 from stage import API, Stage, staged
 
 from mlcd.ledger import Ledger
-from mlcd.testing.api import Api, ReadingContract, fill
 
 EXAMPLES = {
     name: files("mlcd.web").joinpath("examples", f"{name}.yaml").read_text(encoding="utf-8")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.ledgers import SPACE
 
 from mlcd.backend import Launch, Purpose
 from mlcd.backends.launches import Launches
 from mlcd.database import open_database
 from mlcd.database.log_pieces import LogPieces
 from mlcd.ledger import Ledger
-from mlcd.testing.ledgers import SPACE
 from mlcd.workers.log_copies import LogCopies, logs_copied
 
 MOST = 40

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
+from mlcd_fixtures.ledgers import SPACE
+
 from mlcd.assemble.machine import claim, elsewhere
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.clock import VirtualClock
@@ -22,7 +24,6 @@ from mlcd.errors import WrongState
 from mlcd.job import Job
 from mlcd.ledger import Ended, Ledger, Reserved, Settled, Started, Status
 from mlcd.team import Audit
-from mlcd.testing.ledgers import SPACE
 from mlcd.testing.postgres import PostgresServer
 from mlcd.workers import Queue
 from mlcd.workers.lost_machine import give_up_machine

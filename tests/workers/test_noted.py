@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.elastic_runs import JOB, SPACE
 
 from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.clock import VirtualClock
@@ -19,7 +20,6 @@ from mlcd.errors import LedgerError
 from mlcd.ledger import Ledger, Line, Reserved, Settled, Started
 from mlcd.measurement import Measurement, Outcome, Sample
 from mlcd.reports.headway import from_json
-from mlcd.testing.elastic_runs import JOB, SPACE
 from mlcd.workers.noted import EVERY_S, Noted
 
 PLACE = SPACE.configurations[0]

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.ledgers import SPACE
 
 from mlcd import assemble
 from mlcd.backend import Launch, Purpose
 from mlcd.clock import WallClock
 from mlcd.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
-from mlcd.testing.ledgers import SPACE
 from mlcd.workers import Here
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.pulse import DEADLINE, Pulse, Watch

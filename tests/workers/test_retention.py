@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.ledgers import SPACE
 from sqlalchemy import insert, select
 
 from mlcd.backend import Launch, Provenance, Purpose
@@ -29,7 +30,6 @@ from mlcd.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
 from mlcd.measurement import Measurement, Outcome
 from mlcd.service import ModelFacts, Service
 from mlcd.team import Audit
-from mlcd.testing.ledgers import SPACE
 from mlcd.workers import to_json
 from mlcd.workers.retention import drop_old
 

@@ -22,8 +22,8 @@ from mlcd.ledger import Ledger, Line, Settled, Stopped
 from mlcd.ledger.entries import from_json
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page
-from mlcd.testing.recorded_services import write_device
 from mlcd.workers.asked import to_json
+from mlcd_fixtures.recorded_services import write_device
 
 TRAIN = """\
 name: demo

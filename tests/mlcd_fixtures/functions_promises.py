@@ -15,8 +15,8 @@ from mlcd.job import Job
 from mlcd.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Started, Voided
 from mlcd.ledger.entries import to_json
 from mlcd.strategy import Apply, Finish, Probe, Round
-from mlcd.testing.functions import FunctionsWorld
 from mlcd.testing.promises import HAIR, check_books
+from mlcd_fixtures.functions import FunctionsWorld
 
 
 def see_functions_through(

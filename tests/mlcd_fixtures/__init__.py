@@ -1,0 +1,1 @@
+"""What tests share: made clouds and runs, fakes of other systems, the promises of each planner."""
