@@ -116,13 +116,6 @@ def _weighed(starts: Starts, prior: Floats, measured: float, variance: float) ->
     return theta, slope
 
 
-def with_two_runs(noise_scale: float, unknown: float, batches: tuple[float, float], error: float) -> Shape:
-    """By two whole runs, which `noise_scale` explains if the power is 1; `error`: of the log of their ratio."""
-    _, slope = _ratio(batches, noise_scale, 1.0)
-    left = _conditioned(np.diag([unknown**2, 0.0, POWER_ERROR**2]), slope, error**2)
-    return Shape(noise_scale, 1.0, float(np.sqrt(left[0, 0])), float(np.sqrt(left[2, 2])), float(left[0, 2]))
-
-
 def _ratio(batches: tuple[float, float], noise_scale: float, power: float) -> tuple[float, Floats]:
     """The log of the ratio of samples at two batches, and its derivatives by theta."""
     at = np.array(batches)

@@ -85,11 +85,6 @@ class Forecast:
         """90 %: low, high."""
         return self.seconds / self.factor, self.seconds * self.factor
 
-    @property
-    def usd_interval(self) -> tuple[Floats, Floats]:
-        """90 %: low, high."""
-        return self.usd / self.factor, self.usd * self.factor
-
 
 @dataclass(frozen=True)
 class PerformanceModel:

@@ -25,7 +25,6 @@ from mlcd.modeling.critical_batch import (
     log_epochs,
     slopes,
     with_starts,
-    with_two_runs,
 )
 
 NINETY_PERCENT = 1.645
@@ -42,8 +41,6 @@ CLEARLY = 1.1
 """Samples to an early level must differ by so much before epochs are taken to fall."""
 NO_NOISE = 1e9
 """Batches of so small a share of the noise scale all need the same epochs. Not infinite: models are kept as JSON."""
-UNKNOWN_SHAPE = 1.0
-"""The most that is stated as the error of a shape, in the log: then it is hardly known at all."""
 MOST_SHARE = 0.95
 
 
@@ -148,29 +145,6 @@ def alike(reference_batch: float, epochs: float | None) -> StatisticalEfficiency
     return StatisticalEfficiency(
         Direction.RISING, reference_batch, epochs, NO_NOISE * reference_batch, 0.0, 0.0, run_error(np.inf), told
     )
-
-
-def from_two_runs(
-    batches: tuple[float, float], epochs: tuple[float, float], looks: float = np.inf
-) -> StatisticalEfficiency:
-    """From two runs at different batches: the noise scale that explains both, or, if epochs fell, how fast."""
-    (small, e_small), (large, e_large) = sorted(zip(batches, epochs, strict=True))
-    seeds = run_error(looks)
-    if e_small > e_large:
-        share = _falling_share((small, large), (e_small, e_large), small)
-        bend = max(share * (1 - np.sqrt(small / large)), 1e-9)
-        return StatisticalEfficiency(
-            Direction.FALLING, small, e_small, 0.0, share, float(min(seeds / bend, UNKNOWN_SHAPE)), run_error(looks),
-            f"two runs: {e_small:.3g} epochs at {small:g}, {e_large:.3g} at {large:g}",
-        )  # fmt: skip
-    rise = max(e_large - e_small, 1e-6 * e_small)
-    scale = max((e_small * large - e_large * small) / rise, small / 100)
-    shape = with_two_runs(scale, UNKNOWN_SHAPE, (small, large), seeds)
-    return StatisticalEfficiency(
-        Direction.RISING, small, e_small, scale, 0.0, shape.noise_error, seeds,
-        f"two runs: {e_small:.3g} epochs at {small:g}, {e_large:.3g} at {large:g}; noise scale {scale:,.0f}",
-        shape.power, shape.power_error, shape.together,
-    )  # fmt: skip
 
 
 def run_error(looks: float, flatness: float = 0.0) -> float:

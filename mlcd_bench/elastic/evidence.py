@@ -15,9 +15,9 @@ import numpy as np
 from mlcd.configuration import Floats
 from mlcd.errors import UserError
 from mlcd.modeling.critical_batch import Starts
-from mlcd.modeling.gradient_noise import noise_scale, noise_scale_error
 from mlcd.modeling.statistical_efficiency import METRIC_ERROR, StatisticalEfficiency, from_noise
 from mlcd_bench.elastic.folder import Run
+from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error
 from mlcd_bench.elastic.problem import Problem
 from mlcd_bench.elastic.target import Reached, best_so_far
 

@@ -18,13 +18,13 @@ import mlcd_bench.elastic.evidence as evidence
 from mlcd.configuration import Floats
 from mlcd.errors import UserError
 from mlcd.job import Objective
-from mlcd.modeling.gradient_noise import normalised_noise
 from mlcd.modeling.iteration_time import fit_iteration_time
 from mlcd.modeling.performance import Epochs, Forecast, PerformanceModel, StepTimes
 from mlcd.modeling.probe_design import corner_probes, first_probes, verified_choice
-from mlcd.modeling.scavenger import LinearSteps, NoiseEpochs, fit_linear_steps, fit_noise_epochs
 from mlcd.modeling.tradeoff import choose
+from mlcd_bench.elastic.gradient_noise import normalised_noise
 from mlcd_bench.elastic.problem import Problem
+from mlcd_bench.elastic.scavenger import LinearSteps, NoiseEpochs, fit_linear_steps, fit_noise_epochs
 from mlcd_bench.elastic.target import Reached
 
 MOST_PROBES = 6

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.modeling.critical_batch import Starts, as_read, log_epochs, slopes, with_starts
-from mlcd.modeling.statistical_efficiency import from_noise, from_two_runs
+from mlcd.modeling.statistical_efficiency import from_noise
 
 ENDS = (16.0, 4096.0)
 BATCHES = 16 * 2.0 ** np.arange(9)
@@ -102,10 +102,3 @@ def test_a_level_that_was_passed_before_the_first_look_contradicts_nothing_that_
 
 def test_without_a_reading_at_the_start_the_noise_is_as_it_was_read():
     assert with_starts(500.0, 0.3, Starts(ENDS, (1.0, 9.0))) == as_read(500.0, 0.3)
-
-
-def test_between_two_runs_epochs_are_known_better_than_beyond_them():
-    model = from_two_runs((64.0, 1024.0), (10.0, 15.0))
-    error = model.predict(np.array([64.0, 256.0, 1024.0, 8192.0]))[1]
-    assert error[0] <= error[1] < error[3]
-    assert error[2] < error[3]

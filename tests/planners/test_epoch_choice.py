@@ -1,17 +1,13 @@
-"""Which allocation for the epochs left, if their number is known; and when new functions are called."""
+"""Which allocation for the epochs left, if their number is known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mlcd.job import Goal, Objective
 from mlcd.modeling.serverless.boundary import Boundary
-from mlcd.modeling.serverless.epoch import Parts
 from mlcd.planners.serverless.choice import Options, furthest, options, reserved, single
-from mlcd.planners.serverless.restart import launch_after_s, waited_s
 
 
 def offer(seconds: list[float], usd: list[float]) -> Options:
@@ -36,18 +32,3 @@ def test_what_is_kept_back_never_makes_a_plan_impossible() -> None:
     assert single(offered, 10, reserved(offered, goal, 10, 100)) is not None
     assert reserved(offered, goal, 4, 2).budget_usd == pytest.approx(8 * 0.2)
     assert furthest(offered, goal) == 2
-
-
-# The delayed restart.
-
-
-@settings(max_examples=50, deadline=None)
-@given(*[st.floats(0, 100)] * 6)
-def test_new_functions_are_up_exactly_when_the_running_epoch_ends(
-    start: float, load: float, rest: float, new_start: float, new_load: float, new_rest: float
-) -> None:
-    running, starting = Parts(start, load, rest, 1.0), Parts(new_start, new_load, new_rest, 1.0)
-    up_s = launch_after_s(running, starting) + new_start + new_load
-    assert launch_after_s(running, starting) >= 0
-    assert up_s == pytest.approx(max(running.seconds, new_start + new_load))
-    assert waited_s(running, starting) == pytest.approx(max(0.0, new_start + new_load - running.seconds))

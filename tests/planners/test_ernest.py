@@ -8,11 +8,11 @@ import pytest
 from mlcd.history import History, Refusal
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.scale_out import fit, most_telling, terms
 from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
 from mlcd_bench.baselines.train.ernest import Ernest
+from mlcd_bench.baselines.train.scale_out import fit, most_telling, terms
 
 
 class TestErnest(StrategyContract):

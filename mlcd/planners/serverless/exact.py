@@ -1,6 +1,6 @@
 """The exact stage plan: frontiers of partial plans merged stage by stage, under a bound.
 
-'Beyond 4' of methods.md; CE-scaling (section III-C) calls the problem NP-hard and solves it greedily. Of a knapsack:
+Our own. CE-scaling (section III-C) calls the problem NP-hard and solves it greedily. Of a knapsack:
 
 1. The relaxed problem (relaxation.py) bounds every plan. The plan under the limit next to it, improved with what is
    left of the limit, first in one stage, then in two at once, is the first good one.

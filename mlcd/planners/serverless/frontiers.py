@@ -1,7 +1,7 @@
 """Frontiers of partial plans, merged stage by stage under a bound.
 
-'Beyond 4' of methods.md, with two frontiers instead of one: every stage is merged into the smaller of them, and in the
-end each partial plan of the one meets the best of the other that it leaves room for. A partial plan stays if it is
+Dynamic programming over two Pareto frontiers instead of one: every stage is merged into the smaller of them, and in
+the end each partial plan of the one meets the best of the other that it leaves room for. A partial plan stays if it is
 Pareto-minimal and, with the relaxed rest of the stages, below the plan that is to be beaten.
 """
 

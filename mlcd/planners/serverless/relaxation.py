@@ -1,6 +1,6 @@
 """The stage plan where a stage may be split between two points: what no plan can be better than.
 
-'Beyond 4' of methods.md. The relaxed problem has one price lambda for weight: every stage takes the point where value
+A Lagrangian relaxation: the relaxed problem has one price lambda for weight: every stage takes the point where value
 + lambda weight is least, a corner of the lower convex hull of its points, and one stage lies between two corners.
 
     bound                 sum_i min_j ( v_ij + lambda w_ij ) - lambda limit
