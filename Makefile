@@ -3,13 +3,14 @@
 #   make test    install the tools and the frameworks (some 5 GB), then lint, type-check and test
 # and for who changes the core alone:
 #   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
+#   make night   every test with many more examples of each property (hours)
 #   make pages   build the pages of `mlcd ui` and `mlcd service` anew (Node 20 or newer)
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick check pages clean
+.PHONY: demo test quick night check pages clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
@@ -26,6 +27,10 @@ check:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+# All of it, with many more examples of every property; hours.
+night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modules/installed .venv-mlserver/installed
+	HYPOTHESIS_PROFILE=night $(BIN)/pytest --timeout 7200
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mlcd_fixtures.examples  # noqa: F401  the profile is loaded before any test is
 import pytest
 
 from mlcd.cli import main

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_clouds import Kind, World
+from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.functions import random_world as functions_world
 
 from mlcd.assemble import METHODS, Cloud
@@ -40,7 +41,7 @@ from mlcd.testing.services import random_world as service_world
 from mlcd.testing.serving import random_job, serve
 from mlcd.web.tradeoff import tradeoff_of
 
-SOME = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(SLOW, suppress_health_check=[HealthCheck.too_slow])
 ROUNDING = 1 + 1e-9
 OBJECTIVES = (Objective.FASTEST, Objective.CHEAPEST, Objective.KNEE)
 seeds = st.integers(0, 2**32 - 1)
@@ -255,7 +256,7 @@ LITTLE_DATA = World(
 """Its epochs take a second: counted in these, what starts a second sooner would be the fastest."""
 
 
-@settings(SOME, max_examples=30)
+@settings(SOME)
 @given(st.data(), worlds() | st.just(LITTLE_DATA), st.sampled_from(["nothing", "ratios", "epochs"]))
 @pytest.mark.parametrize("mode", list(Mode))
 def test_scale_chooses_the_best_of_its_table(mode: Mode, data: st.DataObject, world: World, knows: str) -> None:
@@ -278,7 +279,7 @@ def test_serve_chooses_the_best_of_its_trials(method: str, kind: Served, seed: i
     check_answer(asked_again(lines, random_job(world, rng).goal))
 
 
-@settings(SOME, max_examples=3)
+@settings(SLOW, SOME)
 @given(seeds, st.booleans())
 @pytest.mark.parametrize("method", sorted(PLANNERS))
 def test_functions_choose_the_best_of_their_plans(method: str, seed: int, tuning: bool) -> None:

@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_clouds import Kind, World
 from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
+from mlcd_fixtures.examples import THOROUGH
 
 from mlcd.job import Goal, Mode, Objective
 from mlcd.modeling.iteration_time import fit_iteration_time
 from mlcd.modeling.performance import NodePrice, PerformanceModel
 from mlcd.modeling.statistical_efficiency import from_noise
-
-MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 kinds = st.builds(
     Kind,
@@ -76,7 +75,7 @@ def taught(world: World, epochs: float | None) -> dict[str, Any]:
     return found
 
 
-@MANY
+@THOROUGH
 @given(st.data(), worlds(), st.sampled_from([Mode.FULL, Mode.PARTIAL]))
 def test_every_promise_holds_in_any_world(data: st.DataObject, world: World, mode: Mode) -> None:
     job = world.job(data.draw(goals(world)), mode)
@@ -84,7 +83,7 @@ def test_every_promise_holds_in_any_world(data: st.DataObject, world: World, mod
     check_elastic_promises(job, lines)
 
 
-@MANY
+@THOROUGH
 @given(st.data(), worlds(), st.sampled_from(list(Mode)), st.booleans())
 def test_every_promise_holds_with_what_earlier_runs_have_taught(
     data: st.DataObject, world: World, mode: Mode, knows_epochs: bool
@@ -96,7 +95,7 @@ def test_every_promise_holds_with_what_earlier_runs_have_taught(
     check_elastic_promises(job, lines)
 
 
-@MANY
+@THOROUGH
 @given(st.data(), worlds(), st.sampled_from([Mode.FULL, Mode.PARTIAL]), st.floats(0.05, 0.6))
 def test_bad_luck_never_breaks_a_limit_nor_the_books(
     data: st.DataObject, world: World, mode: Mode, chance: float
@@ -107,7 +106,7 @@ def test_bad_luck_never_breaks_a_limit_nor_the_books(
     check_elastic_promises(job, lines, steady=False)
 
 
-@settings(MANY, max_examples=100)
+@THOROUGH
 @given(st.data(), worlds(), st.sampled_from([Mode.FULL, Mode.PARTIAL]))
 def test_a_job_without_a_target_does_all_of_its_work_and_none_twice(
     data: st.DataObject, world: World, mode: Mode

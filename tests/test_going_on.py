@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd import drive
@@ -240,7 +240,6 @@ def test_every_report_tells_the_change_and_the_new_limit():
     assert Story.of(lines).goal.budget_usd == 25.0
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.tuples(st.floats(0.3, 4.0), st.sampled_from(["budget", "deadline", "same"])), min_size=1, max_size=4),
     st.floats(0.3, 1.2),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.asked import of_text
@@ -32,11 +32,9 @@ def limited(max_probe: float | None = None, max_hourly: float | None = None, goa
     return replace(job_on(LADDER, goal), search=Search(max_probe_usd=max_probe, max_hourly_usd=max_hourly))
 
 
-IN_ANY_TIME = settings(deadline=None)
 limits = st.one_of(st.none(), st.floats(0.1, 20.0))
 
 
-@IN_ANY_TIME
 @given(limits, limits, st.one_of(st.none(), st.floats(0.1, 20.0)))
 def test_the_rule_for_all_configurations_at_once_is_the_rule_for_each(max_probe, max_hourly, budget) -> None:
     job = limited(max_probe, max_hourly, Goal(Objective.CHEAPEST, budget))
@@ -45,7 +43,6 @@ def test_the_rule_for_all_configurations_at_once_is_the_rule_for_each(max_probe,
         assert mask[i] == (refusal(job, LADDER.space, History(), [configuration]) is None)
 
 
-@settings(IN_ANY_TIME, max_examples=100)
 @given(st.sampled_from(sorted(METHODS)), limits, limits, st.sampled_from([None, 60.0, 300.0]), st.integers(0, 9))
 def test_no_method_makes_a_probe_beyond_the_limits(name, max_probe, max_hourly, budget, seed) -> None:
     job = limited(max_probe, max_hourly, Goal(Objective.CHEAPEST, budget))
@@ -157,7 +154,6 @@ def test_what_is_asked_takes_the_place_of_what_the_file_says(kind: str) -> None:
     assert of_text(kind, text, {"max_probe": "none"}).search.max_probe_usd == math.inf
 
 
-@IN_ANY_TIME
 @given(st.floats(0.01, 1e6))
 def test_by_default_a_probe_may_cost_a_share_of_the_budget_and_at_least_the_cheapest_one(budget: float) -> None:
     job = with_probe_limit(job_on(LADDER, Goal(budget_usd=budget)), LADDER.space)

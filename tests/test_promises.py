@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import THOROUGH
 
 from mlcd.assemble import METHODS, Cloud
 from mlcd.assemble import method as make
@@ -17,8 +18,6 @@ from mlcd.measurement import Ended, Measurement, Outcome
 from mlcd.profilers import TrainingProfiler
 from mlcd.testing.clouds import BoundedNoise, bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
-
-FEW_HUNDRED = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 rates = st.lists(st.one_of(st.none(), st.floats(0.1, 1_000.0)), min_size=1, max_size=6)
 
@@ -49,7 +48,7 @@ def goals(draw, recording):
     )
 
 
-@FEW_HUNDRED
+@THOROUGH
 @given(st.data(), st.sampled_from(sorted(METHODS)), st.sampled_from([0.0, 0.01, 0.03, 0.08]), st.integers(0, 99))
 def test_every_promise_holds_on_any_cloud(data, method, noise, seed):
     recording = data.draw(recordings())
@@ -84,7 +83,7 @@ class Unlucky:
         return None
 
 
-@settings(FEW_HUNDRED, max_examples=100)
+@THOROUGH
 @given(st.data(), st.integers(0, 99))
 def test_earlier_runs_may_be_wrong_in_every_way_and_no_promise_breaks(data, seed):
     recording = data.draw(recordings())
@@ -97,7 +96,7 @@ def test_earlier_runs_may_be_wrong_in_every_way_and_no_promise_breaks(data, seed
     check_promises(strategy, job, ledger.lines(run))
 
 
-@settings(FEW_HUNDRED, max_examples=150)
+@THOROUGH
 @given(st.data(), st.sampled_from(sorted(METHODS)), st.floats(0.05, 0.6), st.integers(0, 99))
 def test_bad_luck_never_breaks_a_limit_nor_the_books(data, method, chance, seed):
     recording = data.draw(recordings())
@@ -110,7 +109,7 @@ def test_bad_luck_never_breaks_a_limit_nor_the_books(data, method, chance, seed)
     check_promises(strategy, job, ledger.lines(run), steady=False)
 
 
-@settings(FEW_HUNDRED, max_examples=50)
+@THOROUGH
 @given(st.data(), st.integers(0, 99))
 def test_a_what_if_with_the_runs_own_goal_is_the_runs_own_decision(data, seed):
     from mlcd.assemble import what_if

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.asked import KINDS, of_text, serving
@@ -72,7 +72,6 @@ ASKED = (
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(ASKED)
 def test_the_api_and_the_command_line_make_the_same_job(asked: tuple[str, Path, dict[str, str]]) -> None:
     kind, path, said = asked

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.asked import parsed
@@ -50,7 +50,6 @@ def test_the_words_of_a_kind_are_the_options_of_its_command(kind: str) -> None:
 ONE_WORD = sorted((kind, name) for kind in WORDS for name in WORDS[kind] if name != "fresh")
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.sampled_from(ONE_WORD), st.sampled_from(SAID) | st.text(max_size=8))
 def test_a_word_is_read_as_the_command_line_reads_it(place: tuple[str, str], value: str) -> None:
     kind, name = place
@@ -66,7 +65,6 @@ def test_a_word_is_read_as_the_command_line_reads_it(place: tuple[str, str], val
     assert read == expected
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(ONE_WORD),
     st.recursive(

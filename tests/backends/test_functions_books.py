@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from mlcd.backends.serverless.calls import Answer
@@ -75,7 +75,6 @@ def test_data_that_was_not_written_whole_is_written_again():
     assert len(load(bucket, stored, 0, 1)[0]) == 100
 
 
-@settings(deadline=None, max_examples=50)
 @given(some.integers(1, 10_000), some.integers(1, 50))
 def test_parts_follow_each_other_and_differ_by_one_row(samples, parts):
     found = [bounds(samples, part, parts) for part in range(parts)]
@@ -105,7 +104,6 @@ LAUNCHES = some.lists(some.tuples(some.integers(0, 5), some.booleans()), max_siz
 
 
 @given(launches=LAUNCHES)
-@settings(deadline=None)
 def test_wherever_a_launch_is_killed_the_model_that_it_began_with_is_there(launches, tmp_path_factory):
     bucket, folder, done = Bucket(), tmp_path_factory.mktemp("models"), 0
     for number, (epochs, settled) in enumerate(launches):
@@ -140,7 +138,6 @@ TARIFFS = some.builds(
 ATTEMPTS = some.lists(some.tuples(some.integers(0, 2), some.floats(0, 1), some.floats(0.1, 50)), max_size=30)
 
 
-@settings(deadline=None, max_examples=100)
 @given(TARIFFS, some.integers(1, 20), some.floats(0, 2), ATTEMPTS)
 def test_whatever_is_granted_and_used_never_costs_more_than_the_launch_may(tariff, functions, most_usd, attempts):
     meter = Meter(tariff, Allocation(functions, 1_024, "s3"), STEPS, most_usd)
@@ -161,7 +158,6 @@ def test_whatever_is_granted_and_used_never_costs_more_than_the_launch_may(tarif
     assert sum(meter.usd(*each) for each in bills.values()) <= most_usd + 1e-9
 
 
-@settings(deadline=None, max_examples=100)
 @given(TARIFFS, some.integers(1, 20), some.integers(1, 20), some.floats(0, 2), some.floats(1, 100))
 def test_functions_that_are_called_ahead_wait_as_long_as_what_is_left_pays_for(
     tariff, functions, others, most_usd, wanted_s

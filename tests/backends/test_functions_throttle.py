@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from mlcd.backends.serverless.throttle import SLICE_S, Throttle, share_of, threads_of
@@ -34,7 +34,6 @@ class Machine:
         return Throttle(share, lambda: self.cpu, lambda: self.now, self.wait, **more)  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=50)
 @given(some.floats(0.05, 6.0), some.floats(1e-4, 3.0), some.floats(1.0, 5.0))
 def test_work_takes_its_cpu_time_over_the_share_or_longer_where_the_machine_is_busy(share, work_s, busy):
     machine = Machine(busy)
@@ -43,7 +42,6 @@ def test_work_takes_its_cpu_time_over_the_share_or_longer_where_the_machine_is_b
     assert all(wait <= SLICE_S for wait in machine.waits)
 
 
-@settings(deadline=None, max_examples=50)
 @given(some.floats(0.05, 1.0), some.lists(some.floats(1e-5, 0.01), min_size=5, max_size=50), some.floats(0.0, 1e-3))
 def test_waits_that_end_late_do_not_add_up(share, works_s, late_s):
     machine = Machine(late=late_s)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF, functions_job, random_world, truth
 
@@ -162,7 +162,6 @@ def test_stragglers_and_throttling_take_longer_and_waiting_is_not_billed():
     assert late.usd == pytest.approx(still.usd)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10_000), st.booleans(), st.floats(0.05, 1.2), st.one_of(st.none(), st.floats(0.0, 1.5)))
 def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allowed(seed, tuning, share, allowed):
     rng = np.random.default_rng(seed)

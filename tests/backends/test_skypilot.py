@@ -17,8 +17,9 @@ from types import SimpleNamespace
 
 import click
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.skypilot import Fate, InMemory
 
 from mlcd import drive
@@ -409,7 +410,7 @@ def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, ch
     assert path.sky.names() == {name}
 
 
-@settings(max_examples=15, deadline=None)
+@SLOW
 @given(reports=st.integers(1, 200), away_s=st.floats(0.0, 20_000.0), checkpoints=st.booleans())
 def test_killed_at_any_moment_of_the_run_and_for_any_time_the_books_are_the_bill(
     tmp_path_factory, reports, away_s, checkpoints
@@ -457,7 +458,6 @@ def test_a_cluster_of_the_same_name_is_left_alone(home):
     assert len(path.sky.names()) == 1
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 1_500))
 @example(1_021)  # while it is being torn down
 def test_ctrl_c_at_any_moment_leaves_nothing(tmp_path_factory, moment):
@@ -527,7 +527,6 @@ def test_secrets_come_from_the_environment_and_are_written_nowhere(home, monkeyp
 LABELS = st.one_of(st.from_regex(r"[a-z0-9]+(-[a-z0-9]+)*-\d+", fullmatch=True), st.text(max_size=80))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(LABELS, unique=True, max_size=10))
 def test_names_made_from_labels_are_valid_and_distinct(labels):
     names = [cluster_name("ab12", label) for label in labels]

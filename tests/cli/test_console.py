@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
@@ -20,7 +20,6 @@ def printed(width: int, *things: object) -> list[str]:
     return file.getvalue().splitlines()
 
 
-@settings(deadline=None, max_examples=60)
 @given(rows=rows, width=st.integers(1, 200))
 def test_no_cell_is_cut_and_no_line_ends_with_blanks_at_any_width(rows: list[list[str]], width: int):
     table = Table(box=None, pad_edge=False, show_header=False)

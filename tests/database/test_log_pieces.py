@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.database import open_database
@@ -26,7 +26,6 @@ def check(pieces: LogPieces, whole: bytes, most: int) -> None:
         assert pieces.read("run-1-1", 0, after, most) == whole[after : after + most]
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=6), st.integers(1, 20), st.booleans())
 def test_what_was_appended_is_read_from_any_byte_on(bodies, most, over):
     with closing(open_database(None)) as database:

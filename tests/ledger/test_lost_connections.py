@@ -126,7 +126,7 @@ def told(ledger: Ledger, run: str) -> list[str]:
 CUTS = st.none() | st.tuples(st.integers(1, STATEMENTS), st.booleans())
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CUTS, min_size=1, max_size=4))
 def test_wherever_the_wire_is_cut_every_entry_is_written_once(
     ledger: Ledger, nearby: Ledger, wire: Wire, cuts: list[tuple[int, bool] | None]

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from virtual_loop import latencies_s, loaded
 
@@ -99,7 +99,6 @@ def test_an_overloaded_server_shows_latencies_that_grow() -> None:
 
 
 @given(st.floats(1.0, 500.0), st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
 def test_arrivals_are_poisson_of_the_stated_rate_and_the_same_for_a_seed(rate: float, seed: int) -> None:
     arrivals = Open(rate, seed)
     due = due_before(arrivals, 4_000 / rate)
@@ -110,7 +109,6 @@ def test_arrivals_are_poisson_of_the_stated_rate_and_the_same_for_a_seed(rate: f
 
 
 @given(st.integers(1, 20), st.floats(0.01, 0.2))
-@settings(max_examples=20, deadline=None)
 def test_a_closed_loop_keeps_its_concurrency_and_has_the_rate_of_little_s_law(clients: int, takes_s: float) -> None:
     server = Served(lambda now_s: takes_s)
     reports = loaded(server.connect, Closed(clients), 3.0)

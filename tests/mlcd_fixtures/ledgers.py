@@ -107,7 +107,7 @@ class LedgerContract:
 
             yield run
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=SHARED)
+    @settings(suppress_health_check=SHARED)
     @given(
         texts=st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4),
         elapsed_s=st.floats(0, 1e12),

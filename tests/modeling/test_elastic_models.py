@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.modeling.critical_batch import Starts
@@ -107,7 +107,6 @@ def test_a_point_measured_twice_is_no_trouble():
     assert 0.10 < seconds[0] < 0.12
 
 
-@settings(deadline=None)
 @given(st.floats(1e-4, 1e4), st.lists(st.integers(0, len(GRID) - 1), min_size=1, max_size=8, unique=True))
 def test_a_cluster_that_is_so_many_times_slower_is_foreseen_so_many_times_slower(times, seen):
     truth = overlapping(K, B)[seen]

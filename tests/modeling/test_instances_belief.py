@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.configuration import serving_space
@@ -174,7 +174,6 @@ def test_vcpus_are_told_or_read_from_the_name_or_guessed_from_the_price():
     assert [found[name].family for name in usd] == ["c5", "r5", "n2-standard", "box", "m5"]
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 3),
     st.lists(st.tuples(st.integers(0, len(SPACE) - 1), st.booleans()), max_size=6),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.configuration import serving_space
@@ -358,7 +358,6 @@ def test_a_job_that_serves_nothing_is_a_bug():
         draw(knowledge(1), Job("train", 1.0))
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 3),
     st.sampled_from([None, 0.3, 7.0, 400.0]),

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.modeling.loss_curve import COVERED, FEWEST, LossCurve, fit
 from mlcd.modeling.loss_curve_shapes import EXPONENTS, NAMES, shapes
@@ -90,7 +91,7 @@ def test_one_spike_moves_the_prediction_by_less_than_delta(at: int, size: float)
     assert after == pytest.approx(before, rel=DELTA)
 
 
-@settings(max_examples=15, deadline=None)
+@SLOW
 @given(
     st.lists(st.floats(-1, 1), min_size=4, max_size=30),
     st.floats(0, 0.3),

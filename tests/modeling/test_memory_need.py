@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.backends import Simulated
@@ -35,7 +35,6 @@ def fitting(hints: Hints) -> np.ndarray:
     return np.array([backend.fits(job, configuration) for configuration in SPACE.configurations])
 
 
-@settings(max_examples=50, deadline=None)
 @given(JOBS, st.integers(0, 2**32 - 1))
 def test_nothing_that_fits_is_ever_ruled_out(hints, seed):
     fits, rng = fitting(hints), np.random.default_rng(seed)
@@ -80,7 +79,6 @@ def fit_probability(hints: Hints, space: Space = SPACE) -> np.ndarray:
     return 1 - need.too_small(np.arange(500), np.arange(len(space))).mean(axis=0)
 
 
-@settings(max_examples=20, deadline=None)
 @given(JOBS)
 def test_hints_tell_what_fits_better_than_no_hints(hints):
     """The log score of the prior, on the cloud that the hints are true of; where everything fits, both are right."""

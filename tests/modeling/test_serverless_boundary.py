@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.modeling.serverless.boundary import Boundary, at_once, boundary, waves
@@ -87,7 +87,6 @@ compute_curves = st.lists(
 ).map(lambda points: tuple(sorted(dict(points).items())))
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     compute=compute_curves,
     start=st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.5, 0.3)]),

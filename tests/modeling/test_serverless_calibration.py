@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 from pydantic import TypeAdapter
 
 from mlcd.errors import UserError
@@ -72,7 +73,7 @@ def test_probes_that_the_fit_goes_through_do_not_make_it_certain() -> None:
     assert many.rel_error < 0.01
 
 
-@settings(deadline=None, max_examples=10)
+@SLOW
 @given(seed=st.integers(0, 10**6))
 def test_the_error_that_is_told_is_about_the_error_that_was_made(seed: int) -> None:
     noise, repeats = 0.2, 12

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.modeling.serverless.epoch import EpochModel, affine_exchange
@@ -104,7 +104,6 @@ def test_a_storage_exists_if_it_is_priced_and_measured_and_holds_the_model() -> 
     assert not replace(MODEL, calibration=replace(CALIBRATION, links={})).exists("s3")
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     functions=st.integers(1, 3_000),
     memory=st.integers(128, 10_239),

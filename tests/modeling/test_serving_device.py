@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.history import History
 from mlcd.measurement import Measurement, Outcome
@@ -375,7 +376,7 @@ def test_a_batch_and_a_share_that_nobody_measured_are_read_between_those_that_we
     assert np.median(off) < 0.3
 
 
-@settings(max_examples=15, deadline=None)
+@SLOW
 @given(
     seed=st.integers(0, 50),
     outcomes=st.lists(st.sampled_from([Outcome.OK, Outcome.OUT_OF_MEMORY, Outcome.FAILED]), max_size=6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.job import Objective
@@ -25,7 +25,6 @@ def test_the_pareto_boundary_is_what_brute_force_finds(points):
     assert pareto_mask(*columns(points)).tolist() == [not one for one in beaten]
 
 
-@settings(deadline=None)  # the first knee imports kneed
 @given(POINTS)
 def test_the_knee_is_on_the_boundary(points):
     seconds, usd = columns(points)
@@ -55,7 +54,6 @@ def test_a_flat_or_a_straight_curve_still_has_a_choice():
     assert knee(np.full(3, 2.0), np.array([3.0, 1.0, 2.0])) == 1
 
 
-@settings(deadline=None)
 @given(POINTS, st.integers(1, 12), st.integers(1, 12))
 def test_a_choice_keeps_both_limits_and_is_best_among_those_that_do(points, deadline_s, budget_usd):
     seconds, usd = columns(points)
@@ -85,7 +83,6 @@ def test_first_probes_are_few_different_and_on_the_fewest_and_most_nodes(points)
         assert {nodes.min(), nodes.max()} <= set(nodes[probes])
 
 
-@settings(deadline=None)
 @given(POINTS, st.data())
 def test_a_verified_choice_was_measured(points, data):
     seconds, usd = columns(points)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.errors import UnknownName, UserError
@@ -71,7 +71,6 @@ def test_weights_beside_the_file_count_like_those_inside(write_model: Write) -> 
 
 
 @given(batch=st.integers(1, 20), sequence=st.integers(1, 40), seed=st.integers(0, 5))
-@settings(max_examples=20, deadline=None)
 def test_a_feed_has_the_shapes_that_were_asked_for_and_rows_that_exist(
     tmp_path_factory: pytest.TempPathFactory, batch: int, sequence: int, seed: int
 ) -> None:
@@ -163,7 +162,6 @@ WHOLE = zoo.cnn((4,), size=8).SerializeToString()
 
 
 @given(length=st.integers(1, len(WHOLE) - 1))
-@settings(max_examples=60, deadline=None)
 def test_a_file_that_ends_too_early_is_never_taken_for_a_model(
     tmp_path_factory: pytest.TempPathFactory, length: int
 ) -> None:
@@ -177,7 +175,6 @@ def test_a_file_that_ends_too_early_is_never_taken_for_a_model(
 
 
 @given(content=st.binary(min_size=1, max_size=300))
-@settings(max_examples=200, deadline=None)
 def test_noise_is_always_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "noise.onnx"
     path.write_bytes(content)

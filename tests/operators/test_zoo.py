@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.learn import zoo
 
@@ -57,7 +58,7 @@ def test_a_seed_sets_the_weights_and_every_sample_is_answered_alone(name):
 
 
 @given(length=st.integers(1, 40), batch=st.integers(1, 4))
-@settings(max_examples=10, deadline=None)
+@SLOW
 def test_a_free_sequence_takes_any_length(length, batch):
     assert answers(zoo.transformer(1, 8, heads=2, sequence=None), batch, length).shape == (batch, 2)
     assert answers(zoo.recurrent("GRU", 8, sequence=None), batch, length).shape == (batch, 2)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.configuration import Space
@@ -146,7 +146,6 @@ def within_deadline(epochs: float, room: float) -> Goal:
 # The limits.
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(METHODS),
     st.floats(6, 25),

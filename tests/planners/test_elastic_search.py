@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_clouds import Kind, World
 from mlcd_fixtures.elastic_promises import account_of, scale
@@ -55,7 +55,6 @@ def kinds() -> st.SearchStrategy[Kind]:
     return st.builds(Kind, st.just(1.0), floats(5e-3, 0.05), floats(5e-4, 5e-3), floats(5e-3, 0.1), floats(1e-3, 0.02))
 
 
-@settings(max_examples=50, deadline=None)
 @given(kinds(), st.floats(50.0, 2_000.0), st.sampled_from([Objective.FASTEST, Objective.CHEAPEST]))
 @pytest.mark.parametrize(("mode", "tolerance"), [(Mode.FULL, FULL_TOLERANCE), (Mode.PARTIAL, PARTIAL_TOLERANCE)])
 def test_without_noise_the_choice_is_as_good_as_an_oracles(

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_clouds import World
 from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.configuration import Configuration
 from mlcd.history import History
@@ -63,7 +64,7 @@ def test_noise_that_has_moved_is_a_reason_to_go_on_with_another_batch() -> None:
     assert (account.history.runs[-1].configuration.batch or 0) > (account.history.runs[0].configuration.batch or 0)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(SLOW, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(0.1, 1.0), min_size=12, max_size=12), st.floats(1.0, 4.0), st.sampled_from(list(Objective)))
 def test_however_rates_fall_it_is_launched_a_few_times_and_stays_within_its_limits(
     factors: list[float], room: float, objective: Objective

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mlcd.configuration import Floats
@@ -100,7 +100,6 @@ def expected(
     return from_step(1, (1 - less) * limit, first)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(1.2, 4), st.floats(1.2, 4)), min_size=1, max_size=3),
     st.lists(st.floats(0.2, 1), min_size=2, max_size=6),
@@ -129,7 +128,6 @@ def test_what_is_chosen_is_expected_to_come_to_hardly_more_than_the_best_and_kee
     assert expected(corners, chances, enough, first) <= 1.05 * best
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(5, 60), st.floats(1.0, 30.0), st.integers(0, 2_999))
 def test_however_many_epochs_may_come_all_that_are_planned_are_within_the_limit(
     estimate: float, room: float, old: int
@@ -186,7 +184,6 @@ def test_an_epoch_is_the_less_likely_the_later_it_is_and_the_next_one_is_certain
     assert 40 * np.exp(2.05 * SAMPLING_ERROR) < before(40, 400).latest < 40 * np.exp(3 * SAMPLING_ERROR)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(2, 100), st.integers(0, 150), st.integers(1, 400))
 def test_however_long_it_takes_the_next_epoch_is_planned(estimate: float, done: int, most: int) -> None:
     assume(done < most)

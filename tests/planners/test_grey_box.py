@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.history import History
@@ -120,7 +120,6 @@ def test_worth_at_once_is_that_of_one_configuration_after_the_other(objective):
             assert found[s, i] == pytest.approx(worth(job, configuration, rate[s, i]) if kept else 0.0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 10_000), top=st.floats(0.01, 10))
 def test_a_gain_is_a_share_of_the_best_and_nothing_gains_that_is_never_better(seed, top):
     worths = np.random.default_rng(seed).uniform(0, 5, (7, 11))

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.configuration import Space, serving_space
@@ -213,7 +213,6 @@ def test_morphling_begins_with_what_was_good_for_the_seen_models():
     assert average[world.space.index[step.configuration]] >= 0.8 * average.max()
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.1, 1_000))
 def test_vesta_finds_the_label_of_a_model_whatever_its_scale(seed, scale):
     rng = np.random.default_rng(seed)

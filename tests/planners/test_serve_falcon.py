@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
@@ -135,7 +135,6 @@ def regions(region: Region):
         yield from regions(region.right)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=30, max_size=30))
 def test_the_left_child_is_the_better_one_and_no_tree_is_higher_than_eight(v):
     tree = planted("op", np.array(v), small_space())
@@ -158,7 +157,6 @@ def test_the_value_of_a_region_is_the_mean_of_what_lies_in_it():
     assert tree.root.right.value == pytest.approx(v[inside & ~good].mean())
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000))
 def test_two_means_are_those_of_scikit_learn(seed):
     rows = np.random.default_rng(seed).random((40, 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF
 
@@ -157,7 +157,6 @@ def test_a_deadline_that_nothing_meets_names_the_fastest():
     assert again.decision.configuration is not None, "the relaxation that was named is enough"
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     method=st.sampled_from(list(PLANNERS)),
     problem=st.sampled_from([StageProblem(MODEL, SERVERLESS, Tuning(trials).stages) for trials in (1, 7, 64)]),
@@ -210,7 +209,6 @@ def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decide
         assert finish.decision.binding.startswith("an epoch takes longer than a call may, 0.001 s, on every allocation")
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     functions=st.tuples(st.integers(1, 12), st.integers(0, 8)),
     memory_mb=st.tuples(st.integers(128, 400), st.integers(0, 200)),

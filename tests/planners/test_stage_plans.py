@@ -8,8 +8,9 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 
@@ -104,7 +105,6 @@ def with_limits(goal: Goal, factor: float) -> Goal:
     return replace(goal, budget_usd=budget, deadline_s=deadline)
 
 
-@settings(max_examples=150, deadline=None)
 @given(small())
 def test_the_exact_plan_is_the_best_of_all_plans_or_there_is_none(case):
     problem, goal = case
@@ -118,7 +118,6 @@ def test_the_exact_plan_is_the_best_of_all_plans_or_there_is_none(case):
         assert clear is None or objective(plan, goal) <= clear * (1 + 1e-12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(small())
 def test_no_planner_breaks_a_limit_and_none_beats_the_exact_one(case):
     problem, goal = case
@@ -182,7 +181,6 @@ def test_where_stages_lack_a_point_that_they_would_like_the_halves_are_solved(fa
     assert sack.value(picks) == pytest.approx(milp_value(sack), rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
 @given(POINTS)
 def test_the_hull_lies_below_all_points_and_its_corners_are_points(points):
     seconds, usd = np.array(points).T
@@ -194,7 +192,6 @@ def test_the_hull_lies_below_all_points_and_its_corners_are_points(points):
     assert (np.diff(slopes) > 0).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(small())
 def test_merging_finds_nothing_that_is_not_below_the_plan_in_hand(case):
     problem, goal = case[0], with_limits(case[1], 1 + 1e-9)
@@ -236,7 +233,7 @@ def goals(draw, problem: StageProblem) -> Goal:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@settings(max_examples=12, deadline=None)
+@SLOW
 @given(data=st.data())
 def test_every_plan_is_what_the_model_says_of_its_allocations_and_keeps_its_limits(name, data):
     problem = PROBLEMS[name]
@@ -256,7 +253,7 @@ def test_every_plan_is_what_the_model_says_of_its_allocations_and_keeps_its_limi
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@settings(max_examples=12, deadline=None)
+@SLOW
 @given(data=st.data())
 def test_greedy_and_exact_are_never_worse_than_static_even_if_the_limit_is_what_the_static_plan_takes(name, data):
     problem = PROBLEMS[name]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.backend import Events, Launch, Provenance, Purpose
@@ -97,7 +97,6 @@ def test_without_tightness_a_trial_takes_its_whole_time() -> None:
     st.floats(0.1, 1e4),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_a_recording_without_noise_is_measured_exactly(
     rate: float, figures: dict[Figure, float], lasts_s: float, early: bool
 ) -> None:
@@ -118,7 +117,6 @@ def test_the_stated_noise_of_a_recording_widens_its_rate_and_its_figures() -> No
 
 
 @given(st.lists(st.floats(0.2, 5.0), min_size=10, max_size=30))
-@settings(deadline=None)
 def test_stated_latencies_are_those_of_its_requests_so_that_noise_leaves_rate_times_latency_alone(
     factors: list[float],
 ) -> None:

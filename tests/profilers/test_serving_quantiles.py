@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,7 +16,6 @@ latencies = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200)
 
 
 @given(st.lists(latencies, min_size=1, max_size=12), st.sampled_from([0.5, 0.95, 0.99]))
-@settings(deadline=None)
 def test_a_quantile_is_between_its_ends_and_is_one_of_the_latencies(windows: list[list[float]], q: float) -> None:
     found = quantile([np.array(window) for window in windows], q)
     assert found.low <= found.at <= found.high

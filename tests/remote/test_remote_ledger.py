@@ -94,7 +94,7 @@ def test_a_name_from_the_command_line_stays_one_step_of_the_path(served: Any, se
         assert served.asked[-1].path == f"/api/v1/runs/{name}/entries"
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 12), max_size=8))
 def test_a_broken_stream_loses_no_entry_and_repeats_none(
     served: Any, server: Server, books: Ledger, cuts: list[int]

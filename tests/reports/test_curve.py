@@ -11,7 +11,7 @@ from io import StringIO
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
 from rich.console import Console
@@ -146,7 +146,6 @@ def predictions(draw: st.DrawFn) -> tuple[Prediction, ...]:
     return tuple(found)
 
 
-@settings(max_examples=60, deadline=None)
 @given(predictions(), st.booleans())
 def test_whatever_the_curve_it_can_be_drawn_and_told(predicted: tuple[Prediction, ...], ended: bool) -> None:
     written = lines(predicted, ended=ended)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from io import StringIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -52,7 +52,6 @@ def test_a_probe_ends_when_enough_is_known_so_it_has_no_share() -> None:
     assert told.words.endswith("  probing")
 
 
-@settings(deadline=None)
 @given(reports(), st.sampled_from([RUN, PROBE]))
 def test_whatever_a_job_reports_shares_are_shares_and_nothing_is_negative(told: list[Sample], launch: Launch) -> None:
     gauge = Gauge()
@@ -66,7 +65,6 @@ def test_whatever_a_job_reports_shares_are_shares_and_nothing_is_negative(told: 
     assert read == sorted(found, key=lambda each: each.label)
 
 
-@settings(deadline=None)
 @given(reports(), reports())
 def test_launches_under_way_together_are_each_told_as_if_alone(one: list[Sample], other: list[Sample]) -> None:
     both, alone = Gauge(lambda: NOW), Gauge(lambda: NOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures import serving_runs
 
@@ -79,7 +79,6 @@ LIMITS_USD = st.sampled_from((None, 0.1, 0.5, 1.0, 2.0))
 LIMITS_S = st.sampled_from((None, 100.0, 600.0, 2_000.0))
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.lists(launches(), max_size=12),
     st.lists(launches(), max_size=3),
@@ -107,7 +106,6 @@ TRIALS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(TRIALS, max_size=10))
 def test_the_reserve_of_a_service_is_that_of_the_plain_way(trials: list[Measurement]) -> None:
     job, space, stood = serving_runs.JOB, serving_runs.SPACE, histories(trials, [])

@@ -12,7 +12,7 @@ from io import StringIO
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.serverless_runs import (
     CALIBRATION,
@@ -329,7 +329,6 @@ def test_an_epoch_that_was_done_again_counts_as_it_came_out_last():
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=80))
-@settings(deadline=None, max_examples=40)
 def test_folding_loses_no_epoch_and_shows_every_change(kinds):
     rows = []
     for number, kind in enumerate(kinds, 1):
@@ -352,7 +351,6 @@ def test_a_run_of_many_epochs_fits_a_screen_and_adds_up():
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(1e-7, 1e3)), min_size=1, max_size=60))
-@settings(deadline=None, max_examples=60)
 def test_a_boundary_in_brief_keeps_its_ends_and_its_knee(pairs):
     found = [Planned(Stage(1, 1), Allocation(i + 1, 512, "s3"), *pair) for i, pair in enumerate(pairs)]
     shown, along = brief(found), ordered(found)

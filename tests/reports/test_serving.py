@@ -12,7 +12,7 @@ from io import StringIO
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.serving_runs import (
     JOB,
@@ -435,7 +435,6 @@ def trials(draw: st.DrawFn) -> tuple[Job, list[Configuration], dict[Configuratio
     return replace(JOB, goal=goal, service=service), places, found
 
 
-@settings(max_examples=30, deadline=None)
 @given(trials())
 def test_any_trials_can_be_told_drawn_and_written(
     case: tuple[Job, list[Configuration], dict[Configuration, Measurement]],

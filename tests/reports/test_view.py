@@ -9,7 +9,7 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import elastic_run
 from mlcd_fixtures.serverless_runs import points, training_lines, tuning_lines
@@ -183,7 +183,6 @@ def test_a_run_whose_process_is_gone_says_so() -> None:
 
 
 @given(refused=st.none() | st.text(min_size=1), owner=st.none() | st.text())
-@settings(deadline=None)
 def test_a_run_that_has_not_begun_is_queued_or_refused(refused: str | None, owner: str | None) -> None:
     summary = waiting_summary("a-1", "2026-11-16T00:00:00+00:00", SERVED, refused, owner)
     view = waiting_view(summary)

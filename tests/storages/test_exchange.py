@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from in_memory import InMemory
 from meetings import exact, meet, vectors
@@ -18,7 +18,6 @@ from mlcd.storages.vectors import to_bytes
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(floats, min_size=3, max_size=3), min_size=n, max_size=n)))
 def test_all_leave_with_the_exact_mean_and_the_same_bits(numbers):
     brought = [np.array(each, np.float32) for each in numbers]
@@ -67,7 +66,6 @@ def test_a_function_that_gets_no_mean_says_that_it_waited_for_rank_0():
         meeting.average(0, vectors(1, 4)[0])
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.floats(0.0, 20.0))
 def test_looking_is_seldom_and_costs_a_third_of_the_time_at_the_most(comes_s):
     class Late(InMemory):

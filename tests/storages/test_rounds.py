@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from meetings import exact, vectors
 
@@ -26,7 +26,6 @@ class Hands:
         return self.at_s
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 6), st.randoms(use_true_random=False), st.integers(0, 10))
 def test_in_any_order_and_however_often_each_vector_counts_once(functions, chance, again):
     brought = vectors(functions, 20)
@@ -68,7 +67,6 @@ def test_a_late_copy_for_a_step_that_is_over_opens_no_new_round():
     assert rounds.held == held == 5 * 4
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32))
 def test_what_is_held_is_counted_right_and_is_bounded(seed):
     chance = random.Random(seed)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.errors import UserError, WrongState
 from mlcd.job import Goal, Job
@@ -215,7 +216,7 @@ class World:
         self.replayed.pop(run, None)
 
 
-@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(SLOW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     limits=st.tuples(*[st.tuples(st.integers(0, 100), st.sampled_from(Per))] * 3),
     steps=st.lists(

@@ -55,7 +55,7 @@ def test_a_secret_has_256_bits_and_a_prefix():
         assert set(secret[5:]) <= set(LETTERS)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 47), shift=st.integers(1, 63), cut=st.integers(0, 47))
 def test_a_secret_with_any_change_is_nobodys(members: Members, place: int, shift: int, cut: int):
     name = f"m{len(members.all())}"

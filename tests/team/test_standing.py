@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.backend import Launch, Provenance, Purpose
@@ -56,7 +56,6 @@ def entry_of(kind: str, account: Account, cents: int) -> Entry | None:
     return None
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.lists(
         st.tuples(

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.api import TRAIN
 from mlcd_fixtures.elastic_runs import curve, elastic_run
@@ -69,7 +69,6 @@ def test_below_the_range_nothing_can_be_certified_and_above_it_the_budget_change
 
 
 @given(share=st.floats(0.0, 1.0))
-@settings(deadline=None, max_examples=25)
 def test_wherever_the_slider_stands_the_answer_is_that_of_the_command_line(stage: Stage, share: float) -> None:
     told = asked(stage, "/runs/demo-1/tradeoff")
     low, high = told["ranges"]["budget"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.api import Event, events
 from mlcd_fixtures.elastic_runs import JOB, SPACE
@@ -145,7 +145,6 @@ def test_the_task_of_the_app_finds_what_others_write() -> None:
     run(scenario)
 
 
-@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_nobody_misses_an_entry_or_sees_one_twice_however_slow_and_however_little_is_kept(data: st.DataObject) -> None:
     """Runs are written, the feed looks and watchers read in any order, while hardly anything stays in memory."""

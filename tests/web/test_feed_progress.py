@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.api import Event, events
 from mlcd_fixtures.elastic_runs import JOB, SPACE
@@ -154,7 +154,6 @@ def test_five_hundred_watchers_ask_no_more_than_one_does_and_runs_that_only_comp
     assert asyncio.run(asked(1, Provenance.SIMULATED)) == 0
 
 
-@settings(deadline=None, max_examples=40)
 @given(steps=st.lists(st.sampled_from(["entry", "progress", "look", "read"]), max_size=30))
 def test_no_entry_is_missed_or_told_twice_between_reports_and_the_newest_report_is_the_last_told(
     steps: list[str],

@@ -83,7 +83,7 @@ SENT = st.lists(st.tuples(MEMBERS, PLACES), min_size=1, max_size=14)
 MOVES = st.lists(st.tuples(st.sampled_from(["take", "take", "end"]), st.integers(0, 1)), max_size=20)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sent=SENT, moves=MOVES)
 def test_every_member_keeps_to_a_share_and_no_worker_idles_while_somebody_may_run(shares, sent, moves):
     shares.empty()

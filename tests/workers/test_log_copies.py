@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import SPACE
 
@@ -36,7 +36,6 @@ def copied(pieces: LogPieces, label: str, process: int = 0) -> bytes:
     return pieces.read(label, process, 0, 1 << 30)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.binary(max_size=15), st.sampled_from(["go on", "look", "die"])), max_size=8))
 def test_a_log_is_copied_as_it_grows_and_of_a_long_one_the_beginning_and_where_the_rest_is(steps):
     with tempfile.TemporaryDirectory() as root, closing(open_database(None)) as database:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
+from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.ledgers import SPACE
 
 from mlcd.assemble.machine import claim, elsewhere
@@ -135,7 +136,7 @@ def test_a_command_on_another_machine_says_where_to_go_and_writes_nothing(
         assert ledger.last_seq() == before
 
 
-@settings(deadline=None, max_examples=15)
+@SLOW
 @given(
     hours=st.floats(0.1, 1_000.0),
     lifetimes_s=st.lists(st.none() | st.floats(1.0, 1e6), max_size=3),

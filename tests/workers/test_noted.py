@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import JOB, SPACE
 
@@ -85,7 +85,6 @@ def test_the_first_report_is_noted_at_once_and_what_is_settled_is_gone() -> None
             assert ledger.progress([run]) == {}
 
 
-@settings(max_examples=20, deadline=None)
 @given(gaps_s=st.lists(st.floats(0.0, 3.0), max_size=10))
 def test_however_often_a_job_reports_it_is_noted_every_two_seconds_at_most(gaps_s: list[float]) -> None:
     with opened() as (ledger, run):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import SPACE
 from sqlalchemy import insert, select
@@ -105,7 +105,6 @@ def happened(ledger: Ledger, home: Path, past: Past) -> str:
     return run
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     pasts=st.lists(PASTS, max_size=5),
     sent_days=st.lists(st.integers(0, 200), min_size=3, max_size=3),

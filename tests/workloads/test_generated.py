@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.errors import UserError
 from mlcd.workloads import DATA, dataset, facts, partition, trainer
@@ -14,7 +15,7 @@ SETS = sorted(DATA)
 
 
 @given(data=st.sampled_from(SETS), samples=st.integers(1, 600), parts=st.integers(1, 5), seed=st.integers(0, 99))
-@settings(max_examples=8, deadline=None)
+@SLOW
 def test_parts_of_any_number_make_up_the_same_set(data, samples, parts, seed):
     parts = min(parts, samples)
     features, labels = partition(data, samples, 0, 1, seed)

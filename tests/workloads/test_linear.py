@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.errors import UserError
 from mlcd.workloads import Trainer, partition, trainer
@@ -37,7 +38,7 @@ def descend(
 
 @pytest.mark.parametrize("kind", LINEAR)
 @given(seed=st.integers(0, 10_000), l2=st.sampled_from((0.0, 0.1)))
-@settings(max_examples=10, deadline=None)
+@SLOW
 def test_the_gradient_is_the_slope_of_the_loss_and_the_penalty(kind, seed, l2):
     rng = np.random.default_rng(seed)
     model = kind((5,), 2, l2=l2)
