@@ -30,7 +30,7 @@ import numpy as np
 import scipy
 
 from mlcd.assemble import Cloud, cloud, method
-from mlcd.assemble.probe_limit import with_probe_limit
+from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
 from mlcd.backends import Simulated
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
@@ -103,7 +103,7 @@ def run(job: Job, name: str, seed: int) -> Ran:
     """One search by a method, as `mlcd train --decide-only` does it."""
     job = replace(job, search=replace(job.search, method=name.partition(",")[0], seed=seed))
     place = cloud("simulated", job)
-    job = with_probe_limit(job, place.space)
+    job = with_probe_limit(job, usual_probe_limit(job, place.space))
     strategy = method(job.search) if name != BLIND else WithoutHints(method(job.search))
     ledger = Ledger(None)
     started = Started(job, place.space, "simulated", place.provenance, VERSION, ())

@@ -23,7 +23,8 @@ from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.functions import random_world as functions_world
 
 from mlcd.assemble import METHODS, Cloud
-from mlcd.assemble.methods import SERVE_METHODS, exploring, guarding, serve_method
+from mlcd.assemble.planners import planner_of
+from mlcd.assemble.planners.serve import SERVE_METHODS, serve_method
 from mlcd.assemble.runs import decide_again
 from mlcd.drive import search
 from mlcd.job import Goal, Job, Mode, Objective, Search
@@ -168,7 +169,8 @@ def searched(job: Job, cloud: Cloud, learned: dict[str, Any] | None = None) -> l
     ledger = Ledger(None)
     started = Started(job, cloud.space, "test", cloud.provenance, "test", (), learned)
     book = ledger.begin(job.name, cloud.clock, started)
-    search(exploring(job), job, cloud.space, cloud.profiler, book, guard=guarding(job))
+    planner = planner_of(job)
+    search(planner.explore(job), job, cloud.space, cloud.profiler, book, guard=planner.guard(job))
     return ledger.lines(book.run)
 
 
@@ -256,7 +258,7 @@ LITTLE_DATA = World(
 """Its epochs take a second: counted in these, what starts a second sooner would be the fastest."""
 
 
-@settings(SOME)
+@SOME
 @given(st.data(), worlds() | st.just(LITTLE_DATA), st.sampled_from(["nothing", "ratios", "epochs"]))
 @pytest.mark.parametrize("mode", list(Mode))
 def test_scale_chooses_the_best_of_its_table(mode: Mode, data: st.DataObject, world: World, knows: str) -> None:
@@ -279,7 +281,7 @@ def test_serve_chooses_the_best_of_its_trials(method: str, kind: Served, seed: i
     check_answer(asked_again(lines, random_job(world, rng).goal))
 
 
-@settings(SLOW, SOME)
+@SOME
 @given(seeds, st.booleans())
 @pytest.mark.parametrize("method", sorted(PLANNERS))
 def test_functions_choose_the_best_of_their_plans(method: str, seed: int, tuning: bool) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mlcd.asked import of_text
 from mlcd.assemble import METHODS, cloud, method, start, what_if
-from mlcd.assemble.probe_limit import SHARE, with_probe_limit
+from mlcd.assemble.probe_limit import SHARE, usual_probe_limit, with_probe_limit
 from mlcd.errors import UserError
 from mlcd.guarantee import allowed, decide, refusal
 from mlcd.history import History
@@ -156,17 +156,18 @@ def test_what_is_asked_takes_the_place_of_what_the_file_says(kind: str) -> None:
 
 @given(st.floats(0.01, 1e6))
 def test_by_default_a_probe_may_cost_a_share_of_the_budget_and_at_least_the_cheapest_one(budget: float) -> None:
-    job = with_probe_limit(job_on(LADDER, Goal(budget_usd=budget)), LADDER.space)
+    job = job_on(LADDER, Goal(budget_usd=budget))
+    job = with_probe_limit(job, usual_probe_limit(job, LADDER.space))
     assert job.search.max_probe_usd == max(SHARE * budget, LADDER.space.probe_usd.min())
 
 
 def test_without_a_budget_it_is_a_share_of_the_cheapest_finish_that_is_expected() -> None:
     hints = Hints(parameters=25e6, flops_per_sample=12e9, global_batch=256)
     small, large = (
-        with_probe_limit(Job("j", work, hints=hints, search=Search(nodes=(1, 4))), LADDER.space) for work in (1e9, 1e10)
+        usual_probe_limit(Job("j", work, hints=hints, search=Search(nodes=(1, 4))), LADDER.space)
+        for work in (1e9, 1e10)
     )
-    assert small.search.max_probe_usd is not None
-    assert large.search.max_probe_usd == pytest.approx(10 * small.search.max_probe_usd)
+    assert large == pytest.approx(10 * small)
 
 
 def test_it_is_frozen_when_a_run_starts_and_none_is_kept() -> None:

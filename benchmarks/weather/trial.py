@@ -11,8 +11,8 @@ from weather.backend import WeatheredCloud
 from weather.conditions import ALL, ASSUMED_NOISE, Weather
 
 from mlcd.assemble import recorded_cloud
-from mlcd.assemble.methods import exploring, guarding, steering
-from mlcd.assemble.probe_limit import with_probe_limit
+from mlcd.assemble.planners import planner_of
+from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
 from mlcd.clock import VirtualClock
 from mlcd.decision import Decision, Relaxation
 from mlcd.drive import launch, search
@@ -87,7 +87,7 @@ def tried(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
     searched = book.account.history
     kept = None
     if decision.configuration is not None:
-        launch(steering(job, decision, searched), job, problem.space, profiler, book)
+        launch(planner_of(job).steer(job, decision, searched), job, problem.space, profiler, book)
         kept = book.account.ended is not None and book.account.ended.finished
     history = book.account.history
     assert problem.limit_factor is not None, "only limited problems"
@@ -117,7 +117,7 @@ def _job(problem: Problem, goal: Goal, seed: int, setting: Setting) -> Job:
     on = f"recorded:{problem.recording.name}"  # of a simulated cloud, each seed is another job
     job = replace(problem.job, goal=goal, on=on, checkpoints=setting.checkpoints)
     job = replace(job, search=replace(job.search, seed=seed))
-    return with_probe_limit(job, problem.space) if setting.max_probe else job
+    return with_probe_limit(job, usual_probe_limit(job, problem.space)) if setting.max_probe else job
 
 
 def _search(
@@ -133,7 +133,8 @@ def _search(
     known = known_from(ledger, job, problem.space)
     first = Started(job, problem.space, "recorded", cloud.provenance, VERSION, known)
     book = ledger.begin(job.name, cloud.clock, first)
-    decision = search(exploring(job), job, problem.space, profiler, book, guard=guarding(job))
+    planner = planner_of(job)
+    decision = search(planner.explore(job), job, problem.space, profiler, book, guard=planner.guard(job))
     return book, decision, profiler
 
 

@@ -5,39 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime
-from pathlib import Path
 
-from mlcd import drive, service_level
+from mlcd import drive
 from mlcd.assemble.arrival import at_hand
 from mlcd.assemble.begun_from import copy_checkpoint, earlier_checkpoint
-from mlcd.assemble.clouds import Cloud, cloud
-from mlcd.assemble.elastic import check_elastic
-from mlcd.assemble.functions import (
-    check_functions,
-    functions_cloud,
-    prepared,
-    remember_calibration,
-    stored_calibration,
-)
-from mlcd.assemble.lessons import known_by_model, learned_models, lesson, remember
+from mlcd.assemble.clouds import Cloud
 from mlcd.assemble.machine import check_here, claim
-from mlcd.assemble.methods import exploring, guarding, steering
+from mlcd.assemble.planners import planner_of
 from mlcd.assemble.probe_limit import with_probe_limit
-from mlcd.assemble.serving import check_service, service_cloud
 from mlcd.backend import Provenance
 from mlcd.backends.environment import check_environment
 from mlcd.decision import Decision
-from mlcd.earlier import known_from, seen_before
 from mlcd.errors import WrongState
 from mlcd.forecasts import remaining
-from mlcd.guarantee import decide
 from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.measurement import Measurement
-from mlcd.planners.elastic import ElasticSearch
-from mlcd.planners.serverless import PlanOnFunctions
 from mlcd.profilers import Progress
 from mlcd.service import Service
 from mlcd.strategy import Finish, Probe
@@ -74,11 +58,10 @@ class Run:
         if self.decision is not None:
             return self.decision
         job = self._at_hand()
-        decision = drive.search(
-            exploring(job), job, self.cloud.space, self.cloud.profiler, self.book, guard=guarding(job), stop=stop
-        )
-        if self.job.serverless is not None:
-            remember_calibration(self.book.account)
+        planner = planner_of(job)
+        strategy, guard = planner.explore(job), planner.guard(job)
+        decision = drive.search(strategy, job, self.cloud.space, self.cloud.profiler, self.book, guard=guard, stop=stop)
+        planner.remember_search(self.book.account)
         return decision
 
     def launchable(self) -> Decision:
@@ -86,8 +69,9 @@ class Run:
         decision = self.decision
         if decision is None:
             raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
-        if self.job.service is not None:
-            raise WrongState(f"run '{self.name}' is a service: deploy it with mlcd export {self.name} --to triton")
+        planner = planner_of(self.job)
+        if not planner.launches:
+            raise WrongState(f"run '{self.name}' {planner.instead.format(run=self.name)}")
         if decision.configuration is None:
             raise WrongState(
                 f"run '{self.name}' cannot be certified, so there is nothing to launch. See: mlcd show {self.name}"
@@ -100,13 +84,13 @@ class Run:
         """Run the job on the decided configuration to its end."""
         decision = self.launchable()
         job = self._at_hand()
-        strategy = steering(job, decision, self.book.account.searched)
+        planner = planner_of(job)
+        strategy = planner.steer(job, decision, self.book.account.searched)
         try:
             last = drive.launch(strategy, job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
         finally:
             self.cloud.close()
-        if self.job.elastic is not None:
-            remember(self.name, self.book.account, learned_models(self.ledger.database))
+        planner.remember_run(self.name, self.book.account, self.ledger.database)
         return last
 
     def _at_hand(self) -> Job:
@@ -148,44 +132,27 @@ def start(
 
 def beginning(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Started, Cloud]:
     """How a run of this job would begin, and where; nothing is written. `owner`: the member whose run it will be."""
-    if job.serverless is not None:
-        check_functions(job)
-    job = _absolute(job) if job.serverless is None else prepared(job)
-    exploring(job)  # a wrong name is told before anything is written
-    check_elastic(job)
-    if job.service is not None:
-        check_service(at_hand(job, ledger.database))
-    if job.service is not None or job.on.partition(":")[0] in (
-        "local",
-        "ray",
-    ):  # launches would wait for, or slow down, each other's nodes
-        job = replace(job, search=replace(job.search, parallel=1))
-    place = _place(job)
-    job = with_probe_limit(job, place.space)
-    known: tuple[Measurement, ...] = ()
-    shelf = learned_models(ledger.database)
-    if job.search.earlier and job.elastic is None and job.service is None and job.serverless is None:
-        known = known_by_model(job, place.space, known_from(ledger, job, place.space), shelf)
-    learned, whose = lesson(job, place.space, shelf)
-    if job.serverless is not None:
-        learned = stored_calibration(job)
-    begun = Started(job, place.space, job.on, place.provenance, VERSION, known, learned, whose)
-    if job.search.earlier and job.service is None and job.serverless is None:
-        begun = replace(begun, seen_before=seen_before(ledger, job, owner))
+    planner = planner_of(job)
+    job = planner.ready(job, ledger.database)
+    planner.explore(job)  # a wrong name is told before anything is written
+    place = planner.place(job)
+    job = with_probe_limit(job, planner.probe_limit_usd(job, place.space))
+    begun = planner.recall(Started(job, place.space, job.on, place.provenance, VERSION), ledger, owner)
     return begun, place
 
 
 def first_probes(first: Started) -> tuple[Probe, ...] | Finish:
     """What a run that begins so would probe first, or why nothing."""
     history = Account().after(first, 0.0).history
-    return drive.first_probes(exploring(first.job), first.job, first.space, history, guarding(first.job))
+    planner, job = planner_of(first.job), first.job
+    return drive.first_probes(planner.explore(job), job, first.space, history, planner.guard(job))
 
 
 def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
     """A run that was begun, as the ledger knows it: its own job, space and prices."""
     name = ledger.find(run)
     account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
-    place = _place(account.job, account.history.elapsed_s, started_at)
+    place = planner_of(account.job).place(account.job, account.history.elapsed_s, started_at)
     place = _shown(replace(place, space=account.space), progress)
     return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
 
@@ -237,15 +204,7 @@ def decide_again(account: Account, goal: Goal, service: Service | None = None) -
     """The same of a run that was replayed already."""
     space, history = account.space, account.searched
     job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
-    if job.service is not None:
-        return service_level.decide(job, space, history, "decided again from the stored trials")
-    if job.serverless is not None:
-        again = PlanOnFunctions(job.search.method).answer(job, space, history)
-        return drive.conclude(again, job, space, history)
-    check_elastic(job)
-    if job.elastic is None:
-        return decide(job, space, history, "decided again from the stored probes")
-    return drive.conclude(ElasticSearch(job.elastic.mode).answer(job, space, history), job, space, history)
+    return planner_of(job).decide_again(job, space, history)
 
 
 def _check_variables(job: Job) -> None:
@@ -254,23 +213,8 @@ def _check_variables(job: Job) -> None:
         check_environment(job)
 
 
-def _place(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-    """Where the job is tried."""
-    if job.service is not None:
-        return service_cloud(job, elapsed_s, started_at)
-    if job.serverless is not None:
-        return functions_cloud(job, elapsed_s, started_at)
-    return cloud(job.on, job, elapsed_s, started_at)
-
-
 def _shown(place: Cloud, progress: Progress | None) -> Cloud:
     """With every report shown, where reports come in real time."""
     if progress is None or place.provenance is not Provenance.LIVE:
         return place
     return replace(place, profiler=replace(place.profiler, progress=progress))
-
-
-def _absolute(job: Job) -> Job:
-    """With the path of a recording or of node types made absolute, so that the run can be resumed from any folder."""
-    kind, _, path = job.on.partition(":")
-    return replace(job, on=f"{kind}:{Path(path).resolve()}") if path and kind != "skypilot" else job

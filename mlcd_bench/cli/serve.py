@@ -81,7 +81,7 @@ def serve(
     \b
     mlcd bench serve DIR --latency-ms 30 --method all
     """
-    from mlcd.assemble.methods import SERVE_METHODS
+    from mlcd.assemble.planners.serve import SERVE_METHODS
     from mlcd.errors import UserError
     from mlcd_bench.serve import Caps, compete, read_folder, serve_problems, summary, unprofiled
 

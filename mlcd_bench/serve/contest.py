@@ -16,7 +16,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mlcd import service_level
-from mlcd.assemble.methods import serve_method
+from mlcd.assemble.planners.serve import serve_method
 from mlcd.backends.serving.recorded import RecordedService
 from mlcd.clock import VirtualClock
 from mlcd.drive import search

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlcd.assemble import Cloud
-from mlcd.assemble.methods import exploring, steering
+from mlcd.assemble.planners import planner_of
 from mlcd.backend import Purpose
 from mlcd.configuration import Configuration
 from mlcd.decision import Decision, Prediction
@@ -26,9 +26,9 @@ def scale(job: Job, cloud: Cloud, learned: Mapping[str, Any] | None = None) -> t
     ledger = Ledger(None)
     started = Started(job, cloud.space, "test", cloud.provenance, "test", (), learned)
     book = ledger.begin(job.name, cloud.clock, started)
-    decision = search(exploring(job), job, cloud.space, cloud.profiler, book)
+    decision = search(planner_of(job).explore(job), job, cloud.space, cloud.profiler, book)
     if decision.configuration is not None:
-        launch(steering(job, decision), job, cloud.space, cloud.profiler, book)
+        launch(planner_of(job).steer(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
     assert ledger.account(book.run) == book.account, "replay differs from what was live"
     return ledger.lines(book.run), decision
 
@@ -44,7 +44,7 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
     account = account_of(lines)
     decision = account.decision
     check_books(job.goal, lines)
-    check_repeatable(exploring(job), job, lines)
+    check_repeatable(planner_of(job).explore(job), job, lines)
     check_probes(job, lines)
     check_saved_work(lines)
     assert account.history.setbacks <= MOST_SETBACKS, "launched too often"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlcd.assemble import Cloud
-from mlcd.assemble.methods import exploring, steering
+from mlcd.assemble.planners import planner_of
 from mlcd.backend import Purpose
 from mlcd.backends.serverless.simulated import SimulatedFunctions
 from mlcd.drive import launch, search
@@ -29,10 +29,10 @@ def see_functions_through(
         started = Started(job, cloud.space, job.on, cloud.provenance, "test")
         book = ledger.begin(job.name, cloud.clock, started, listen)
     if book.account.decision is None:
-        search(exploring(job), job, cloud.space, cloud.profiler, book)
+        search(planner_of(job).explore(job), job, cloud.space, cloud.profiler, book)
     decision = book.account.decision
     if decision is not None and decision.configuration is not None and book.account.ended is None:
-        launch(steering(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
+        launch(planner_of(job).steer(job, decision, book.account.searched), job, cloud.space, cloud.profiler, book)
     return ledger.lines(book.run)
 
 
@@ -82,8 +82,12 @@ def check_sums(lines: Sequence[Line]) -> None:
 def check_steps(job: Job, lines: Sequence[Line]) -> None:
     """The same history gives the same step, whatever was asked before: here, the last history first."""
     whole = account_of(lines)
-    search_by = exploring(job)
-    run_by = steering(job, whole.decision, whole.searched) if whole.decision and whole.decision.configuration else None
+    search_by = planner_of(job).explore(job)
+    run_by = (
+        planner_of(job).steer(job, whole.decision, whole.searched)
+        if whole.decision and whole.decision.configuration
+        else None
+    )
     for i, line in reversed(list(enumerate(lines))):
         if not isinstance(line.entry, Reserved | Ended):
             continue

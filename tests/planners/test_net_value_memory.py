@@ -8,7 +8,7 @@ import pytest
 
 from mlcd.assemble import cloud, method
 from mlcd.assemble.clouds import SKYPILOT_PROBE
-from mlcd.assemble.probe_limit import with_probe_limit
+from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
 from mlcd.backends import Simulated
 from mlcd.catalog import load_offers
 from mlcd.configuration import Configuration
@@ -35,7 +35,7 @@ def searched(job: Job, seed: int, parallel: int = 4):
     """The decision, the probes in order, and the seconds and dollars of every configuration that fits."""
     job = replace(job, search=replace(job.search, seed=seed, parallel=parallel))
     place = cloud("simulated", job)
-    job, backend = with_probe_limit(job, place.space), place.backend
+    job, backend = with_probe_limit(job, usual_probe_limit(job, place.space)), place.backend
     assert isinstance(backend, Simulated)
     totals = {}
     for where in place.space.configurations:

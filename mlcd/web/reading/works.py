@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from mlcd.asked import of_text, recorded_model, serving
-from mlcd.assemble.methods import exploring
+from mlcd.assemble.planners import planner_of
 from mlcd.errors import MissingExtra, UserError
 from mlcd.job import Job
 from mlcd.operators import open_model, profile_onnx
@@ -37,7 +37,7 @@ _EXTERNAL = 1  # of onnx.TensorProto
 def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> str:
     """A job file and options, as a job."""
     job = of_text(kind, text, words, name)
-    exploring(job)  # a method that nobody knows is told now, and not by a worker later
+    planner_of(job).explore(job)  # a method that nobody knows is told now, and not by a worker later
     return _told(job)
 
 
@@ -79,17 +79,11 @@ def passes(path: str, name: str, shapes: Mapping[str, int], folder: str) -> str:
 
 def foreseen(asked: str) -> str:
     """How many configurations a job could be tried on, and their types; only at places that are no real ones."""
-    from mlcd.assemble import cloud
-    from mlcd.assemble.functions import functions_cloud, prepared
-    from mlcd.assemble.serving import service_cloud
+    from mlcd.assemble.functions import prepared
 
     job, _ = from_json(asked)
-    if job.service is not None:
-        space = service_cloud(job).space
-    elif job.serverless is not None:
-        space = functions_cloud(prepared(job)).space
-    else:
-        space = cloud(job.on, job).space
+    job = job if job.serverless is None else prepared(job)
+    space = planner_of(job).place(job).space
     configurations = space.configurations
     types = dict.fromkeys(each.offer.instance_type for each in configurations)
     return json.dumps({"configurations": len(configurations), "types": list(types)})

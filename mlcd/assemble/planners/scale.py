@@ -1,0 +1,104 @@
+"""`mlcd scale`: how many workers and which batch, for a job that can change them while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from mlcd import drive, guarantee
+from mlcd.assemble.clouds import Cloud, cloud
+from mlcd.assemble.lessons import learned_models, lesson, remember
+from mlcd.assemble.planners.train import with_usual_place
+from mlcd.assemble.probe_limit import usual_probe_limit
+from mlcd.configuration import Space
+from mlcd.database import Database
+from mlcd.decision import Decision
+from mlcd.earlier import seen_before
+from mlcd.errors import UserError
+from mlcd.history import History
+from mlcd.job import Elastic, Job, Objective
+from mlcd.ledger import Account, Ledger, Started
+from mlcd.planners.elastic import ElasticSearch, RunElastic
+from mlcd.strategy import Strategy
+
+WHERE = ("simulated", "recorded", "local", "ray")
+
+
+def check_elastic(job: Job) -> None:
+    """One line for what an elastic job lacks, or contradicts."""
+    elastic, kind = _elastic(job), job.on.partition(":")[0]
+    if job.goal.objective is Objective.PER_DOLLAR:
+        raise UserError("per-dollar is a goal of `mlcd serve`; training is for fastest or cheapest, or the knee")
+    if kind not in WHERE:
+        raise UserError(f"mlcd scale switches machines under a job, which {kind} cannot; use --on local or ray:FILE")
+    if not job.checkpoints:
+        raise UserError("the job keeps no checkpoints, so it cannot go on elsewhere: `checkpoints: true`, once it does")
+    if len(elastic.batches) > 1 and job.target is None:
+        raise UserError(
+            "with another batch the same epochs do not give the same model: say what ends the job, as in "
+            "--target 'accuracy >= 0.97', or keep one batch, as in --batch 128"
+        )
+    if len(elastic.batches) > 1 and job.dataset_samples is None:
+        raise UserError("work: an elastic job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
+    if kind == "recorded" and elastic.batches:
+        raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
+
+
+def _elastic(job: Job) -> Elastic:
+    assert job.elastic is not None, "this planner is for elastic jobs"
+    return job.elastic
+
+
+class Scale:
+    """Workers x batch, both of which may change while the job runs."""
+
+    name = "scale"
+    launches = True
+    instead = ""
+
+    def ready(self, job: Job, database: Database) -> Job:
+        """With all that an elastic job needs, at a place that can be found again."""
+        job = with_usual_place(job)
+        check_elastic(job)
+        return job
+
+    def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+        """A cloud."""
+        return cloud(job.on, job, elapsed_s, started_at)
+
+    def probe_limit_usd(self, job: Job, space: Space) -> float | None:
+        """A share of the budget, or of the cheapest expected finish."""
+        return usual_probe_limit(job, space)
+
+    def explore(self, job: Job) -> Strategy:
+        """Probes at the ends of the space, or all over it."""
+        return ElasticSearch(_elastic(job).mode)
+
+    def guard(self, job: Job) -> drive.Guard:
+        """What finishing takes stays within the limits."""
+        return guarantee.refusal
+
+    def decide_again(self, job: Job, space: Space, history: History) -> Decision:
+        """By the model of what was measured."""
+        check_elastic(job)
+        return drive.conclude(ElasticSearch(_elastic(job).mode).answer(job, space, history), job, space, history)
+
+    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+        """Run it to its target, and change machines and batch on the way."""
+        assert decision.configuration is not None, "nothing was decided that could be run"
+        return RunElastic(decision.configuration)
+
+    def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
+        """The stored model to start from, and how far launches differ at this place."""
+        learned, whose = lesson(begun.job, begun.space, learned_models(ledger.database))
+        begun = replace(begun, learned=learned, lesson=whose)
+        if not begun.job.search.earlier:
+            return begun
+        return replace(begun, seen_before=seen_before(ledger, begun.job, owner))
+
+    def remember_search(self, account: Account) -> None:
+        """The run itself teaches more."""
+
+    def remember_run(self, run: str, account: Account, database: Database) -> None:
+        """Its model, for the next run of the job or of one that is alike."""
+        remember(run, account, learned_models(database))
