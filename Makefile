@@ -4,12 +4,13 @@
 # and for who changes the core alone:
 #   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
 #   make pages   build the pages of `mlcd ui` and `mlcd service` anew (Node 20 or newer)
+#   make wheel   build dist/mlcd-VERSION-py3-none-any.whl; make wheel-demo installs it into an empty environment and runs it
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick check pages clean
+.PHONY: demo test quick check pages wheel wheel-demo clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
@@ -67,5 +68,18 @@ pages/node_modules/installed: pages/package.json pages/package-lock.json
 	-$(PYTHON) -m venv .venv-mlserver && .venv-mlserver/bin/python -m pip install --quiet --disable-pip-version-check \
 	  'mlserver>=1.7,<2' && touch $@
 
+# build/ goes first: setuptools would take modules from it that are no longer in the tree.
+wheel: | .venv/bin/python
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	rm -rf build
+
+wheel-demo: wheel
+	rm -rf .wheel-demo
+	$(PYTHON) -m venv .wheel-demo
+	.wheel-demo/bin/python -m pip install --quiet --disable-pip-version-check dist/mlcd-*.whl
+	MLCD_HOME=.wheel-demo/state .wheel-demo/bin/mlcd train examples/resnet50.yaml -y
+	rm -rf .wheel-demo
+
 clean:
-	rm -rf .venv .venv-mlserver .npm pages/node_modules .mlcd report.html
+	rm -rf .venv .venv-mlserver .npm pages/node_modules .mlcd report.html build dist .wheel-demo
