@@ -5,12 +5,14 @@
 #   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
 #   make night   every test with many more examples of each property (hours)
 #   make pages   build the pages of `mlcd ui` and `mlcd service` anew (Node 20 or newer)
+#   make docs    build the documentation as a site: site/index.html
+#   make wheel   build dist/mlcd-VERSION-py3-none-any.whl; make wheel-demo installs it into an empty environment and runs it
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick night check pages clean
+.PHONY: demo test quick night check pages docs wheel wheel-demo clean
 
 demo: .venv/installed
 	MLCD_HOME=.mlcd $(BIN)/mlcd train examples/resnet50.yaml -y
@@ -72,5 +74,28 @@ pages/node_modules/installed: pages/package.json pages/package-lock.json
 	-$(PYTHON) -m venv .venv-mlserver && .venv-mlserver/bin/python -m pip install --quiet --disable-pip-version-check \
 	  'mlserver>=1.7,<2' && touch $@
 
+# Strict: a link that leads nowhere, or a page that is in no menu, is an error. With --quiet it would not be: MkDocs counts
+# the warnings that it logs.
+docs: .venv/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html; to search in it: python3 -m http.server --directory site"
+
+.venv/installed-docs: pyproject.toml | .venv/bin/python
+	$(PIP) -e '.[docs]'
+	touch $@ .venv/installed
+
+# build/ goes first: setuptools would take modules from it that are no longer in the tree.
+wheel: | .venv/bin/python
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	rm -rf build
+
+wheel-demo: wheel
+	rm -rf .wheel-demo
+	$(PYTHON) -m venv .wheel-demo
+	.wheel-demo/bin/python -m pip install --quiet --disable-pip-version-check dist/mlcd-*.whl
+	MLCD_HOME=.wheel-demo/state .wheel-demo/bin/mlcd train examples/resnet50.yaml -y
+	rm -rf .wheel-demo
+
 clean:
-	rm -rf .venv .venv-mlserver .npm pages/node_modules .mlcd report.html
+	rm -rf .venv .venv-mlserver .npm pages/node_modules .mlcd report.html site build dist .wheel-demo

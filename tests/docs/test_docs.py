@@ -107,6 +107,17 @@ def test_the_map_leads_to_every_page():
     assert [page for page in pages if page != "index.md" and f"({page})" not in index] == []
 
 
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_and_functions_that_a_page_for_developers_names_exist(page: str):
+    text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"))
+    paths = set(re.findall(r"`((?:mlcd|mlcd_tracker|tests|pages|docs|examples|benchmarks)/[^`\s]*)`", text))
+    assert len(paths) >= 5
+    assert [path for path in sorted(paths) if "CLOUD" not in path and not list(ROOT.glob(path))] == []
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mlcd").rglob("*.py"))
+    functions = set(re.findall(r"`(\w+)\(\)`", text))
+    assert [name for name in sorted(functions) if not re.search(rf"\bdef {name}\(", source)] == []
+
+
 def anchors(page: Path) -> set[str]:
     """The names by which a page's headings can be linked to, as GitHub makes them."""
     headings = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))

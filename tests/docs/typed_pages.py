@@ -25,7 +25,6 @@ STORIES = (
     ("docs/howto/scale.md", "docs/reference/cli.md"),
 )
 """Pages that are typed one after the other, with one state."""
-SHORT_FOR = {"make demo": "mlcd train examples/resnet50.yaml -y"}
 HERE_ALONE = ("mlcd check", "^C", "update entries")
 """What differs from one machine or moment to the next: not typed."""
 VARIES = r"\d{4}-\d\d-\d\d \d\d:\d\d|\(\d+ kB\)"
@@ -80,11 +79,12 @@ def typed(page: Path, folder: Path) -> Iterator[Typed]:
     for name, lines in re.findall(r"`([\w./-]+\.(?:yaml|csv))`:\n\n((?:    .*\n)+|```yaml\n(?:.*\n)*?```\n)", text):
         file = folder / name
         file.parent.mkdir(exist_ok=True)
-        file.write_text(re.sub(r"(?m)^(    |```.*\n)", "", lines), encoding="utf-8")
+        marks = r"^```.*\n" if lines.startswith("```") else r"^    "
+        file.write_text(re.sub(marks, "", lines, flags=re.MULTILINE), encoding="utf-8")
     code = 0
     with chdir(folder):
         for command, shown in blocks(text):
-            program, *words = shlex.split(SHORT_FOR.get(command, command))
+            program, *words = shlex.split(command)
             if any(word.endswith(".yaml") and not Path(word).exists() for word in words):
                 continue  # the reader's own file
             if program == "mlcd":
