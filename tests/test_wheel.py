@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("mlcd", "mlcd_tracker")
+PACKAGES = ("mlcd", "mlcd_bench", "mlcd_tracker")
 SETUPTOOLS = 77
 """The oldest that can build it: `build-system` of pyproject.toml."""
 
