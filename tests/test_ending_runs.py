@@ -101,10 +101,10 @@ def test_what_a_living_process_drives_for_another_ledger_is_left_alone_and_told(
         assert found == [f"{what}: {told}" for what in (("job-1", label) if known else (label,))]
         assert job.poll() is None
         driver.kill()
-        driver.wait(10)
+        driver.wait(300)
         found = [f"{each.what}: {each.outcome}" for each in control.clean(ledger)]
         assert found == ["job-1: 1 launch settled" if known else f"{label}: what was left of it is torn down"]
-        job.wait(10)
+        job.wait(300)
 
 
 @contextmanager
@@ -120,7 +120,8 @@ Launches(Path({str(home / "launches")!r})).open(Launch({label!r}, SPACE.configur
 print(flush=True)
 time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", order_it], stdout=subprocess.PIPE) as driver:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", order_it], stdout=subprocess.PIPE, env=environment) as driver:
         assert driver.stdout is not None
         driver.stdout.readline()
         environment = {**os.environ, "MLCD_LAUNCH": teardown.mark_of(home / "launches" / label)}

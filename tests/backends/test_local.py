@@ -98,7 +98,7 @@ import mlcd_tracker
 rank, first = int(os.environ["RANK"]), os.environ["MASTER_ADDR"]
 piece = bytes(20_000)
 if rank:
-    link = socket.create_connection((first, 5_000), timeout=30)
+    link = socket.create_connection((first, 5_000), timeout=300)
     while True:
         link.sendall(piece)
 else:

@@ -41,7 +41,7 @@ def process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_teardown_that_is_interrupted_is_done_by_the_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
     with pytest.raises(KeyboardInterrupt), Watchman(folder, None):
         raise KeyboardInterrupt
-    assert process.wait(timeout=30) < 0
+    assert process.wait(timeout=300) < 0
     assert (folder / "ended").exists()
 
 
@@ -56,7 +56,7 @@ def test_a_watchman_who_can_note_nothing_ends_the_launch_all_the_same_and_says_n
 ) -> None:
     with Watchman(folder, None):
         shutil.rmtree(folder)
-    assert process.wait(timeout=30) < 0
+    assert process.wait(timeout=300) < 0
     assert capfd.readouterr().err == ""
 
 

@@ -240,7 +240,7 @@ def test_a_look_at_the_runs_waits_for_no_method(home: Path) -> None:
         "except SystemExit: pass\n"
         "sys.exit(str({'scipy', 'sklearn', 'alembic', 'mlcd.planners', 'mlcd.web'} & set(sys.modules) or ''))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.stderr.strip() == ""
 
 

@@ -170,7 +170,7 @@ def test_a_real_search_stopped_by_ctrl_c_goes_on_to_the_same_decision(
         while "one node of each type" not in search.stderr.readline():
             assert search.poll() is None
         search.send_signal(signal.SIGINT)
-        out, err = search.communicate(timeout=60)
+        out, err = search.communicate(timeout=300)
     assert search.returncode == 2
     assert out == ""
     told = err.strip().splitlines()
@@ -189,7 +189,7 @@ def press_until_heard(train: subprocess.Popen[bytes]) -> None:
     for _ in range(6):
         train.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            train.wait(timeout=10)
+            train.wait(timeout=300)
             return
     train.kill()
 

@@ -135,7 +135,7 @@ def test_killed_again_and_again_it_is_still_one_training_and_ends(folder: Path) 
             process.communicate()
             killed += 1
             continue
-        out, _ = process.communicate(timeout=180)
+        out, _ = process.communicate(timeout=300)
         break
     assert process.returncode == 1, out  # to its last epoch: so small a loss is never reached
     found = last_account(folder / "home")

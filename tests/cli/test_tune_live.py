@@ -86,7 +86,7 @@ def test_a_training_that_is_killed_goes_on_from_its_last_epoch_and_leaves_nothin
     assert not _left(home)
 
 
-def _left(home: Path, within_s: float = 10.0) -> list[str]:
+def _left(home: Path, within_s: float = 300.0) -> list[str]:
     """Processes that still work for this home."""
     until = time.monotonic() + within_s
     while True:

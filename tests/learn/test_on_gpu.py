@@ -200,7 +200,7 @@ def test_a_library_that_is_missing_costs_its_models_alone(tmp_path: Path, monkey
 def test_the_script_measures_into_a_folder_that_can_be_read(tmp_path: Path):
     asked = f"--to {tmp_path} --device cpu --models {SMALL} --precision fp32 --sm-share 100 --batch 1,2"
     command = [sys.executable, "-m", "mlcd.learn.on_gpu", *asked.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip().endswith("left: nothing")
     knowledge = read_knowledge(tmp_path)
     assert [model.facts.name for model in knowledge.models] == [SMALL]

@@ -31,7 +31,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
             (disk / "ballast").write_bytes(bytes(1 << 20))
         yield disk / "locks"
     finally:
-        subprocess.run(["umount", str(disk)], check=True, timeout=30)
+        subprocess.run(["umount", str(disk)], check=True, timeout=300)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_who_looks_keeps_no_driver_out(tmp_path: Path, looking: int) -> None:
     done.start()
     with hold(tmp_path, "seen-1"):
         assert holder(tmp_path, "seen-1") == os.getpid()
-    done.join(timeout=30)
+    done.join(timeout=300)
 
 
 def test_a_run_is_held_once_and_is_free_again(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_callback_reports_every_step_and_every_checkpoint(package: str, source
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

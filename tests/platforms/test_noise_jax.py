@@ -138,7 +138,7 @@ def run(case: str, *arguments: object, **environ: str) -> subprocess.Popen[str]:
 
 
 def answer(process: subprocess.Popen[str]) -> Any:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=500)
     assert process.returncode == 0, err
     return json.loads(next(line for line in out.splitlines() if line.startswith("{")))
 

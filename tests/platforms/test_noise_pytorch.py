@@ -381,7 +381,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     folder = tmp_path_factory.mktemp("noise")
     command = [sys.executable, "-W", "error", __file__, str(folder)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr
     return lambda workers: [json.loads((folder / f"{workers}/{rank}.json").read_text()) for rank in range(workers)]
 

@@ -55,7 +55,7 @@ def serving(model: Path, *arguments: object) -> Iterator[tuple[http.client.HTTPC
             assert server.stdout is not None
             told = server.stdout.readline()
             assert told.startswith("ready: http://127.0.0.1:"), server.communicate()
-            connection = http.client.HTTPConnection("127.0.0.1", int(told.rpartition(":")[2]), timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", int(told.rpartition(":")[2]), timeout=300)
             yield connection, server
             connection.close()
         finally:
@@ -65,7 +65,7 @@ def serving(model: Path, *arguments: object) -> Iterator[tuple[http.client.HTTPC
 def ended(model: Path, *arguments: object) -> tuple[int, str]:
     """The status and the words of a server that does not come up."""
     with start(model, *arguments) as server:
-        _, err = server.communicate(timeout=60)
+        _, err = server.communicate(timeout=300)
         return server.returncode, err
 
 
@@ -137,7 +137,7 @@ def test_it_keeps_to_its_cores_and_leaves_when_asked(model):
         assert len(os.sched_getaffinity(server.pid)) == 1
         assert (peak_gb([server.pid]) or 0.0) > 0.01
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=10) == 0
+        assert server.wait(timeout=300) == 0
 
 
 def test_int8_is_made_once_and_answers_nearly_the_same(model, tmp_path):
@@ -179,7 +179,7 @@ def test_memory_that_a_request_takes_counts_too(tmp_path):
     with serving(wide, "--memory-gb", 0.3) as (connection, server):
         with pytest.raises((http.client.HTTPException, ConnectionError)):
             infer(connection, {"x": np.ones((1, 3), np.float32)}, binary=True, name="wide")
-        assert server.wait(timeout=10) == OUT_OF_MEMORY
+        assert server.wait(timeout=300) == OUT_OF_MEMORY
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_two_runs_at_once_each_have_their_own_and_leave_nothing(tmp_path: Path, 
 
 def test_what_a_killed_run_has_left_goes_with_the_next(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as killed:
-        killed.wait(timeout=60)
+        killed.wait(timeout=300)
     left, others = tmp_path / f"vm-ps.{killed.pid}.x", tmp_path / "not.ours.at-all"
     left.mkdir()
     others.mkdir()

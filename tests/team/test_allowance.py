@@ -298,7 +298,7 @@ def test_of_two_at_the_same_moment_only_one_gets_the_last_dollars(
     for name in ("ada", "bob"):
         members.add(name, Role.RUNNER, "vision", limit)
     names = ["ada"] * 4 if shared == "member" else ["ada", "bob"] * 2
-    start = Barrier(len(names), timeout=60)
+    start = Barrier(len(names), timeout=300)
 
     def try_it(name: str) -> str | float:
         member = members.get(name)
@@ -320,7 +320,7 @@ def test_of_two_that_go_on_at_the_same_moment_only_one_does(ledger: Ledger, memb
         runs.append(ask(ledger, ada, 30.0))
         driven.begin(runs[-1], job_of(30.0))
         driven.stop(runs[-1])
-    start = Barrier(len(runs), timeout=60)
+    start = Barrier(len(runs), timeout=300)
 
     def go_on(run: str) -> bool:
         start.wait()

@@ -159,7 +159,7 @@ def team(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
                 yield Team(home, process, ledger, admin, runner)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
 
 def client(address: str, token: str) -> httpx.Client:

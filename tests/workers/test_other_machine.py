@@ -88,7 +88,7 @@ def team(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
     finally:
         for process in (worker, service):
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
 
 
 def started(home: Path, *arguments: object) -> subprocess.Popen[str]:
