@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from mlcd import assemble
+from mlcd.assemble.planners import planner_of
 from mlcd.backend import Launch, Purpose
 from mlcd.clock import WallClock
 from mlcd.configuration import Configuration
@@ -135,7 +136,7 @@ def measure(options: argparse.Namespace, job: Job, folder: str) -> list[Trained]
 def train(job: Job, workers: int, batch: int, seed: int) -> Trained:
     """One configuration from the start to the target, on real nodes."""
     clock = WallClock(datetime.now(UTC))
-    place = assemble.cloud(job.on, job)
+    place = planner_of(job).place(job)
     label = f"truth{os.getpid()}{seed}{workers}{batch}-1"
     order = Launch(
         label, Configuration(place.space.offers[0], workers, batch), Purpose.RUN, job.work_samples, 900.0, ordinal=0

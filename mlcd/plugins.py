@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Plugins(Mapping[str, T]):
-    """By name: `built_in` ones, and what installed packages register in `group` with names that begin with `kind`.
+    """By name: `built_in` ones, and what installed packages register in `group`, under `kind.` if it has one.
 
     Packages are looked through only when a name is asked for that is not built in, or all names are.
     """
@@ -43,5 +43,5 @@ class Plugins(Mapping[str, T]):
 
 @cache
 def _registered(group: str, kind: str) -> dict[str, EntryPoint]:
-    prefix = f"{kind}."
+    prefix = f"{kind}." if kind else ""
     return {each.name.removeprefix(prefix): each for each in entry_points(group=group) if each.name.startswith(prefix)}

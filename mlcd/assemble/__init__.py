@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from mlcd.assemble.home import home, launches, open_ledger
 
 if TYPE_CHECKING:
-    from mlcd.assemble.clouds import BACKENDS, Cloud, cloud, local_backend, recorded_cloud, skypilot_cloud
+    from mlcd.assemble.clouds import BACKENDS, Cloud, cloud
     from mlcd.assemble.functions import PlanAhead, boundary_of, plan_ahead
     from mlcd.assemble.methods import METHODS, method
+    from mlcd.assemble.places.local import local_backend
+    from mlcd.assemble.places.recorded import recorded_cloud
+    from mlcd.assemble.places.skypilot import skypilot_cloud
     from mlcd.assemble.real_money import rents
     from mlcd.assemble.runs import (
         Listener,
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
     )
 
 _ROOMS = {
-    "clouds": ("BACKENDS", "Cloud", "cloud", "local_backend", "recorded_cloud", "skypilot_cloud"),
+    "clouds": ("BACKENDS", "Cloud", "cloud"),
+    "places.local": ("local_backend",),
+    "places.recorded": ("recorded_cloud",),
+    "places.skypilot": ("skypilot_cloud",),
     "functions": ("PlanAhead", "boundary_of", "plan_ahead"),
     "methods": ("METHODS", "method"),
     "real_money": ("rents",),

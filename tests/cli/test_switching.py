@@ -16,8 +16,8 @@ from time import monotonic
 import pytest
 from mlcd_fixtures import elastic_job
 
-from mlcd import assemble
 from mlcd.assemble import open_ledger
+from mlcd.assemble.planners import planner_of
 from mlcd.backends.local import teardown
 from mlcd.configuration import Configuration, Space
 from mlcd.drive import launch
@@ -99,7 +99,7 @@ class Switching:
 def test_switching_2_4_3_workers_in_the_middle_of_a_run_is_the_same_training(folder: Path) -> None:
     job = load_job(job_in(folder, epochs=40, batches="12"))
     assert job.elastic == Elastic((1, 4), (12,))
-    place = assemble.cloud(job.on, job)
+    place = planner_of(job).place(job)
     ledger = Ledger(folder / "home" / "ledger.db")
     book = ledger.begin(job.name, place.clock, Started(job, place.space, job.on, place.provenance, "test"))
     plan = ((2, 1_200.0), (4, 2_400.0), (3, 1e9))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mlcd.assemble import cloud, method
-from mlcd.assemble.clouds import SKYPILOT_PROBE
+from mlcd.assemble.places.skypilot import SKYPILOT_PROBE
 from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
 from mlcd.backends import Simulated
 from mlcd.catalog import load_offers

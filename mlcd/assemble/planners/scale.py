@@ -18,10 +18,13 @@ from mlcd.errors import UserError
 from mlcd.history import History
 from mlcd.job import Elastic, Job, Objective
 from mlcd.ledger import Account, Ledger, Started
-from mlcd.planners.elastic import ElasticSearch, RunElastic
+from mlcd.planners.elastic import ElasticSearch, RunElastic, elastic_space
+from mlcd.profilers import TrainingProfiler
 from mlcd.strategy import Strategy
 
 WHERE = ("simulated", "recorded", "local", "ray")
+LOOSER = 2.0
+"""A curve is fitted through all probes of an elastic job: each may be known half as well, and takes a quarter."""
 
 
 def check_elastic(job: Job) -> None:
@@ -63,8 +66,13 @@ class Scale:
         return job
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """A cloud."""
-        return cloud(job.on, job, elapsed_s, started_at)
+        """A cloud, with the batches that its nodes may train with."""
+        elastic = _elastic(job)
+        rigid = replace(job, elastic=None, search=replace(job.search, nodes=(1, elastic.workers[1])))
+        place = cloud(job.on, rigid, elapsed_s, started_at)
+        assert isinstance(place.profiler, TrainingProfiler), "as at every place that rents machines"
+        tight = place.profiler.tight * LOOSER if place.profiler.tight is not None else None
+        return replace(place, space=elastic_space(place.space, job), profiler=replace(place.profiler, tight=tight))
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""

@@ -1,0 +1,4 @@
+"""Places that machines are rented at, one file each: `place()` makes the cloud of a job there.
+
+`--on NAME:REST` finds the file of that name, or an entry point of `mlcd.clouds` in another package.
+"""
