@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from mlcd import drive
-from mlcd.assemble import launches, local_backend, resume
+from mlcd import assemble, drive
 from mlcd.assemble.machine import check_here
 from mlcd.backend import LiveBackend
 from mlcd.clock import Clock
@@ -47,7 +46,7 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
         _await_end(name, driver, ledger, clock)
     with ledger.hold(name):
         check_here(name, ledger, going_on=False)
-        gone_on = resume(name, ledger)
+        gone_on = assemble.resume(name, ledger)
         drive.reclaim(gone_on.cloud.profiler, gone_on.book)
         if gone_on.book.account.status in (Status.SEARCHING, Status.RUNNING):
             gone_on.book.write(Stopped("taken down by the user"))
@@ -106,7 +105,7 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
             with ledger.hold(name):
                 check_here(name, ledger, going_on=False)
                 _check_nobody_drives(labels)
-                gone_on = resume(name, ledger)
+                gone_on = assemble.resume(name, ledger)
                 drive.reclaim(gone_on.cloud.profiler, gone_on.book)
         except MlcdError as error:
             yield Cleaned(name, f"not cleaned: {error}")
@@ -127,7 +126,7 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
 
 def _check_nobody_drives(labels: Iterable[str]) -> None:
     """Refuse to tear down what a living process has ordered, whichever ledger it writes to."""
-    kept = launches()
+    kept = assemble.launches()
     for label in labels:
         if (process := kept.driver(label)) is not None:
             raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")
@@ -136,11 +135,11 @@ def _check_nobody_drives(labels: Iterable[str]) -> None:
 def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> list[LiveBackend]:
     """This machine's nodes, and every live place that a run of the ledger has been on and that can be reached now."""
     newest = {account.job.on: name for name, account in accounts.items() if account.provenance == "live"}
-    found: list[LiveBackend] = [local_backend()]
+    found: list[LiveBackend] = [assemble.local_backend()]
     for on, name in newest.items():
         if on.partition(":")[0] != "local":
             with suppress(MlcdError):
-                found.append(cast(LiveBackend, resume(name, ledger).cloud.backend))
+                found.append(cast(LiveBackend, assemble.resume(name, ledger).cloud.backend))
     return found
 
 

@@ -22,7 +22,7 @@ from mlcd.guarantee import choices, decide
 from mlcd.history import History
 from mlcd.job import Objective, Search
 from mlcd.ledger import Ledger, Line, Settled, Started
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.strategy import Finish, Strategy
 from mlcd.version import VERSION
 from mlcd_bench.failing import Failing

@@ -22,7 +22,7 @@ from mlcd.ledger.entries import from_json, to_json
 from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.train import NetValue, RunToCompletion
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.reports.document import run_document
 from mlcd.reports.story import Story
 from mlcd.reports.text import ledger_table

@@ -171,3 +171,17 @@ def test_the_core_runs_the_demo_without_any_extra(tmp_path):
         )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_a_simulated_training_imports_little(tmp_path):
+    """No other planner, no place where machines are real, no page."""
+    job = ROOT.parent / "examples" / "resnet50.yaml"
+    script = (
+        "import sys, mlcd.cli\n"
+        f"try: mlcd.cli.main(['train', {str(job)!r}, '-y'])\n"
+        "except SystemExit: pass\n"
+        "print(len([name for name in sys.modules if name.partition('.')[0] == 'mlcd']), file=sys.stderr)"
+    )
+    environment = {"MLCD_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert int(done.stderr.split()[-1]) <= 160, done.stderr

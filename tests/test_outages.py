@@ -18,7 +18,7 @@ from mlcd.ledger import Ledger, Settled, Started, Status, Voided
 from mlcd.measurement import Ended, Outcome, Sample
 from mlcd.outages import FAILED_LAUNCHES
 from mlcd.planners.train import RunToCompletion
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.strategy import Finish, Probe, Round
 from mlcd.testing.outages import EveryConfiguration
 

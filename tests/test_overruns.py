@@ -17,8 +17,9 @@ from mlcd.errors import BackendError, Outage
 from mlcd.job import Goal, Job
 from mlcd.ledger import Ledger, Refused, Reserved, Settled, Started, Voided
 from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.planners.train import HeterBO, RunToCompletion
-from mlcd.profilers import TrainingProfiler
+from mlcd.planners.train import RunToCompletion
+from mlcd.planners.train.heterbo import HeterBO
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.strategy import Finish, Probe
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second

@@ -15,7 +15,7 @@ from mlcd.backend import Provenance, Purpose
 from mlcd.clock import VirtualClock
 from mlcd.job import Goal, Objective, Search
 from mlcd.measurement import Ended, Measurement, Outcome
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.testing.clouds import BoundedNoise, bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
 

@@ -39,7 +39,7 @@ from mlcd.planners.serverless.foresight import decide
 from mlcd.planners.serverless.plans import PLANNERS
 from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.space import calibration_space
-from mlcd.profilers import FunctionsProfiler
+from mlcd.profilers.functions import FunctionsProfiler
 from mlcd.serverless import Stage, Workload
 from mlcd.version import VERSION
 from mlcd_bench.serverless.jobs import JOBS, BenchJob

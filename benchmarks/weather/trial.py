@@ -20,7 +20,7 @@ from mlcd.earlier import known_from
 from mlcd.guarantee import fits
 from mlcd.job import Goal, Job, Objective
 from mlcd.ledger import Book, Ledger, Started
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.version import VERSION
 from mlcd_bench.problems import Problem, training_hours
 

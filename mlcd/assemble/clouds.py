@@ -18,7 +18,9 @@ from mlcd.plugins import Plugins
 from mlcd.units import format_usd
 
 if TYPE_CHECKING:
-    from mlcd.profilers import FunctionsProfiler, ServingProfiler, TrainingProfiler
+    from mlcd.profilers.functions import FunctionsProfiler
+    from mlcd.profilers.serving import ServingProfiler
+    from mlcd.profilers.training import TrainingProfiler
 
 BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "skypilot", "skypilot:CLOUD", "functions")
 

@@ -35,7 +35,7 @@ from mlcd.planners.serverless import (
     on_functions,
     usable,
 )
-from mlcd.profilers import FunctionsProfiler
+from mlcd.profilers.functions import FunctionsProfiler
 from mlcd.serverless import LONGEST_CALL_S, MB_PER_VCPU, Calibration, Planned, Serverless, Stage
 from mlcd.storages.local import available, reachable
 from mlcd.workloads import facts

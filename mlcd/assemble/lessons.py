@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-import numpy as np
-
-from mlcd.assemble.home import home
-from mlcd.backend import Provenance
+from mlcd.assemble.stored_models import nearest_models
 from mlcd.configuration import Space
-from mlcd.database import Database
 from mlcd.errors import UserError
 from mlcd.forecasts import remaining
 from mlcd.history import History
 from mlcd.job import Job, Mode
 from mlcd.ledger import Account
-from mlcd.measurement import Measurement, Outcome
 from mlcd.modeling.performance import NodePrice, PerformanceModel, read_performance_model
 from mlcd.modeling.statistical_efficiency import StatisticalEfficiency, run_error
-from mlcd.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel, Unreadable, nearest, shelf_of
+from mlcd.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
 from mlcd.planners.elastic import (
     average_model,
     batch_of,
@@ -33,11 +28,6 @@ from mlcd.planners.elastic import (
 )
 
 
-def learned_models(database: Database) -> Shelf:
-    """Where learned models are kept: on this machine, or for a team in its database."""
-    return shelf_of(database, home() / "models")
-
-
 def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
     if job.elastic is not None and job.elastic.mode is Mode.NONE and not job.search.earlier:
@@ -46,7 +36,7 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
         )
     if job.elastic is None or not job.search.earlier:
         return None, ""
-    found, broken = _nearest(job, space, shelf)
+    found, broken = nearest_models(job, space, shelf)
     if found is None and job.elastic.mode is Mode.NONE:
         told = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
         raise UserError(f"{told} probe a few, and the next run need not: --search partial")
@@ -92,40 +82,6 @@ def _known_from(epochs: StatisticalEfficiency, took: float, history: History) ->
     """With the epochs that this run took to its target, as exactly as it was looked at; old ledgers do not tell."""
     looks = sum(m.looks for m in (*history.measurements, *history.runs))
     return replace(epochs, reference_epochs=took, run_error=run_error(looks or inf))
-
-
-def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
-    """What is known to a search for machines, and what a model that an elastic run of the same job has left adds to it.
-
-    It tells where to look, and certifies nothing.
-    """
-    batch, (found, _) = job.hints.global_batch, _nearest(job, space, shelf)
-    if batch is None or found is None or found.kinship is not Kinship.SAME:
-        return tuple(known)
-    steps = found.models[0].learned(read_performance_model).steps
-    told, types = {m.configuration for m in known}, {machine.instance_type for machine in found.models[0].machines}
-    new = [c for c in space.configurations if c.offer.name in types and c not in told and batch % c.workers == 0]
-    expected = (steps.predict(np.array([float(c.nodes)]), np.array([batch / c.workers])) for c in new)
-    return (
-        *known,
-        *(
-            Measurement(c, Outcome.OK, 0.0, 0.0, batch / float(step_s[0]), float(error[0]))
-            for c, (step_s, error) in zip(new, expected, strict=True)
-        ),
-    )
-
-
-def _nearest(job: Job, space: Space, shelf: Shelf) -> tuple[Nearest | None, list[Unreadable]]:
-    """The stored models to ask about a job, and those that cannot be read."""
-    stored, broken = shelf.all()
-    usable = [model for model in stored.values() if _of_the_same_world(model, job)]
-    return nearest(usable, Identity.of(job), {c.offer.name for c in space.configurations}), broken
-
-
-def _of_the_same_world(model: StoredModel, job: Job) -> bool:
-    """What was made up or replayed is no lesson for what is real, nor the other way round."""
-    kinds = {"simulated": Provenance.SIMULATED, "recorded": Provenance.RECORDED}
-    return model.provenance is kinds.get(job.on.partition(":")[0], Provenance.LIVE)
 
 
 def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:

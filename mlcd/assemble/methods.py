@@ -6,16 +6,23 @@ from collections.abc import Callable
 
 from mlcd.errors import UnknownName
 from mlcd.job import Search
-from mlcd.planners.train import HeterBO, NetValue
+from mlcd.planners.train.net_value import NetValue
 from mlcd.plugins import Plugins
 from mlcd.strategy import Strategy
+
+
+def _heterbo(search: Search) -> Strategy:
+    from mlcd.planners.train.heterbo import HeterBO
+
+    return HeterBO()
+
 
 METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
     "mlcd.methods",
     "train",
     {
         "net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel),
-        "heterbo": lambda search: HeterBO(),
+        "heterbo": _heterbo,
     },
 )
 """How to make each method from what the job says of the search."""

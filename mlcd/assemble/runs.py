@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from mlcd import drive
 from mlcd.assemble.arrival import at_hand
-from mlcd.assemble.begun_from import copy_checkpoint, earlier_checkpoint
 from mlcd.assemble.clouds import Cloud
 from mlcd.assemble.machine import check_here, claim
 from mlcd.assemble.planners import planner_of
@@ -22,7 +21,7 @@ from mlcd.job import Goal, Job
 from mlcd.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.ledger.going_on import entry_to_go_on
 from mlcd.measurement import Measurement
-from mlcd.profilers import Progress
+from mlcd.profilers.progress import Progress
 from mlcd.service import Service
 from mlcd.strategy import Finish, Probe
 from mlcd.version import VERSION
@@ -96,6 +95,8 @@ class Run:
     def _at_hand(self) -> Job:
         """The job on this machine, which keeps the launches of the run from now on."""
         if (started := self.book.account.started) is not None and started.begun_from:
+            from mlcd.assemble.begun_from import copy_checkpoint
+
             copy_checkpoint(started.begun_from, self.name, self.job)
         if self.cloud.provenance is Provenance.LIVE:
             check_here(self.name, self.ledger)
@@ -123,6 +124,8 @@ def start(
     asked = ledger.asked(run) if run is not None else None
     first, place = beginning(job, ledger, asked.owner if asked is not None else None)
     if begin_from:
+        from mlcd.assemble.begun_from import earlier_checkpoint
+
         earlier = earlier_checkpoint(begin_from, first.job, ledger)
         first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
     agree(first)

@@ -20,7 +20,7 @@ from mlcd.knowledge import read_knowledge, shipped, shipped_names
 from mlcd.knowledge.recordings import ServingFolder, read_folder
 from mlcd.operators import open_model
 from mlcd.planners.serve.foresight import Expectation, expected_trials
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.seen import Anatomy, Kind, Knowledge
 from mlcd.servers.settings import Settings
 from mlcd.service import Service

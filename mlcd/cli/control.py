@@ -176,7 +176,7 @@ def _leave_queue(ledger: Ledger, run: str) -> None:
         return
     from contextlib import closing
 
-    from mlcd.workers import Queue
+    from mlcd.workers.queue import Queue
 
     with closing(Queue(ledger)) as queue:
         queue.withdraw(ledger.find(run))

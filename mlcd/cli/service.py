@@ -238,8 +238,8 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
     from mlcd.team import Audit, Members
     from mlcd.web.feed import Feed
     from mlcd.web.state import State
-    from mlcd.workers import Queue
     from mlcd.workers.process import warm_up
+    from mlcd.workers.queue import Queue
 
     ledger = Ledger(url)
     ending.callback(ledger.close)

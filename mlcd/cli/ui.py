@@ -12,7 +12,7 @@ from mlcd.cli.listen import PORTS_TRIED, port, recordings
 
 if TYPE_CHECKING:
     from mlcd.ledger import Ledger
-    from mlcd.workers import Here
+    from mlcd.workers.here import Here
 
 
 @click.command()
@@ -41,7 +41,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     from mlcd.web.feed import Feed
     from mlcd.web.settings import Settings
     from mlcd.web.state import State
-    from mlcd.workers import Here
+    from mlcd.workers.here import Here
 
     if not _is_loopback(host):
         raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers this machine alone; use: mlcd service")

@@ -18,7 +18,7 @@ from mlcd.configuration import Configuration, Offer
 from mlcd.job import Job
 from mlcd.learn.cells_process import Batch, Stopped
 from mlcd.measurement import Measurement
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.service import Figure, ModelFacts, Service
 
 LONGEST_S = 10.0

@@ -1,8 +1,1 @@
-"""How a running job is measured."""
-
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.profilers.progress import Progress
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.profilers.training import TrainingProfiler
-
-__all__ = ["FunctionsProfiler", "Progress", "ServingProfiler", "TrainingProfiler"]
+"""How a running job is measured, one file for each kind of job."""

@@ -16,7 +16,7 @@ from mlcd.clock import VirtualClock
 from mlcd.configuration import Configuration, Floats, Offer, ProbeTime
 from mlcd.job import CONFIDENCE, Goal, Job, Objective
 from mlcd.measurement import Outcome
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 Rates = Sequence[float | None]
 """What a type does on 1, 2, 3 ... nodes; None where it fails."""

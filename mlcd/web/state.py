@@ -14,7 +14,7 @@ from mlcd.web.settings import Settings
 if TYPE_CHECKING:
     from mlcd.database import Database
     from mlcd.team import Audit, Members
-    from mlcd.workers import Crew
+    from mlcd.workers.crew import Crew
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from mlcd.drive import search
 from mlcd.history import History
 from mlcd.ledger import Ledger, Started
 from mlcd.measurement import Measurement
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.version import VERSION
 from mlcd_bench.serve.problem import ServeProblem
 

@@ -34,7 +34,7 @@ from mlcd.planners.serverless.outlook import after
 from mlcd.planners.serverless.plans import PLANNERS
 from mlcd.planners.serverless.problem import StageProblem
 from mlcd.planners.serverless.space import calibration_space
-from mlcd.profilers import FunctionsProfiler
+from mlcd.profilers.functions import FunctionsProfiler
 from mlcd.serverless import Stage
 from mlcd.strategy import Step
 from mlcd.version import VERSION

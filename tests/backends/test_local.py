@@ -17,7 +17,7 @@ from mlcd.clock import WallClock
 from mlcd.configuration import Configuration
 from mlcd.errors import UserError
 from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.testing.live_backends import STEPS, LiveBackendContract, python_job
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")

@@ -18,7 +18,9 @@ from mlcd.configuration import Choice, ProbeTime, Space, serving_space
 from mlcd.job import Job
 from mlcd.knobs import KnobTable
 from mlcd.planners.serverless import calibration_space
-from mlcd.profilers import FunctionsProfiler, ServingProfiler, TrainingProfiler
+from mlcd.profilers.functions import FunctionsProfiler
+from mlcd.profilers.serving import ServingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.serverless import Serverless, StorageRate, Tariff, Workload
 from mlcd.service import Endpoint, ModelFacts, Service
 from mlcd.testing.outages import OutageContract

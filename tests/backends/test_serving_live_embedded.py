@@ -14,7 +14,7 @@ from mlcd.backends.serving import Embedded
 from mlcd.errors import UserError
 from mlcd.job import Job
 from mlcd.measurement import Ended, Outcome
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.service import Arrivals, ModelFacts, Service
 
 ENDLESS = """

@@ -18,7 +18,7 @@ from mlcd.backends.serving import OpenInference
 from mlcd.errors import UserError
 from mlcd.job import Job
 from mlcd.measurement import Ended, Outcome
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.service import Endpoint, ModelFacts, Service
 
 

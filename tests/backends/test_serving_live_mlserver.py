@@ -9,7 +9,7 @@ from serving_contract import PACE, clock, free_port, launch
 from mlcd.backends.serving import OpenInference
 from mlcd.job import Job
 from mlcd.measurement import Outcome
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.service import Endpoint, ModelFacts, Service
 
 JOB = Job("sums", 1.0, service=Service(ModelFacts("sums"), shapes={"x.1": 4}))

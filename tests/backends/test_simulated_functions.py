@@ -22,7 +22,7 @@ from mlcd.measurement import Ended, Outcome, Sample
 from mlcd.modeling.serverless.calibration import calibrate
 from mlcd.modeling.serverless.epoch import EpochModel
 from mlcd.planners.serverless.space import configuration
-from mlcd.profilers import FunctionsProfiler
+from mlcd.profilers.functions import FunctionsProfiler
 from mlcd.serverless import MOST_ATTEMPTS, Allocation, Epoch, Tuning, Work, Workload
 from mlcd.testing.backends import BackendContract
 

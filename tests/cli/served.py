@@ -89,7 +89,7 @@ def _served(ledger: Ledger, home: Path, mode: Any, members: Members | None, **se
     from mlcd.web.feed import Feed
     from mlcd.web.settings import Settings
     from mlcd.web.state import State
-    from mlcd.workers import Here
+    from mlcd.workers.here import Here
 
     audit, told = Audit(ledger.database, _now), Settings(mode, home, **settings)
     with pytest.MonkeyPatch.context() as patch, closing(Here(ledger)) as crew:

@@ -26,7 +26,7 @@ from mlcd.job import Job
 from mlcd.jobfile import load_job
 from mlcd.ledger import Ledger, Status
 from mlcd.measurement import Event, Outcome
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -11,7 +11,7 @@ from served import ALONE, Service, one_person
 
 from mlcd.clock import VirtualClock
 from mlcd.ledger import Stopped
-from mlcd.workers import to_json
+from mlcd.workers.asked import to_json
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -18,7 +18,7 @@ from mlcd.cli.server import HERE
 from mlcd.clock import VirtualClock
 from mlcd.ledger import Stopped
 from mlcd.remote import Order, RemoteLedger, Server, submit, watch
-from mlcd.workers import to_json
+from mlcd.workers.asked import to_json
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -23,7 +23,7 @@ from mlcd.clock import VirtualClock
 from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.job import Elastic, Goal, Hints, Job, Mode, Target
 from mlcd.measurement import Ended, Event, Noise, Outcome, Sample, Z
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 TARGET = Target("accuracy", 0.9)
 REPORTS = 40

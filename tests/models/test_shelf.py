@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert
 
 from mlcd.asked import of_text
 from mlcd.assemble import start
-from mlcd.assemble.lessons import learned_models
+from mlcd.assemble.stored_models import learned_models
 from mlcd.backend import Provenance
 from mlcd.database import open_database
 from mlcd.database.schema import models

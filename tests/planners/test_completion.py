@@ -25,7 +25,7 @@ from mlcd.measurement import Ended, Event, Measurement, Mismatch, Outcome, Sampl
 from mlcd.planners.train import NetValue, RunToCompletion
 from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS
 from mlcd.planners.train.rescue import chance_here, chances, is_worth_leaving, shared_shift
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.strategy import Finish, Probe, Step
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run

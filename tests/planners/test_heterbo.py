@@ -10,7 +10,7 @@ from mlcd.guarantee import allowed, refusal
 from mlcd.history import History
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import HeterBO
+from mlcd.planners.train.heterbo import HeterBO
 from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording, small_recording
 from mlcd.testing.promises import search_and_run

@@ -11,7 +11,7 @@ from mlcd.backend import Events, Launch, Provenance, Purpose
 from mlcd.configuration import Configuration, Offer, Surcharge
 from mlcd.job import Job
 from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample
-from mlcd.profilers import FunctionsProfiler
+from mlcd.profilers.functions import FunctionsProfiler
 from mlcd.serverless import Allocation, Calibrated, Epoch, Serverless, Tuning, Work, Workload
 from mlcd.strategy import Watch
 

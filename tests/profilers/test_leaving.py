@@ -12,7 +12,7 @@ from mlcd.backend import Events, Launch, Provenance, Purpose
 from mlcd.configuration import Configuration, Offer
 from mlcd.job import Elastic, Job, Target
 from mlcd.measurement import Ended, Event, Measurement, Noise, Outcome, Sample
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1, 64)  # a dollar a second
 JOB = Job("job", 1e6, checkpoints=True, target=Target("accuracy", 0.9), elastic=Elastic((1, 4), (64, 128)))

@@ -14,7 +14,7 @@ from mlcd.backend import Events, Launch, Provenance, Purpose
 from mlcd.configuration import Configuration, Offer
 from mlcd.job import Job
 from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample
-from mlcd.profilers import ServingProfiler
+from mlcd.profilers.serving import ServingProfiler
 from mlcd.service import Cap, Figure, ModelFacts, Service, Window
 from mlcd.service_level import certifies, keeps
 from mlcd.strategy import Look

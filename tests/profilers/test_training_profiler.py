@@ -12,8 +12,7 @@ from mlcd.history import History
 from mlcd.job import Job, Target
 from mlcd.measurement import Ended, Mismatch, Outcome, Sample
 from mlcd.planners.train.completion import run_ended
-from mlcd.profilers import TrainingProfiler
-from mlcd.profilers.training import warm_up_length
+from mlcd.profilers.training import TrainingProfiler, warm_up_length
 from mlcd.strategy import Finish
 
 CONFIGURATION = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second

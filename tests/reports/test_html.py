@@ -33,8 +33,9 @@ from mlcd.ledger import (
 )
 from mlcd.ledger.account import Account
 from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import HeterBO, RunToCompletion
-from mlcd.profilers import TrainingProfiler
+from mlcd.planners.train import RunToCompletion
+from mlcd.planners.train.heterbo import HeterBO
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.reports.figures.axes import Scale, shortened
 from mlcd.reports.figures.frontier import boundary
 from mlcd.reports.html import page

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from mlcd.ledger import Ledger
-from mlcd.workers import Here
+from mlcd.workers.here import Here
 
 
 def hold_a_run(folder: Path, run: str) -> None:

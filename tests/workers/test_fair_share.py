@@ -17,9 +17,9 @@ from mlcd import assemble
 from mlcd.caps import Caps
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Status, Stopped
-from mlcd.workers import Queue, to_json
+from mlcd.workers.asked import to_json
 from mlcd.workers.process import Errand
-from mlcd.workers.queue import QUEUE
+from mlcd.workers.queue import QUEUE, Queue
 from mlcd.workers.run import see_through
 
 AT_MOST, AT_ONCE = 3, 4

@@ -22,7 +22,8 @@ from mlcd.errors import WrongState
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Resumed, Settled, Status, Stopped
 from mlcd.measurement import Outcome
-from mlcd.workers import Here, to_json
+from mlcd.workers.asked import to_json
+from mlcd.workers.here import Here
 from mlcd.workers.process import only_computes
 
 

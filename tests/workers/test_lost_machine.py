@@ -26,8 +26,8 @@ from mlcd.job import Job
 from mlcd.ledger import Ended, Ledger, Reserved, Settled, Started, Status
 from mlcd.team import Audit
 from mlcd.testing.postgres import PostgresServer
-from mlcd.workers import Queue
 from mlcd.workers.lost_machine import give_up_machine
+from mlcd.workers.queue import Queue
 from mlcd.workers.run import Driven, see_through, take_down
 
 Mlcd = Callable[..., Any]

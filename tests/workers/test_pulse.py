@@ -20,7 +20,7 @@ from mlcd import assemble
 from mlcd.backend import Launch, Purpose
 from mlcd.clock import WallClock
 from mlcd.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
-from mlcd.workers import Here
+from mlcd.workers.here import Here
 from mlcd.workers.pace import PACE, Pace
 from mlcd.workers.pulse import DEADLINE, Pulse, Watch
 from mlcd.workers.run import _bind_to_deadline

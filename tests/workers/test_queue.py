@@ -22,8 +22,9 @@ from mlcd.job import Job
 from mlcd.ledger import Ledger, Settled, Status, Stopped
 from mlcd.measurement import Outcome
 from mlcd.testing.postgres import PostgresServer
-from mlcd.workers import Queue, to_json
+from mlcd.workers.asked import to_json
 from mlcd.workers.pace import PACE, Pace
+from mlcd.workers.queue import Queue
 from mlcd.workers.supervise import Supervisor
 from mlcd.workers.worker import HURRY, sweeps
 

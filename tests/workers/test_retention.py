@@ -30,7 +30,7 @@ from mlcd.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
 from mlcd.measurement import Measurement, Outcome
 from mlcd.service import ModelFacts, Service
 from mlcd.team import Audit
-from mlcd.workers import to_json
+from mlcd.workers.asked import to_json
 from mlcd.workers.retention import drop_old
 
 Mlcd = Callable[..., Any]

@@ -16,7 +16,7 @@ from mlcd.errors import Interrupted
 from mlcd.job import Job
 from mlcd.ledger import Ledger, Resumed, Status, Stopped
 from mlcd.measurement import Measurement, Outcome
-from mlcd.workers import to_json
+from mlcd.workers.asked import to_json
 from mlcd.workers.crew import NEVER_BEGAN
 from mlcd.workers.run import see_through
 from mlcd.workers.told import BY_THE_USER, LEAVE, Told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcd.backend import Backend
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 LIVE_NOISE = 0.02
 """Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""

@@ -10,7 +10,7 @@ from mlcd.backends import Recorded, Recording, load_recording
 from mlcd.clock import VirtualClock
 from mlcd.job import Job
 from mlcd.planners.train import narrow
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:

@@ -11,7 +11,7 @@ from mlcd.backends.simulated import STARTUP_LIMIT_S
 from mlcd.clock import VirtualClock
 from mlcd.job import Job
 from mlcd.planners.train import grid, narrow
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from mlcd import drive, guarantee
 from mlcd.assemble.clouds import Cloud, cloud
-from mlcd.assemble.lessons import learned_models, lesson, remember
+from mlcd.assemble.lessons import lesson, remember
 from mlcd.assemble.planners.train import with_usual_place
 from mlcd.assemble.probe_limit import usual_probe_limit
+from mlcd.assemble.stored_models import learned_models
 from mlcd.configuration import Space
 from mlcd.database import Database
 from mlcd.decision import Decision
@@ -19,7 +20,7 @@ from mlcd.history import History
 from mlcd.job import Elastic, Job, Objective
 from mlcd.ledger import Account, Ledger, Started
 from mlcd.planners.elastic import ElasticSearch, RunElastic, elastic_space
-from mlcd.profilers import TrainingProfiler
+from mlcd.profilers.training import TrainingProfiler
 from mlcd.strategy import Strategy
 
 WHERE = ("simulated", "recorded", "local", "ray")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mlcd import guarantee
 from mlcd.assemble.clouds import Cloud, cloud
-from mlcd.assemble.lessons import known_by_model, learned_models
 from mlcd.assemble.methods import method
 from mlcd.assemble.probe_limit import usual_probe_limit
+from mlcd.assemble.stored_models import known_by_model, learned_models
 from mlcd.configuration import Space
 from mlcd.database import Database
 from mlcd.decision import Decision

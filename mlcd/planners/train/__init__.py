@@ -1,13 +1,11 @@
 """Training: instance type x node count. `net_value` is ours, and the default; `heterbo` is the paper's."""
 
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.heterbo import HeterBO
 from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.outlook import Outlook, cheapest_expected_usd, outlook
 from mlcd.planners.train.space import accelerators_of, grid, narrow
 
 __all__ = [
-    "HeterBO",
     "NetValue",
     "Outlook",
     "RunToCompletion",
