@@ -42,6 +42,7 @@ def numbers(document: Any) -> list[float]:
     return [document] if isinstance(document, int | float) else []
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_runs_and_gives_finite_numbers(name: str):
     study = STUDIES[name]

@@ -124,6 +124,7 @@ def test_other_seeds_make_other_searches(name):
     assert len(first) > 1
 
 
+@pytest.mark.night
 def test_the_same_history_gives_the_same_step_in_another_process():
     """A tool that goes by the order of a set shows it only here."""
     here = [shown(made(name, 1)) for name in TOOLS]

@@ -104,6 +104,7 @@ def test_a_stored_model_knows_its_epochs_as_exactly_as_the_run_was_looked_at(mlc
     assert epochs["run_error"] > run_error(math.inf)
 
 
+@pytest.mark.night
 def test_a_forecast_covers_what_comes_in_most_seeds(mlcd: Mlcd, job: WriteJob) -> None:
     """Of 90 % intervals at least what chance leaves of them in so few seeds: three standard errors below."""
     path, covered, off = job(), 0, []

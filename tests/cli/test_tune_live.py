@@ -44,7 +44,9 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(
+    "storage", ["s3", *(pytest.param(each, marks=pytest.mark.night) for each in STORAGES if each != "s3")]
+)
 def test_a_search_and_a_training_run_for_real_at_each_storage(mlcd: Mlcd, job: Path, storage: str) -> None:
     if (why := available(storage)) is not None:
         pytest.skip(why)

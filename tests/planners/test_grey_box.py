@@ -258,6 +258,7 @@ def test_where_nothing_can_keep_the_cap_it_says_so_and_counts_nothing():
     assert "nothing" in str(found)
 
 
+@pytest.mark.night
 def test_most_searches_need_no_more_trials_than_was_said():
     held = []
     for seed in range(10):
