@@ -49,7 +49,7 @@ night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modu
 # Where there is none of this version, whatever asks for PyTorch gets the newest.
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev,bench,ray,skypilot,serve,lithops,frameworks,service]'
+	$(PIP) -e '.[dev,bench,docs,ray,skypilot,serve,lithops,frameworks,service]'
 	touch $@ .venv/installed-dev .venv/installed
 
 # What some tests compare with, meet at or look with; where it cannot be installed they skip and say so.
