@@ -137,7 +137,6 @@ def beginning(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Start
     """How a run of this job would begin, and where; nothing is written. `owner`: the member whose run it will be."""
     planner = planner_of(job)
     job = planner.ready(job, ledger.database)
-    planner.explore(job)  # a wrong name is told before anything is written
     place = planner.place(job)
     job = with_probe_limit(job, planner.probe_limit_usd(job, place.space))
     begun = planner.recall(Started(job, place.space, job.on, place.provenance, VERSION), ledger, owner)

@@ -37,6 +37,7 @@ class Functions:
         """With its sizes, its prices and the limits of its platform."""
         check_functions(job)
         job = prepared(job)
+        self.explore(job)
         check_goal(job)
         return job
 

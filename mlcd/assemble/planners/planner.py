@@ -27,7 +27,10 @@ class Planner(Protocol):
     instead: str
 
     def ready(self, job: Job, database: Database) -> Job:
-        """The job as its run will keep it. One line for what it cannot do, before anything is written or paid."""
+        """The job as its run will keep it.
+
+        One line for what it cannot do, a method that nobody knows among it, before anything is written or paid.
+        """
         ...
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:

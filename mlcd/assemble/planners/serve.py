@@ -46,7 +46,7 @@ class Serve:
     def ready(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""
         job = one_at_a_time(with_usual_place(job))
-        self.explore(job)  # a method that nobody knows is told before anything of its model
+        self.explore(job)
         check_service(at_hand(job, database))
         return job
 

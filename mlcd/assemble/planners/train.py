@@ -56,7 +56,8 @@ class Train:
     instead = ""
 
     def ready(self, job: Job, database: Database) -> Job:
-        """With a goal that training has, at a place that can be found again."""
+        """With a method and a goal that training has, at a place that can be found again."""
+        self.explore(job)
         check_goal(job)
         return with_usual_place(job)
 
