@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from mlcd.assemble import cloud
+from mlcd.assemble import cloud, rents, start
 from mlcd.assemble.clouds import PLACES
 from mlcd.errors import UnknownName
 from mlcd.job import Job
+from mlcd.ledger import Ledger
 
 
 @pytest.mark.parametrize("on", ["simulatd", "simulated:x", "recorded", "moon:aws"])
@@ -19,16 +20,40 @@ def test_a_place_that_nobody_knows_is_refused_in_a_line(on: str):
         cloud(on, Job("job", 1e6))
 
 
-def test_a_place_of_another_package_is_asked_like_our_own(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def moon(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
+    """A place of another package: what it was asked for."""
     asked = []
 
-    def moon(rest, job, elapsed_s, started_at):
+    def place(rest, job, elapsed_s, started_at):
         asked.append((rest, elapsed_s))
         return PLACES["simulated"]("", job, elapsed_s, started_at)
 
-    monkeypatch.setitem(PLACES.built_in, "moon", moon)
+    monkeypatch.setitem(PLACES.built_in, "moon", place)
+    return asked
+
+
+def test_a_place_of_another_package_is_asked_like_our_own(moon):
     assert len(cloud("moon:dark-side", Job("job", 1e6), 7.0).space) > 0
-    assert asked == [("dark-side", 7.0)]
+    assert moon == [("dark-side", 7.0)]
+
+
+def test_a_run_at_such_a_place_keeps_its_name_as_it_was_written(moon):
+    run = start(Job("job", 1e6, on="moon:dark-side"), Ledger(None))
+    assert run.job.on == "moon:dark-side"
+    assert moon == [("dark-side", 0.0)]
+
+
+def test_such_a_place_is_named_where_another_one_is_not_known(moon):
+    with pytest.raises(UnknownName, match="did you mean 'moon'"):
+        cloud("mooon", Job("job", 1e6))
+
+
+def test_nobody_rents_there_without_having_been_asked():
+    """What a place of another package bills, nobody here can know."""
+    assert rents("moon:dark-side")
+    assert not any(rents(on) for on in ("simulated", "recorded:x", "local", "local:x", "ray:x", "functions:simulated"))
+    assert all(rents(on) for on in ("skypilot", "skypilot:aws", "functions:aws_lambda"))
 
 
 def test_a_simulated_cloud_imports_no_other_place():

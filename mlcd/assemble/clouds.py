@@ -77,7 +77,8 @@ def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None
 
 def unknown_place(on: str) -> UnknownName:
     """Nobody knows how to rent there."""
-    return UnknownName("backend", on, BACKENDS)
+    others = [name for name in PLACES if name not in {each.partition(":")[0] for each in BACKENDS}]
+    return UnknownName("backend", on, (*BACKENDS, *others))
 
 
 def under_max_hourly(space: Space, search: Search) -> Space:

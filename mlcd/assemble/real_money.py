@@ -11,6 +11,8 @@ from mlcd.ledger import Started
 from mlcd.strategy import Finish
 from mlcd.units import counted, format_duration, format_usd
 
+OWN_PLACES = ("", "simulated", "recorded", "local", "ray")
+"""Places that nobody sends a bill for. Of any other, one of another package among them, nobody here can know."""
 OWN_FUNCTIONS = ("", "simulated", "localhost")
 """Platforms of functions that nobody sends a bill for: this machine, and one that is made up."""
 
@@ -18,7 +20,7 @@ OWN_FUNCTIONS = ("", "simulated", "localhost")
 def rents(on: str) -> bool:
     """Whether somebody sends a bill for what is launched there. Prices of one's own machines are made up."""
     kind, _, platform = on.partition(":")
-    return kind == "skypilot" or (kind == "functions" and platform not in OWN_FUNCTIONS)
+    return kind not in OWN_PLACES if kind != "functions" else platform not in OWN_FUNCTIONS
 
 
 def real_money_words(first: Started) -> str:

@@ -110,7 +110,7 @@ def test_the_map_leads_to_every_page():
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_files_and_functions_that_a_page_for_developers_names_exist(page: str):
     text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"))
-    paths = set(re.findall(r"`((?:mlcd|mlcd_tracker|tests|pages|docs|examples|benchmarks)/[^`\s]*)`", text))
+    paths = set(re.findall(r"`((?:mlcd|mlcd_bench|mlcd_tracker|tests|pages|docs|examples|benchmarks)/[^`\s]*)`", text))
     assert len(paths) >= 5
     assert [path for path in sorted(paths) if "CLOUD" not in path and not list(ROOT.glob(path))] == []
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mlcd").rglob("*.py"))

@@ -23,6 +23,8 @@ from mlcd.ledger import Account, Ledger, Started
 from mlcd.planners.train import RunToCompletion
 from mlcd.strategy import Strategy
 
+BY_PATH = ("recorded", "local", "ray")
+"""Places that are named by a file or a folder."""
 ONE_AT_A_TIME = ("local", "ray")
 """Places where launches would wait for, or slow down, each other's nodes."""
 
@@ -38,7 +40,7 @@ def check_goal(job: Job) -> None:
 def with_usual_place(job: Job) -> Job:
     """With its path made absolute, so that the run can be resumed from any folder; one probe at a time if need be."""
     kind, _, path = job.on.partition(":")
-    if path and kind != "skypilot":
+    if path and kind in BY_PATH:
         job = replace(job, on=f"{kind}:{Path(path).resolve()}")
     return one_at_a_time(job) if kind in ONE_AT_A_TIME else job
 
