@@ -398,7 +398,7 @@ def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, ch
     path = Train(home, replace(a_job(checkpoints=checkpoints), on="skypilot:aws"))
     killed_in_the_run(path, 40)
     revive(path)
-    monkeypatch.setattr("mlcd.assemble.clouds.Sdk", lambda: path.sky)
+    monkeypatch.setattr("mlcd.assemble.places.skypilot.Sdk", lambda: path.sky)
     before, (name,) = path.ledger.lines("digits-1"), path.sky.names()
     more = Goal(budget_usd=90.0)
     if checkpoints:

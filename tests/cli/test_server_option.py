@@ -205,7 +205,8 @@ def test_a_run_of_this_machine_can_be_watched_too(mlcd: Mlcd, write_job: WriteJo
 
 def test_stop_and_down_answer_in_the_servers_words(there: Mlcd, write_job: WriteJob) -> None:
     run = there("train", write_job(search=ALONE), "--decide-only", "-o", "json").document["run"]
-    assert run in there("stop", run).out
+    stopped = there("stop", run)  # in time, or too late: the process that decided it may have ended by now
+    assert run in (stopped.out or stopped.complaint)
     assert run in there("down", "last").out
     assert "only an admin can say that a machine is gone" in there("down", run, "--machine-gone").complaint
     assert f"run '{run}' has no such log" in there("logs", run).complaint
