@@ -35,7 +35,6 @@ from mlcd.backends import Simulated
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision
 from mlcd.drive import search
-from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Goal, Hints, Job, Objective, Search
 from mlcd.ledger import Ledger, Started
@@ -113,7 +112,7 @@ def run(job: Job, name: str, seed: int) -> Ran:
     ledger.close()
     totals = brute_force(job, place)
     fast = job.goal.objective is Objective.FASTEST
-    within = [(s if fast else usd) for s, usd in totals.values() if fits(job.goal, usd, s)]
+    within = [(s if fast else usd) for s, usd in totals.values() if job.goal.allows(usd, s)]
     chosen = totals.get(decision.configuration) if decision.configuration is not None else None
     return Ran(
         job,
@@ -146,7 +145,7 @@ def _certifiable(job: Job, place: Cloud, where: Configuration, seconds: float) -
     slow_s = place.space.startup_limit_s + seconds * exp(Z * NOISE)
     most_usd = job.search.max_probe_usd
     allowed = most_usd is None or probe_usd <= most_usd
-    return allowed and fits(job.goal, probe_usd + where.usd(slow_s), probe_s + slow_s)
+    return allowed and job.goal.allows(probe_usd + where.usd(slow_s), probe_s + slow_s)
 
 
 def made_jobs(numbers: range) -> Iterator[tuple[int, Job]]:

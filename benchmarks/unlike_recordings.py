@@ -32,7 +32,6 @@ from unlike.made_recordings import HELD_OUT, KINDS, LARGE, LOOKED_AT, made
 
 from mlcd.backends import Recording
 from mlcd.configuration import Configuration, Space
-from mlcd.guarantee import fits
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Z
 from mlcd.version import VERSION
@@ -118,9 +117,9 @@ def _problem(recording: Recording, space: Space, goal: Goal) -> Problem | None:
     within, certifiable = [], False
     for hours, usd_per_hour, where in _possible(recording):
         usd, (probe_s, probe_usd) = hours * usd_per_hour, space.worst_probe(where)
-        if fits(goal, usd, hours * 3_600):
+        if goal.allows(usd, hours * 3_600):
             within.append((hours, usd))
-            certifiable |= fits(goal, usd * slower + probe_usd, hours * 3_600 * slower + probe_s)
+            certifiable |= goal.allows(usd * slower + probe_usd, hours * 3_600 * slower + probe_s)
     if not certifiable:
         return None
     hours, usd = min(within, key=lambda total: total[::-1] if cheapest else total)
@@ -149,7 +148,7 @@ def play(entrant: str, problems: Sequence[Posed], processes: int) -> list[Run]:
 
 
 def _run(where: Posed, result: Result) -> Run:
-    over = not fits(where.problem.job.goal, result.total_usd, result.total_hours * 3_600)
+    over = not where.problem.job.goal.allows(result.total_usd, result.total_hours * 3_600)
     return Run(where, result.ratio, len(result.probes), result.certified, over)
 
 

@@ -13,7 +13,6 @@ from enum import StrEnum
 from mlcd.configuration import Configuration
 from mlcd.errors import MlcdError
 from mlcd.forecasts import slow_rates
-from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.ledger import Book, Warned
@@ -77,7 +76,7 @@ class RunAlarm:
             return Trouble.NONE
         if self.trouble is Trouble.NONE and so_far.fast_samples_per_s >= self.slow_rate:
             return Trouble.NONE  # within the error of the recent rate
-        late = not fits(self.job.goal, *self._at_its_end(so_far))
+        late = not self.job.goal.allows(*self._at_its_end(so_far))
         return Trouble.LATE if late or self.trouble is Trouble.LATE else Trouble.SLOW
 
     def _beyond(self, so_far: Measurement) -> Mismatch:

@@ -29,11 +29,6 @@ from mlcd.on_trial import on_trial
 from mlcd.units import format_duration, format_usd
 
 
-def fits(goal: Goal, spent_usd: float, elapsed_s: float) -> bool:
-    """Whether these totals are within the limits."""
-    return goal.allows(spent_usd, elapsed_s)
-
-
 def safe(
     job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0, more: int = 0
 ) -> list[Measurement]:
@@ -45,7 +40,7 @@ def safe(
     return [
         measurement
         for measurement, ahead in forecasts(job, space, history, more=more)
-        if fits(job.goal, spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds)
+        if job.goal.allows(spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds)
     ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mlcd.configuration import Configuration, Space
 from mlcd.decision import Decision, Relaxation
-from mlcd.guarantee import beyond_limits, beyond_price_limits, fits, why_nothing_was_measured
+from mlcd.guarantee import beyond_limits, beyond_price_limits, why_nothing_was_measured
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement
@@ -85,7 +85,7 @@ def refusal(
     if found is None or certifies(job, found) or found.configuration in configurations:
         return None
     again_s, again_usd = space.worst_probe(found.configuration)
-    if not fits(job.goal, history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
+    if not job.goal.allows(history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
         return f"it would use what is reserved to confirm {found.configuration}"
     return None
 

@@ -23,7 +23,6 @@ from benchmarks.splits import made_decisions
 from benchmarks.splits.measured_elsewhere import measured_elsewhere
 from benchmarks.unlike.made_recordings import made as made_unlike
 from mlcd.backends import Recording
-from mlcd.guarantee import fits
 from mlcd.job import Objective
 from mlcd_bench.contest import Crash, Task, contest
 from mlcd_bench.problems import Problem, Scenario, training_hours
@@ -97,7 +96,7 @@ def floor(problem: Problem) -> float | None:
             continue
         probe_s, probe_usd = problem.space.worst_probe(where)
         usd = hours * where.usd_per_hour
-        if fits(goal, probe_usd + usd * slower, probe_s + hours * 3_600 * slower):
+        if goal.allows(probe_usd + usd * slower, probe_s + hours * 3_600 * slower):
             total = (probe_usd + usd) / problem.oracle_usd, (probe_s / 3_600 + hours) / problem.oracle_hours
             ratios.append(total[0] if cheapest else total[1])
     return min(ratios, default=None)

@@ -17,7 +17,6 @@ from mlcd.clock import VirtualClock
 from mlcd.decision import Decision, Relaxation
 from mlcd.drive import launch, search
 from mlcd.earlier import known_from
-from mlcd.guarantee import fits
 from mlcd.job import Goal, Job, Objective
 from mlcd.ledger import Book, Ledger, Started
 from mlcd.profilers.training import TrainingProfiler
@@ -100,7 +99,7 @@ def tried(task: Task, problems: Sequence[Problem], setting: Setting) -> Trial:
         certified=decision.certified,
         confidence=getattr(decision, "confidence", None),
         kept=kept,
-        over=not fits(job.goal, history.spent_usd / (1 + 1e-9), history.elapsed_s / (1 + 1e-9)),
+        over=not job.goal.allows(history.spent_usd / (1 + 1e-9), history.elapsed_s / (1 + 1e-9)),
         launches=len(history.runs),
         ratio=_ratio(problem, history.spent_usd, history.elapsed_s) if kept is not None else None,
         probing=_share(job.goal, searched.spent_usd, searched.elapsed_s),
@@ -165,7 +164,7 @@ def certifiable(problem: Problem, goal: Goal) -> bool:
         if hours is not None:
             probe_s, probe_usd = problem.space.worst_probe(where)
             worst_s = hours * 3_600 * slower
-            if fits(goal, probe_usd + worst_s / 3_600 * where.usd_per_hour, probe_s + worst_s):
+            if goal.allows(probe_usd + worst_s / 3_600 * where.usd_per_hour, probe_s + worst_s):
                 return True
     return False
 

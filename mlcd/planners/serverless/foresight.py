@@ -11,7 +11,6 @@ from dataclasses import replace
 from math import exp
 
 from mlcd.decision import Decision, Forecast, Relaxation
-from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Goal, Objective
 from mlcd.measurement import Z
@@ -77,7 +76,7 @@ def decide(
         return replace(why, plans=others, calibration=calibration)
     chosen, factor = steered or chosen, spread(calibration)
     forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
-    kept = fits(goal, history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
+    kept = goal.allows(history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
     first = chosen.stages[0]
     return Decision(
         configuration(problem.limits, first.allocation, Work(first.stage.epochs, 0, tuple(range(first.stage.trials)))),

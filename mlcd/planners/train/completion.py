@@ -16,7 +16,7 @@ from math import inf, log
 
 from mlcd.configuration import Configuration, Space
 from mlcd.forecasts import forecast, objective, slow_rates
-from mlcd.guarantee import choices, fits, lifetime_s, safe
+from mlcd.guarantee import choices, lifetime_s, safe
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import Measurement, Outcome
@@ -167,7 +167,7 @@ def _at_best(job: Job, then: History, so_far: Measurement) -> float:
     """The objective of going on as it is, at the fast end of the rate; infinite if even that passes a limit."""
     seconds = max(0.0, job.work_samples - so_far.samples_done) / so_far.fast_samples_per_s
     usd = seconds * so_far.configuration.usd_per_hour / 3_600
-    if not fits(job.goal, then.spent_usd + usd, then.elapsed_s + seconds):
+    if not job.goal.allows(then.spent_usd + usd, then.elapsed_s + seconds):
         return inf
     return seconds if job.goal.objective == "fastest" else usd
 

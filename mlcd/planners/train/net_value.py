@@ -29,7 +29,7 @@ from scipy.special import ndtri
 
 from mlcd.configuration import Configuration, Floats, Space
 from mlcd.forecasts import forecast
-from mlcd.guarantee import allowed, fits
+from mlcd.guarantee import allowed
 from mlcd.history import History
 from mlcd.job import Job
 from mlcd.measurement import SUREST, Measurement
@@ -123,7 +123,7 @@ class _Choice(Repeats):
         """Whether the fast end of what was measured keeps the limits: if not even that, measuring again is no use."""
         seconds = m.startup_s + self.job.work_samples / m.fast_samples_per_s
         history = self.history
-        return fits(self.job.goal, history.spent_usd + m.configuration.usd(seconds), history.elapsed_s + seconds)
+        return self.job.goal.allows(history.spent_usd + m.configuration.usd(seconds), history.elapsed_s + seconds)
 
     def affordable(self, open_: Mask, planned: Configuration | None) -> int | None:
         """Where that configuration stands, if it is untried and little is lost by a probe of it that shows nothing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mlcd.decision import Forecast
-from mlcd.guarantee import fits
 from mlcd.ledger import Status
 from mlcd.reports.answer import Card, actual, card, equations, left_words
 from mlcd.reports.finishing import last_metric
@@ -65,7 +64,7 @@ def _reserve(story: Story, ahead: Forecast) -> str:
 def reserve_note(story: Story, ahead: Forecast) -> str:
     """What the reserve's equations say, in a sentence."""
     goal, gone = story.goal, story.search
-    holds = fits(goal, gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
+    holds = goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
     verb = "stays within" if holds else "does not stay within"
     return f"What calibrating took, plus the plan at the slow end of the calibration's spread, {verb} the limit."
 

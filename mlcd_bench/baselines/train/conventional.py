@@ -20,7 +20,6 @@ from scipy.special import ndtr
 
 from mlcd.configuration import Floats, Space
 from mlcd.forecasts import forecast, forecasts, objective
-from mlcd.guarantee import fits
 from mlcd.history import History
 from mlcd.job import Job, Objective
 from mlcd.measurement import Measurement
@@ -100,7 +99,7 @@ def incumbent(job: Job, space: Space, history: History, *, improved: bool) -> Me
     ahead = forecasts(job, space, history)
     if improved:
         spent_usd, elapsed_s = history.spent_usd, history.elapsed_s
-        ahead = [(m, f) for m, f in ahead if fits(job.goal, spent_usd + f.usd, elapsed_s + f.seconds)]
+        ahead = [(m, f) for m, f in ahead if job.goal.allows(spent_usd + f.usd, elapsed_s + f.seconds)]
     return min(ahead, key=lambda pair: objective(job.goal, pair[1]))[0] if ahead else None
 
 
