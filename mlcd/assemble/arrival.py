@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from mlcd.assemble.home import home
 from mlcd.database import Database
-from mlcd.database.sent import SentModels
 from mlcd.job import SUBMITTED, Job
 
 
@@ -21,6 +20,8 @@ def at_hand(job: Job, database: Database) -> Job:
         folder.mkdir(parents=True, exist_ok=True)
         job = replace(job, folder=str(folder))
     if job.service is not None and job.service.upload is not None:
+        from mlcd.database.sent import SentModels
+
         path = SentModels(database, home()).path(job.service.upload)
         job = replace(job, service=replace(job.service, path=str(path.absolute())))
     return job

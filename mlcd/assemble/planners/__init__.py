@@ -11,10 +11,7 @@ from mlcd.job import Job
 if TYPE_CHECKING:
     from mlcd.assemble.planners.planner import Planner
 
-__all__ = ["PLANNERS", "planner_of"]
-
-PLANNERS = {"train": "Train", "scale": "Scale", "functions": "Functions", "serve": "Serve"}
-"""Module and class of each."""
+__all__ = ["planner_of"]
 
 
 def planner_of(job: Job) -> Planner:
@@ -28,5 +25,6 @@ def planner_of(job: Job) -> Planner:
 
 @cache
 def _planner(name: str) -> Planner:
-    planner: Planner = getattr(import_module(f"mlcd.assemble.planners.{name}"), PLANNERS[name])()
+    """Of the file of that name, the class of that name."""
+    planner: Planner = getattr(import_module(f"mlcd.assemble.planners.{name}"), name.capitalize())()
     return planner

@@ -14,7 +14,7 @@ from mlcd.assemble.functions import (
     remember_calibration,
     stored_calibration,
 )
-from mlcd.assemble.planners.train import check_goal
+from mlcd.assemble.planners.ready import check_goal
 from mlcd.configuration import Space
 from mlcd.database import Database
 from mlcd.decision import Decision

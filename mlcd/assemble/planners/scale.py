@@ -8,7 +8,7 @@ from datetime import datetime
 from mlcd import drive, guarantee
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.lessons import lesson, remember
-from mlcd.assemble.planners.train import with_usual_place
+from mlcd.assemble.planners.ready import check_goal, with_usual_place
 from mlcd.assemble.probe_limit import usual_probe_limit
 from mlcd.assemble.stored_models import learned_models
 from mlcd.configuration import Space
@@ -17,7 +17,7 @@ from mlcd.decision import Decision
 from mlcd.earlier import seen_before
 from mlcd.errors import UserError
 from mlcd.history import History
-from mlcd.job import Elastic, Job, Objective
+from mlcd.job import Elastic, Job
 from mlcd.ledger import Account, Ledger, Started
 from mlcd.planners.elastic import ElasticSearch, RunElastic, elastic_space
 from mlcd.profilers.training import TrainingProfiler
@@ -31,8 +31,7 @@ LOOSER = 2.0
 def check_elastic(job: Job) -> None:
     """One line for what an elastic job lacks, or contradicts."""
     elastic, kind = _elastic(job), job.on.partition(":")[0]
-    if job.goal.objective is Objective.PER_DOLLAR:
-        raise UserError("per-dollar is a goal of `mlcd serve`; training is for fastest or cheapest, or the knee")
+    check_goal(job, knee=True)
     if kind not in WHERE:
         raise UserError(f"mlcd scale switches machines under a job, which {kind} cannot; use --on local or ray:FILE")
     if not job.checkpoints:

@@ -8,7 +8,7 @@ from datetime import datetime
 from mlcd import service_level
 from mlcd.assemble.arrival import at_hand
 from mlcd.assemble.clouds import Cloud
-from mlcd.assemble.planners.train import one_at_a_time, with_usual_place
+from mlcd.assemble.planners.ready import one_at_a_time, with_usual_place
 from mlcd.assemble.serving import check_service, knowledge_for, service_cloud
 from mlcd.configuration import Space
 from mlcd.database import Database

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from mlcd import guarantee
 from mlcd.assemble.clouds import Cloud, cloud
 from mlcd.assemble.methods import method
+from mlcd.assemble.planners.ready import check_goal, with_usual_place
 from mlcd.assemble.probe_limit import usual_probe_limit
 from mlcd.assemble.stored_models import known_by_model, learned_models
 from mlcd.configuration import Space
@@ -16,38 +16,11 @@ from mlcd.database import Database
 from mlcd.decision import Decision
 from mlcd.drive import Guard
 from mlcd.earlier import known_from, seen_before
-from mlcd.errors import UserError
 from mlcd.history import History
-from mlcd.job import Job, Objective
+from mlcd.job import Job
 from mlcd.ledger import Account, Ledger, Started
 from mlcd.planners.train import RunToCompletion
 from mlcd.strategy import Strategy
-
-BY_PATH = ("recorded", "local", "ray")
-"""Places that are named by a file or a folder."""
-ONE_AT_A_TIME = ("local", "ray")
-"""Places where launches would wait for, or slow down, each other's nodes."""
-
-
-def check_goal(job: Job) -> None:
-    """One line for a goal that only services or elastic jobs have."""
-    if job.goal.objective is Objective.PER_DOLLAR:
-        raise UserError("per-dollar is a goal of `mlcd serve`; training is for fastest or cheapest, or the knee")
-    if job.goal.objective is Objective.KNEE:
-        raise UserError("the knee is a goal of `mlcd scale`; `mlcd train` is for fastest or cheapest")
-
-
-def with_usual_place(job: Job) -> Job:
-    """With its path made absolute, so that the run can be resumed from any folder; one probe at a time if need be."""
-    kind, _, path = job.on.partition(":")
-    if path and kind in BY_PATH:
-        job = replace(job, on=f"{kind}:{Path(path).resolve()}")
-    return one_at_a_time(job) if kind in ONE_AT_A_TIME else job
-
-
-def one_at_a_time(job: Job) -> Job:
-    """With one probe after the other."""
-    return replace(job, search=replace(job.search, parallel=1))
 
 
 class Train:
