@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mlcd.backends import load_recording
-from mlcd.modeling import speed_surface
+from mlcd.clouds import load_recording
+from mlcd.core.version import VERSION
+from mlcd.planners.modeling import speed_surface
 from mlcd.planners.train import net_value, prospect, speed_belief
-from mlcd.version import VERSION
 from mlcd_bench.problems import Problem, Scenario, problems
 from mlcd_bench.train import Result, Setting, run
 

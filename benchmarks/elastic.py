@@ -30,17 +30,18 @@ from pathlib import Path
 
 import numpy as np
 
-from mlcd import assemble
-from mlcd.assemble.planners import planner_of
-from mlcd.backend import Launch, Purpose
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration
-from mlcd.job import Goal, Job, Mode, Objective, Target, parse_target
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ledger
-from mlcd.measurement import Sample
-from mlcd.planners.elastic import believe, local_batch, machine_of
-from mlcd.version import VERSION
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Goal, Job, Mode, Objective, Target, parse_target
+from mlcd.core.ledger import Ledger
+from mlcd.core.measurement import Sample
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.run import start as start_run
+from mlcd.core.version import VERSION
+from mlcd.planners.jobfile import load_job
+from mlcd.planners.scale.belief import believe
+from mlcd.planners.scale.share import local_batch, machine_of
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pytorch-digits" / "job.yaml"
 NODES = """
@@ -164,7 +165,7 @@ def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: b
     known = next(each.epochs for each in truth if each.batch == job.hints.global_batch and each.seed == other)
     elastic = replace(job.elastic, mode=Mode(mode), epochs=known)
     target = job.target if to_the_end else Target("accuracy", 2.0)
-    run = assemble.start(replace(seeded(job, seed), elastic=elastic, target=target), Ledger(None))
+    run = start_run(replace(seeded(job, seed), elastic=elastic, target=target), Ledger(None))
     decision = run.search()
     belief = believe(run.job, run.cloud.space, run.book.account.history)
     assert belief is not None

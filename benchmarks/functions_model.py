@@ -19,14 +19,16 @@ from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
-from mlcd.assemble import open_ledger, start
-from mlcd.backend import Launch, Purpose
-from mlcd.history import History
-from mlcd.job import Goal, Job, Search, Target
-from mlcd.ledger import Ledger
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.planners.serverless import configuration, frozen, measured_calibration
-from mlcd.serverless import STORAGES, Allocation, Serverless, Work, Workload
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.history import History
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Goal, Job, Search, Target
+from mlcd.core.ledger import Ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.nouns import STORAGES, Allocation, Serverless, Work, Workload
+from mlcd.planners.functions.search import measured_calibration
+from mlcd.planners.functions.space import configuration, frozen
 
 JOBS = {
     "lr-yfcc": (Workload("lr", "yfcc", 24_000, 0.0, 0.0, 400, 0.01), 0.4),

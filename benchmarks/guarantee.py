@@ -15,12 +15,12 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import sklearn
 
-from mlcd.assemble import METHODS
-from mlcd.assemble import method as make
-from mlcd.job import Search
+from mlcd.core.job import Search
+from mlcd.core.version import VERSION
+from mlcd.planners.train.methods import METHODS
+from mlcd.planners.train.methods import method as make
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
 from mlcd.testing.promises import check_promises, search_and_run
-from mlcd.version import VERSION
 
 NOISES = (0.0, 0.01, 0.03, 0.08)
 

@@ -26,7 +26,7 @@ import sklearn
 HERE = Path(__file__).resolve().parents[1]
 sys.path.append(str(HERE))  # after PYTHONPATH: that says which version is measured
 
-from mlcd.version import VERSION  # noqa: E402
+from mlcd.core.version import VERSION  # noqa: E402
 
 SECTIONS = ("decisions", "elastic", "serving", "functions")
 

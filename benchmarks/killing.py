@@ -20,11 +20,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from mlcd.assemble import open_ledger
-from mlcd.backends.local import teardown
-from mlcd.ledger import Account
+from mlcd.clouds.local import teardown
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Account
+from mlcd.core.version import VERSION
 from mlcd.testing.live_backends import SAVING, TWO_TYPES
-from mlcd.version import VERSION
 
 KILLS_OF_ONE_RUN = 4
 RAY_NODES = """
@@ -68,7 +68,7 @@ def left(home: Path) -> set[str]:
     folders = list((home / "home" / "launches").glob("*"))
     found = teardown.marks() & {teardown.mark_of(folder) for folder in folders}
     if "RAY_ADDRESS" in os.environ:
-        from mlcd.backends.ray import cluster
+        from mlcd.clouds.ray import cluster
 
         found |= cluster.labels() | {folder.name for folder in folders if teardown.processes_of(folder.name)}
     return found

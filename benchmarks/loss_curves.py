@@ -25,8 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlcd.modeling.loss_curve import COVERED, fit
-from mlcd.workloads import partition, trainer
+from mlcd.planners.functions.workloads import partition, trainer
+from mlcd.planners.modeling.loss_curve import COVERED, fit
 
 POLLUX = Path(__file__).parents[2] / "shared/data/elastic/pollux/validation.csv"
 LEVELS = (0.3, 0.5, 0.7, 0.9)

@@ -29,18 +29,19 @@ from math import exp
 import numpy as np
 import scipy
 
-from mlcd.assemble import Cloud, cloud, method
-from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
-from mlcd.backends import Simulated
-from mlcd.configuration import Configuration, Space
-from mlcd.decision import Decision
-from mlcd.drive import search
-from mlcd.history import History
-from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.ledger import Ledger, Started
-from mlcd.measurement import Outcome, Z
-from mlcd.strategy import Step, Strategy
-from mlcd.version import VERSION
+from mlcd.clouds import Simulated
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision
+from mlcd.core.drive import search
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Hints, Job, Objective, Search
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.measurement import Outcome, Z
+from mlcd.core.place import Cloud, cloud
+from mlcd.core.strategy import Step, Strategy
+from mlcd.core.version import VERSION
+from mlcd.planners.train.methods import method
+from mlcd.planners.train.probe_limit import usual_probe_limit, with_probe_limit
 
 BLIND = "net-value, no hints"
 METHODS = ("net-value", BLIND, "random")

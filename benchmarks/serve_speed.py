@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.configuration import Space, serving_space
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.knobs import Knobs, KnobTable
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Space, serving_space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Step
+from mlcd.core.version import VERSION
 from mlcd.planners.serve.grey_box import GreyBox
-from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.service import Cap, Figure, ModelFacts, Operator, Profile, Served, Service
-from mlcd.strategy import Step
-from mlcd.version import VERSION
+from mlcd.planners.serve.knobs import Knobs, KnobTable
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Served, Service
 
 MODELS, TRIALS, REPEATS, TARGET_MS = 22, 30, 21, 200
 BATCHES, SHARES = (1, 2, 4, 8, 16, 32, 64, 128, 256), (12, 25, 50, 100)

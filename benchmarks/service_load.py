@@ -38,11 +38,11 @@ from service.recorded_jobs import Order, orders
 from service.watchers import Seen, watch_all
 from sqlalchemy import func, select
 
-from mlcd.database import open_database
-from mlcd.database.schema import entries
-from mlcd.errors import LedgerUnreachable
-from mlcd.ledger import Ledger, Status
-from mlcd.team import Members, Role
+from mlcd.core.database import open_database
+from mlcd.core.database.schema import entries
+from mlcd.core.errors import LedgerUnreachable
+from mlcd.core.ledger import Ledger, Status
+from mlcd.service.team import Members, Role
 from mlcd.testing.postgres import PostgresServer
 
 RECORDINGS = Path(__file__).parents[2] / "shared" / "data" / "train"

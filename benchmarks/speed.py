@@ -13,17 +13,17 @@ import time
 import numpy as np
 import sklearn
 
-from mlcd.assemble import method
-from mlcd.backends import Simulated
 from mlcd.catalog import load_offers
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.history import History
-from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import grid
-from mlcd.strategy import Finish
-from mlcd.version import VERSION
+from mlcd.clouds import Simulated
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Hints, Job, Objective, Search
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish
+from mlcd.core.version import VERSION
+from mlcd.planners.train.methods import method
+from mlcd.planners.train.space import grid
 
 TYPES, NODES, PROBES, REPEATS = 62, 50, 20, 21
 TARGETS = (("heterbo", 3_100, 100), ("net-value", 100, 10), ("net-value", 3_100, 40), ("net-value", 100_000, 200))

@@ -17,14 +17,14 @@ import numpy as np
 from speed import JOB, NODES, PROBES, TYPES, history
 from threadpoolctl import threadpool_limits
 
-from mlcd.assemble import method
 from mlcd.catalog import load_offers
-from mlcd.configuration import Space
-from mlcd.errors import MissingExtra
-from mlcd.history import History
-from mlcd.job import Search
-from mlcd.planners.train import grid
-from mlcd.strategy import Probe, Strategy
+from mlcd.core.configuration import Space
+from mlcd.core.errors import MissingExtra
+from mlcd.core.history import History
+from mlcd.core.job import Search
+from mlcd.core.strategy import Probe, Strategy
+from mlcd.planners.train.methods import method
+from mlcd.planners.train.space import grid
 from mlcd_bench.tools import TOOLS, tool
 
 OURS = "net-value"

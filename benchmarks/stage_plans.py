@@ -24,13 +24,13 @@ import scipy
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from mlcd.job import Goal, Objective
-from mlcd.planners.serverless.knapsack import Knapsack, knapsack
-from mlcd.planners.serverless.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.serverless.problem import StageProblem
-from mlcd.planners.serverless.relaxation import relax
-from mlcd.serverless import Plan, Tuning
-from mlcd.version import VERSION
+from mlcd.core.job import Goal, Objective
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.knapsack import Knapsack, knapsack
+from mlcd.planners.functions.nouns import Plan, Tuning
+from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.relaxation import relax
 from mlcd_bench.serverless.jobs import JOBS, BenchJob
 
 T = TypeVar("T")

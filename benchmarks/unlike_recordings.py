@@ -30,11 +30,11 @@ import scipy
 import sklearn
 from unlike.made_recordings import HELD_OUT, KINDS, LARGE, LOOKED_AT, made
 
-from mlcd.backends import Recording
-from mlcd.configuration import Configuration, Space
-from mlcd.job import Goal, Objective
-from mlcd.measurement import Z
-from mlcd.version import VERSION
+from mlcd.clouds import Recording
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Z
+from mlcd.core.version import VERSION
 from mlcd_bench.contest import Crash, Task, contest
 from mlcd_bench.problems import Problem, Scenario, job_of, training_hours
 from mlcd_bench.train import Result, Setting

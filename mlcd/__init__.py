@@ -17,51 +17,52 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mlcd.version import VERSION
+from mlcd.core.version import VERSION
 
 if TYPE_CHECKING:
-    from mlcd.assemble import Run, open_ledger, resume, start, what_if
-    from mlcd.backend import Backend
-    from mlcd.backends import load_recording
     from mlcd.catalog import load_offers
-    from mlcd.configuration import Configuration, Offer, Space
-    from mlcd.decision import Decision
-    from mlcd.errors import MlcdError
-    from mlcd.history import History
-    from mlcd.job import Elastic, Goal, Hints, Job, Mode, Objective, Search, Target
-    from mlcd.jobfile import load_job
-    from mlcd.ledger import Ledger
-    from mlcd.measurement import Measurement, Outcome
-    from mlcd.strategy import Strategy
+    from mlcd.clouds import load_recording
+    from mlcd.core.backend import Backend
+    from mlcd.core.configuration import Configuration, Offer, Space
+    from mlcd.core.decision import Decision
+    from mlcd.core.errors import MlcdError
+    from mlcd.core.history import History
+    from mlcd.core.home import open_ledger
+    from mlcd.core.job import Elastic, Goal, Hints, Job, Mode, Objective, Search, Target
+    from mlcd.core.ledger import Ledger
+    from mlcd.core.measurement import Measurement, Outcome
+    from mlcd.core.runs.run import Run, resume, start, what_if
+    from mlcd.core.strategy import Strategy
+    from mlcd.planners.jobfile import load_job
 
 _HOMES = {
-    "Backend": "mlcd.backend",
-    "Configuration": "mlcd.configuration",
-    "Decision": "mlcd.decision",
-    "Elastic": "mlcd.job",
-    "Goal": "mlcd.job",
-    "Hints": "mlcd.job",
-    "History": "mlcd.history",
-    "Job": "mlcd.job",
-    "Ledger": "mlcd.ledger",
-    "Measurement": "mlcd.measurement",
-    "MlcdError": "mlcd.errors",
-    "Mode": "mlcd.job",
-    "Objective": "mlcd.job",
-    "Offer": "mlcd.configuration",
-    "Outcome": "mlcd.measurement",
-    "Run": "mlcd.assemble",
-    "Search": "mlcd.job",
-    "Space": "mlcd.configuration",
-    "Strategy": "mlcd.strategy",
-    "Target": "mlcd.job",
-    "load_job": "mlcd.jobfile",
+    "Backend": "mlcd.core.backend",
+    "Configuration": "mlcd.core.configuration",
+    "Decision": "mlcd.core.decision",
+    "Elastic": "mlcd.core.job",
+    "Goal": "mlcd.core.job",
+    "Hints": "mlcd.core.job",
+    "History": "mlcd.core.history",
+    "Job": "mlcd.core.job",
+    "Ledger": "mlcd.core.ledger",
+    "Measurement": "mlcd.core.measurement",
+    "MlcdError": "mlcd.core.errors",
+    "Mode": "mlcd.core.job",
+    "Objective": "mlcd.core.job",
+    "Offer": "mlcd.core.configuration",
+    "Outcome": "mlcd.core.measurement",
+    "Run": "mlcd.core.runs.run",
+    "Search": "mlcd.core.job",
+    "Space": "mlcd.core.configuration",
+    "Strategy": "mlcd.core.strategy",
+    "Target": "mlcd.core.job",
+    "load_job": "mlcd.planners.jobfile",
     "load_offers": "mlcd.catalog",
-    "load_recording": "mlcd.backends",
-    "open_ledger": "mlcd.assemble",
-    "resume": "mlcd.assemble",
-    "start": "mlcd.assemble",
-    "what_if": "mlcd.assemble",
+    "load_recording": "mlcd.clouds",
+    "open_ledger": "mlcd.core.home",
+    "resume": "mlcd.core.runs.run",
+    "start": "mlcd.core.runs.run",
+    "what_if": "mlcd.core.runs.run",
 }
 
 __version__ = VERSION

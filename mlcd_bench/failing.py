@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.backend import Backend, Events, Launch, Provenance, Purpose
-from mlcd.backends.virtual import play
-from mlcd.clock import VirtualClock
-from mlcd.configuration import ProbeTime
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Backend, Events, Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import ProbeTime
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Outcome
 
 STREAM = 1
 """Keeps these draws apart from those of the noise, so that a probe that does not fail shows the same as ever."""

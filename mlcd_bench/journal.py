@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlcd.errors import UserError
-from mlcd.version import VERSION
+from mlcd.core.errors import UserError
+from mlcd.core.version import VERSION
 from mlcd_bench.problems import Problem
 from mlcd_bench.train import Result, Setting
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mlcd import assemble
-from mlcd.errors import UnknownName
-from mlcd.job import Search
-from mlcd.strategy import Strategy
+from mlcd.core.errors import UnknownName
+from mlcd.core.job import Search
+from mlcd.core.strategy import Strategy
+from mlcd.planners.train.methods import METHODS
+from mlcd.planners.train.methods import method as method_
 from mlcd_bench.tools import TOOLS, tool
 
 GUARDED = "+guard"
@@ -15,7 +16,7 @@ GUARDED = "+guard"
 
 def entrants() -> list[str]:
     """Every method, raw and guarded."""
-    return _both(assemble.METHODS)
+    return _both(METHODS)
 
 
 def tools() -> list[str]:
@@ -43,7 +44,7 @@ def check_installed(names: Sequence[str]) -> None:
 
 def method(search: Search) -> Strategy:
     """The strategy of a method, or of a tool."""
-    return tool(search.method, search.seed) if search.method in TOOLS else assemble.method(search)
+    return tool(search.method, search.seed) if search.method in TOOLS else method_(search)
 
 
 def is_guarded(name: str) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
 
-from mlcd.backends import Recording
-from mlcd.configuration import Configuration, Space
-from mlcd.job import Communication, Goal, Hints, Job, Objective, Search
+from mlcd.clouds import Recording
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.job import Communication, Goal, Hints, Job, Objective, Search
 from mlcd_bench.simulated import SimulatedRecording
 
 

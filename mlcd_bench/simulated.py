@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlcd.backends import Point, Recording, Simulated
 from mlcd.catalog import load_offers
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.errors import UnknownName
-from mlcd.job import Communication, Hints, Job
-from mlcd.measurement import Outcome
-from mlcd.modeling.physics import Model, device_gb, needed_gb, samples_per_s
+from mlcd.clouds import Point, Recording, Simulated
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import UnknownName
+from mlcd.core.job import Communication, Hints, Job
+from mlcd.core.measurement import Outcome
+from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_per_s
 
 NAME = "simulated"
 TYPES, NODES = 62, 50

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from scipy import stats
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 from mlcd_bench.methods import is_guarded
 from mlcd_bench.page import Duel, Focus, Panel, Place, Spread, Standing
 from mlcd_bench.train import Result

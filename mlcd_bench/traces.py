@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from math import inf
 
-from mlcd.configuration import Configuration
+from mlcd.core.configuration import Configuration
 from mlcd_bench.methods import GUARDED
 from mlcd_bench.page import Panel, Path, Trace
 from mlcd_bench.problems import Problem, Scenario, training_hours

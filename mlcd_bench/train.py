@@ -11,20 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mlcd.assemble import Cloud, recorded_cloud
-from mlcd.backend import Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration
-from mlcd.drive import drive, no_guard, search
-from mlcd.earlier import known_from
-from mlcd.forecasts import remaining
-from mlcd.guarantee import choices, decide
-from mlcd.history import History
-from mlcd.job import Objective, Search
-from mlcd.ledger import Ledger, Line, Settled, Started
-from mlcd.profilers.training import TrainingProfiler
-from mlcd.strategy import Finish, Strategy
-from mlcd.version import VERSION
+from mlcd.clouds.places.recorded import recorded_cloud
+from mlcd.core.backend import Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.drive import drive, no_guard, search
+from mlcd.core.forecasts import remaining
+from mlcd.core.guarantee import choices, decide
+from mlcd.core.history import History
+from mlcd.core.job import Objective, Search
+from mlcd.core.ledger import Ledger, Line, Settled, Started
+from mlcd.core.place import Cloud
+from mlcd.core.strategy import Finish, Strategy
+from mlcd.core.version import VERSION
+from mlcd.memory.earlier import known_from
+from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd_bench.failing import Failing
 from mlcd_bench.methods import GUARDED, is_guarded, method
 from mlcd_bench.problems import Problem, training_hours

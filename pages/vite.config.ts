@@ -4,7 +4,7 @@ import { defineConfig } from "vite";
 export default defineConfig({
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   build: {
-    outDir: "../mlcd/web/static",
+    outDir: "../mlcd/service/web/static",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: { polyfill: false },

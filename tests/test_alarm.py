@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.alarm import RunAlarm, Trouble
-from mlcd.configuration import Configuration, Offer
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.alarm import RunAlarm, Trouble
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.measurement import Measurement, Outcome
 
 PLACE = Configuration(Offer("x", 3.6, 1, 1), 1)
 HOUR = 3_600.0

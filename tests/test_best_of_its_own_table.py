@@ -22,25 +22,26 @@ from mlcd_fixtures.elastic_clouds import Kind, World
 from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.functions import random_world as functions_world
 
-from mlcd.assemble import METHODS, Cloud
-from mlcd.assemble.planners import planner_of
-from mlcd.assemble.planners.serve import SERVE_METHODS, serve_method
-from mlcd.assemble.runs import decide_again
-from mlcd.drive import search
-from mlcd.job import Goal, Job, Mode, Objective, Search
-from mlcd.ledger import Account, Decided, Ledger, Line, Started
-from mlcd.modeling.iteration_time import fit_iteration_time
-from mlcd.modeling.performance import NodePrice, PerformanceModel
-from mlcd.modeling.statistical_efficiency import from_noise
-from mlcd.planners.serverless import PLANNERS
+from mlcd.core.drive import search
+from mlcd.core.job import Goal, Job, Mode, Objective, Search
+from mlcd.core.ledger import Account, Decided, Ledger, Line, Started
+from mlcd.core.place import Cloud
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.run import decide_again
+from mlcd.planners.functions.plans import PLANNERS
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
+from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.serve.known_models import Kind as Served
+from mlcd.planners.serve.planner import SERVE_METHODS, serve_method
+from mlcd.planners.train.methods import METHODS
 from mlcd.reports.document import run_document
-from mlcd.reports.serverless.words import plan_name
+from mlcd.reports.functions.words import plan_name
 from mlcd.reports.view.view import view_of
-from mlcd.seen import Kind as Served
+from mlcd.service.web.tradeoff import tradeoff_of
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
 from mlcd.testing.services import random_world as service_world
 from mlcd.testing.serving import random_job, serve
-from mlcd.web.tradeoff import tradeoff_of
 
 SOME = settings(SLOW, suppress_health_check=[HealthCheck.too_slow])
 ROUNDING = 1 + 1e-9

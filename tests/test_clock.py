@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Launch, Provenance
-from mlcd.clock import WallClock
-from mlcd.configuration import Choice, Configuration, Offer, Space
-from mlcd.drive import drive
-from mlcd.errors import Interrupted
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Settled, Started, Status
-from mlcd.measurement import Measurement, Outcome
-from mlcd.strategy import Finish, Look, Probe, Round, Step, Watch
+from mlcd.core.backend import Launch, Provenance
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
+from mlcd.core.drive import drive
+from mlcd.core.errors import Interrupted
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Settled, Started, Status
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Look, Probe, Round, Step, Watch
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LONG_S = 20.0

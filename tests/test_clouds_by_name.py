@@ -7,11 +7,12 @@ import sys
 
 import pytest
 
-from mlcd.assemble import cloud, rents, start
-from mlcd.assemble.clouds import PLACES
-from mlcd.errors import UnknownName
-from mlcd.job import Job
-from mlcd.ledger import Ledger
+from mlcd.core.errors import UnknownName
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger
+from mlcd.core.place import PLACES, cloud
+from mlcd.core.runs.real_money import rents
+from mlcd.core.runs.run import start
 
 
 @pytest.mark.parametrize("on", ["simulatd", "simulated:x", "recorded", "moon:aws"])
@@ -58,9 +59,9 @@ def test_nobody_rents_there_without_having_been_asked():
 
 def test_a_simulated_cloud_imports_no_other_place():
     script = (
-        "import sys; from mlcd.assemble import cloud; from mlcd.job import Job\n"
+        "import sys; from mlcd.core.place import cloud; from mlcd.core.job import Job\n"
         "cloud('simulated', Job('job', 1e6))\n"
-        "other = [name for name in sys.modules if name.startswith(('mlcd.backends.ray', 'mlcd.backends.skypilot'))]\n"
+        "other = [name for name in sys.modules if name.startswith(('mlcd.clouds.ray', 'mlcd.clouds.skypilot'))]\n"
         "sys.exit(str(other) if other else 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
 
-from mlcd.assemble import go_on, open_ledger, start
-from mlcd.errors import WrongState
-from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.ledger import Ledger, Settled, Status
+from mlcd.core.errors import WrongState
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Goal, Hints, Job, Objective, Search
+from mlcd.core.ledger import Ledger, Settled, Status
+from mlcd.core.runs.run import go_on, start
 
 JOB = Job(
     "crashing",

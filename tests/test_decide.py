@@ -10,13 +10,13 @@ from mlcd_fixtures.elastic_clouds import World
 from mlcd_fixtures.elastic_promises import account_of, scale
 from rich.console import Console
 
-from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.decision import Decision, Prediction
-from mlcd.guarantee import choices, decide
-from mlcd.history import History
-from mlcd.job import Goal, Job, Mode, Objective
-from mlcd.ledger.entries import Decided, from_json, to_json
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.core.decision import Decision, Prediction
+from mlcd.core.guarantee import choices, decide
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Mode, Objective
+from mlcd.core.ledger.entries import Decided, from_json, to_json
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.reports.text import show_decision
 from mlcd.reports.words import counted_on_words, decision_words
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from mlcd import assemble
-from mlcd.configuration import Choice, Space
-from mlcd.earlier import known_from, seen_before
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.launch_spread import NOTHING_SEEN, repeated_launches
-from mlcd.ledger import Account, Ledger, Started
-from mlcd.ledger.entries import from_json, to_json
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import NetValue
+from mlcd.core.configuration import Choice, Space
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.launch_spread import NOTHING_SEEN, repeated_launches
+from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.ledger.entries import from_json, to_json
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.runs.run import start
+from mlcd.memory.earlier import known_from, seen_before
+from mlcd.planners.train.net_value import NetValue
+from mlcd.service.workers.asked import to_json as to_asked
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
-from mlcd.workers.asked import to_json as to_asked
 
 SEARCH = Search(nodes=(1, 4), instances=("g4dn.*", "g5.*", "p3.*"))
 JOB = Job("resnet", 2e7, Goal(Objective.CHEAPEST, deadline_s=48 * 3_600), search=SEARCH, task={"run": "python a.py"})
@@ -31,7 +31,7 @@ def ledger(tmp_path):
 
 
 def searched(job, ledger):
-    run = assemble.start(job, ledger)
+    run = start(job, ledger)
     run.search()
     return run.book.account
 
@@ -128,7 +128,7 @@ def launches(account):
 
 
 def test_how_far_launches_differ_is_learnt_from_runs_of_any_job_at_the_same_place(ledger):
-    run = assemble.start(JOB, ledger)
+    run = start(JOB, ledger)
     run.search()
     run.launch()  # of what was probed: a second launch
     first = repeated_launches(launches(run.book.account))
@@ -144,11 +144,11 @@ def test_how_far_launches_differ_is_learnt_from_runs_of_any_job_at_the_same_plac
 def test_what_another_member_runs_at_the_same_place_moves_no_certificate(ledger):
     for member in ("eve", "ada"):
         name = ledger.ask(JOB.name, to_asked(JOB, False), member)
-        run = assemble.start(JOB, ledger, run=name)
+        run = start(JOB, ledger, run=name)
         assert run.book.account.history.seen_before == NOTHING_SEEN
         run.search()
         run.launch()
-    again = assemble.start(JOB, ledger, run=ledger.ask(JOB.name, to_asked(JOB, False), "ada"))
+    again = start(JOB, ledger, run=ledger.ask(JOB.name, to_asked(JOB, False), "ada"))
     assert again.book.account.history.seen_before != NOTHING_SEEN
 
 
@@ -158,7 +158,7 @@ def test_what_another_member_runs_at_the_same_place_moves_no_certificate(ledger)
     ids=["another simulated cloud", "not wanted"],
 )
 def test_at_another_place_nothing_was_seen(ledger, other):
-    run = assemble.start(JOB, ledger)
+    run = start(JOB, ledger)
     run.search()
     run.launch()
     assert searched(other, ledger).history.seen_before == NOTHING_SEEN
@@ -166,7 +166,7 @@ def test_at_another_place_nothing_was_seen(ledger, other):
 
 
 def test_runs_from_before_launches_were_compared_still_open(ledger):
-    started = ledger.lines(assemble.start(JOB, ledger).name)[0].entry
+    started = ledger.lines(start(JOB, ledger).name)[0].entry
     assert isinstance(started, Started)
     text = to_json(started).replace(to_json(started)[to_json(started).index(',"seen_before"') :], ',"kind":"started"}')
     assert "seen_before" not in text

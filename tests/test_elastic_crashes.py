@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
 
-from mlcd.assemble import open_ledger
-from mlcd.job import Elastic, Goal, Hints, Job, Objective, Search, Target
-from mlcd.ledger import Settled, Status
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Elastic, Goal, Hints, Job, Objective, Search, Target
+from mlcd.core.ledger import Settled, Status
 
 JOB = Job(
     "elastic",

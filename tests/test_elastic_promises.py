@@ -13,10 +13,10 @@ from mlcd_fixtures.elastic_clouds import Kind, World
 from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
 from mlcd_fixtures.examples import THOROUGH
 
-from mlcd.job import Goal, Mode, Objective
-from mlcd.modeling.iteration_time import fit_iteration_time
-from mlcd.modeling.performance import NodePrice, PerformanceModel
-from mlcd.modeling.statistical_efficiency import from_noise
+from mlcd.core.job import Goal, Mode, Objective
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
+from mlcd.planners.modeling.statistical_efficiency import from_noise
 
 kinds = st.builds(
     Kind,

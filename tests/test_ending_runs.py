@@ -17,15 +17,15 @@ import pytest
 from mlcd_fixtures.ledgers import SPACE
 from sqlalchemy import insert
 
-from mlcd import control
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.backends.local import teardown
-from mlcd.clock import VirtualClock
-from mlcd.database.schema import entries
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Reserved, Started, Status
+from mlcd.clouds.launches import Launches
+from mlcd.clouds.local import teardown
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.database.schema import entries
+from mlcd.core.errors import WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Reserved, Started, Status
+from mlcd.core.runs import control
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def other_driver(home: Path, label: str) -> Iterator[tuple[subprocess.Popen[byte
     order_it = f"""
 import time
 from pathlib import Path
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.launches import Launches
+from mlcd.core.backend import Launch, Purpose
+from mlcd.clouds.launches import Launches
 from mlcd_fixtures.ledgers import SPACE
 Launches(Path({str(home / "launches")!r})).open(Launch({label!r}, SPACE.configurations[0], Purpose.PROBE, 1.0, None, 0))
 print(flush=True)
@@ -188,7 +188,7 @@ def test_down_kills_a_driver_that_does_not_answer_and_tears_down_what_it_left(le
 HANGS = """
 import re, signal, sys
 from pathlib import Path
-from mlcd.ledger import Ledger
+from mlcd.core.ledger import Ledger
 
 signal.signal(signal.SIGQUIT, lambda *_: None)
 with Ledger(Path(sys.argv[1]) / "ledger.db").hold(sys.argv[2]):

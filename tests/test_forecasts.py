@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.forecasts import forecast, forecasts, slow_rates
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.core.forecasts import forecast, forecasts, slow_rates
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.measurement import Measurement, Outcome
 
 OFFER = Offer("node", 3.6, 4, 16)
 SPACE = Space((Choice(OFFER, tuple(range(1, 9))),), ProbeTime(60.0, 6.0), startup_limit_s=60.0)

@@ -9,13 +9,13 @@ import pytest
 from mlcd_fixtures.functions import FunctionsWorld, functions_job, random_world, truth
 from mlcd_fixtures.functions_promises import account_of, check_functions_promises, see_functions_through, story
 
-from mlcd.backends.serverless.simulated_epochs import Faults, Platform
-from mlcd.backends.serverless.simulated_losses import Losses
-from mlcd.job import Goal, Objective
-from mlcd.ledger import Ledger, Line, Status
-from mlcd.ledger.entries import to_json
-from mlcd.measurement import Outcome
-from mlcd.serverless import Tuning
+from mlcd.clouds.functions.simulated_epochs import Faults, Platform
+from mlcd.clouds.functions.simulated_losses import Losses
+from mlcd.core.job import Goal, Objective
+from mlcd.core.ledger import Ledger, Line, Status
+from mlcd.core.ledger.entries import to_json
+from mlcd.core.measurement import Outcome
+from mlcd.planners.functions.nouns import Tuning
 
 
 def through(world: FunctionsWorld) -> list[Line]:

@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd import drive
-from mlcd.backend import Events, Launch, Provenance, Purpose
-from mlcd.backends.virtual import play
-from mlcd.clock import VirtualClock
-from mlcd.decision import Decision, Relaxation
-from mlcd.errors import MlcdError, UserError, WrongState
-from mlcd.forecasts import remaining
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Account, Book, Decided, Ledger, LimitsChanged, Line, Settled, Started, Status
-from mlcd.ledger.entries import from_json, to_json
-from mlcd.ledger.going_on import entry_to_go_on
-from mlcd.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.train import NetValue, RunToCompletion
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.clouds.virtual import play
+from mlcd.core import drive
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.decision import Decision, Relaxation
+from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.forecasts import remaining
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import Account, Book, Decided, Ledger, LimitsChanged, Line, Settled, Started, Status
+from mlcd.core.ledger.entries import from_json, to_json
+from mlcd.core.ledger.going_on import entry_to_go_on
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.completion import RunToCompletion
+from mlcd.planners.train.net_value import NetValue
 from mlcd.reports.document import run_document
 from mlcd.reports.story import Story
 from mlcd.reports.text import ledger_table

@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Choice, Offer, ProbeTime, Space
-from mlcd.guarantee import allowed, refusal, safe
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.core.guarantee import allowed, refusal, safe
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.measurement import Measurement, Outcome
 
 SPACE = Space((Choice(Offer("node", 3.6, 4, 16), tuple(range(1, 11))),), ProbeTime(60.0, 6.0), startup_limit_s=60.0)
 rates = st.floats(50.0, 150.0)

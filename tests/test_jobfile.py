@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.errors import JobFileError, MlcdError
-from mlcd.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search
-from mlcd.jobfile import TASK_KEYS, load_job, parse_job
+from mlcd.core.errors import JobFileError, MlcdError
+from mlcd.core.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search
+from mlcd.planners.jobfile import TASK_KEYS, load_job, parse_job
 
 PATH = Path("/jobs/job.yaml")
 EVERYTHING = """\

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.configuration import serving_space
-from mlcd.errors import JobFileError
-from mlcd.jobfile.knobs import load_knobs, parse_knobs
+from mlcd.core.configuration import serving_space
+from mlcd.core.errors import JobFileError
+from mlcd.planners.serve.knobs_file import load_knobs, parse_knobs
 
 GOOD = """\
 machine: a laptop

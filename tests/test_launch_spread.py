@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Configuration, Offer
-from mlcd.launch_spread import NOTHING_SEEN, PRIOR, TAUS, Spread, repeated_launches
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.launch_spread import NOTHING_SEEN, PRIOR, TAUS, Spread, repeated_launches
+from mlcd.core.measurement import Measurement, Outcome
 
 HERE, THERE = (Configuration(Offer(name, 1.0, 4, 16), 1) for name in ("here", "there"))
 errors, confidences = st.floats(0.001, 0.3), st.floats(0.5, 0.9999)

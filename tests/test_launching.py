@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.job import Goal, Job
-from mlcd.launching import closed, reserve
-from mlcd.ledger import Ledger, Settled, Started
-from mlcd.measurement import Measurement, Outcome
-from mlcd.strategy import Probe
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.core.job import Goal, Job
+from mlcd.core.launching import closed, reserve
+from mlcd.core.ledger import Ledger, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Probe
 
 ONE = Configuration(Offer("a", 1.0, 2, 4), 1)
 

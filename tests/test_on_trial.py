@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Choice, Offer, ProbeTime, Space
-from mlcd.guarantee import choices, decide, safe
-from mlcd.history import History
-from mlcd.job import Elastic, Goal, Job, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.on_trial import LIKELY, for_fallbacks, likely_rates, trials
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.core.guarantee import choices, decide, safe
+from mlcd.core.history import History
+from mlcd.core.job import Elastic, Goal, Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.on_trial import LIKELY, for_fallbacks, likely_rates, trials
 
 HOUR = 3_600.0
 CHEAP, FAST = Offer("cheap", 1.0, 4, 16), Offer("fast", 5.0, 16, 64)

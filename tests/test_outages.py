@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, ProbeTime, Space
-from mlcd.drive import launch, search
-from mlcd.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
-from mlcd.job import Goal, Job
-from mlcd.ledger import Ledger, Settled, Started, Status, Voided
-from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.outages import FAILED_LAUNCHES
-from mlcd.planners.train import RunToCompletion
-from mlcd.profilers.training import TrainingProfiler
-from mlcd.strategy import Finish, Probe, Round
+from mlcd.core.backend import Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.core.drive import launch, search
+from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.outages import FAILED_LAUNCHES
+from mlcd.core.strategy import Finish, Probe, Round
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.completion import RunToCompletion
 from mlcd.testing.outages import EveryConfiguration
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second

@@ -9,18 +9,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mlcd.backend import Provenance, Purpose
-from mlcd.clock import VirtualClock, WallClock
-from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.drive import drive, launch, search
-from mlcd.errors import BackendError, Outage
-from mlcd.job import Goal, Job
-from mlcd.ledger import Ledger, Refused, Reserved, Settled, Started, Voided
-from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.planners.train import RunToCompletion
+from mlcd.core.backend import Provenance, Purpose
+from mlcd.core.clock import VirtualClock, WallClock
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.core.drive import drive, launch, search
+from mlcd.core.errors import BackendError, Outage
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Ledger, Refused, Reserved, Settled, Started, Voided
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.strategy import Finish, Probe
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.heterbo import HeterBO
-from mlcd.profilers.training import TrainingProfiler
-from mlcd.strategy import Finish, Probe
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second
 SPACE = Space((Choice(OFFER, (1, 2)),), ProbeTime(600, 60))
@@ -194,7 +194,7 @@ def test_a_virtual_clock_stands_still_while_nobody_drives():
 
 
 def _order(book):
-    from mlcd.backend import Launch
+    from mlcd.core.backend import Launch
 
     return Launch(f"{book.run}-1", ONE, Purpose.PROBE, 1e6, 600.0, 0)
 

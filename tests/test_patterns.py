@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mlcd
-from mlcd.operators.onnx_session import MOST_READ
+from mlcd.planners.serve.operators.onnx_session import MOST_READ
 
 ROOT = Path(mlcd.__file__).parent
 LENGTH, MOST_S = 20_000, 0.5

@@ -8,16 +8,16 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from mlcd import assemble
-from mlcd.errors import UnknownName
-from mlcd.job import Search
-from mlcd.plugins import Plugins
+from mlcd.core.errors import UnknownName
+from mlcd.core.job import Search
+from mlcd.core.plugins import Plugins
+from mlcd.planners.train.methods import METHODS, method
 from mlcd_bench.baselines.train import CherryPick
 
 
 def test_a_method_of_another_package_is_known_by_its_name():
-    assert assemble.method(Search(method="cherrypick", seed=3)) == CherryPick(3)
-    assert {"net-value", "heterbo", "cherrypick", "random"} <= set(assemble.METHODS)
+    assert method(Search(method="cherrypick", seed=3)) == CherryPick(3)
+    assert {"net-value", "heterbo", "cherrypick", "random"} <= set(METHODS)
 
 
 def test_every_registered_method_can_be_imported():
@@ -29,7 +29,7 @@ def test_every_registered_method_can_be_imported():
 
 def test_a_name_that_nobody_registered_is_told_with_those_that_are():
     with pytest.raises(UnknownName, match="cherrypick"):
-        assemble.method(Search(method="cherrypik"))
+        method(Search(method="cherrypik"))
 
 
 def test_a_built_in_one_comes_first_and_is_listed_once():
@@ -42,8 +42,8 @@ def test_a_built_in_one_comes_first_and_is_listed_once():
 
 def test_a_search_by_the_default_method_imports_no_research():
     script = (
-        "import sys; from mlcd import assemble; from mlcd.job import Search\n"
-        "assemble.method(Search())\n"
+        "import sys; from mlcd.planners.train.methods import method; from mlcd.core.job import Search\n"
+        "method(Search())\n"
         "sys.exit('imported' if any(name.startswith('mlcd_bench') for name in sys.modules) else 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.asked import of_text
-from mlcd.assemble import METHODS, cloud, method, start, what_if
-from mlcd.assemble.probe_limit import SHARE, usual_probe_limit, with_probe_limit
-from mlcd.errors import UserError
-from mlcd.guarantee import allowed, decide, refusal
-from mlcd.history import History
-from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ledger, Reserved
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.errors import UserError
+from mlcd.core.guarantee import allowed, decide, refusal
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Hints, Job, Objective, Search
+from mlcd.core.ledger import Ledger, Reserved
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.place import cloud
+from mlcd.core.runs.run import start, what_if
+from mlcd.planners.form import of_text
+from mlcd.planners.jobfile import load_job
+from mlcd.planners.train.methods import METHODS, method
+from mlcd.planners.train.probe_limit import SHARE, usual_probe_limit, with_probe_limit
 from mlcd.reports.words import decision_words
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run

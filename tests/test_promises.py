@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import THOROUGH
 
-from mlcd.assemble import METHODS, Cloud
-from mlcd.assemble import method as make
-from mlcd.backend import Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.job import Goal, Objective, Search
-from mlcd.measurement import Ended, Measurement, Outcome
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.core.backend import Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.job import Goal, Objective, Search
+from mlcd.core.measurement import Ended, Measurement, Outcome
+from mlcd.core.place import Cloud
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.methods import METHODS
+from mlcd.planners.train.methods import method as make
 from mlcd.testing.clouds import BoundedNoise, bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
 
@@ -112,7 +113,7 @@ def test_bad_luck_never_breaks_a_limit_nor_the_books(data, method, chance, seed)
 @THOROUGH
 @given(st.data(), st.integers(0, 99))
 def test_a_what_if_with_the_runs_own_goal_is_the_runs_own_decision(data, seed):
-    from mlcd.assemble import what_if
+    from mlcd.core.runs.run import what_if
 
     recording = data.draw(recordings())
     job = job_on(recording, data.draw(goals(recording)))

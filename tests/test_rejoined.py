@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mlcd.backend import Launch, Provenance
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Space
-from mlcd.decision import Decision
-from mlcd.drive import launch
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.launching import reserve
-from mlcd.ledger import Decided, Ledger, Started, Warned
-from mlcd.measurement import Measurement, Outcome
-from mlcd.strategy import Apply, Finish, Look, Step, Watch
+from mlcd.core.backend import Launch, Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Space
+from mlcd.core.decision import Decision
+from mlcd.core.drive import launch
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.launching import reserve
+from mlcd.core.ledger import Decided, Ledger, Started, Warned
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Apply, Finish, Look, Step, Watch
 from mlcd.testing.clouds import small_recording
 
 RECORDING = small_recording([[100.0]], [1.0], work_samples=3_600_000, probe_s=300.0)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Configuration, Offer, ProbeTime, serving_space
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.knobs import KnobTable
-from mlcd.measurement import Measurement, Outcome
-from mlcd.service import Cap, Figure, ModelFacts, Served, Service
-from mlcd.service_level import best, certifies, decide, keeps, refusal, value
+from mlcd.core.configuration import Configuration, Offer, ProbeTime, serving_space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, Service
+from mlcd.planners.serve.promise import best, certifies, decide, keeps, refusal, value
 
 TABLE = KnobTable({"batch": (1, 2, 4), "threads": (1, 2)}, {"threads": 1.0})
 PER_DOLLAR = Goal(Objective.PER_DOLLAR)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mlcd import assemble
-from mlcd.assemble.home import url_in
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.configuration import Configuration, Offer
-from mlcd.errors import UserError
+from mlcd.clouds.launches import Launches
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import UserError
+from mlcd.core.home import open_ledger, url_in
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +28,7 @@ def mode(path: Path) -> int:
 
 
 def test_the_ledger_and_its_folder_are_closed_to_others(tmp_path: Path) -> None:
-    ledger = assemble.open_ledger(tmp_path / "home")
+    ledger = open_ledger(tmp_path / "home")
     assert (mode(tmp_path / "home"), mode(tmp_path / "home" / "ledger.db")) == (0o700, 0o600)
     assert all(mode(each) == 0o600 for each in (tmp_path / "home").glob("ledger.db*"))
     ledger.close()
@@ -47,7 +46,7 @@ def test_the_usual_folder_is_closed_also_if_an_earlier_version_left_it_open(
     monkeypatch.delenv("MLCD_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".mlcd").mkdir(mode=0o755)
-    assemble.open_ledger().close()
+    open_ledger().close()
     assert mode(tmp_path / ".mlcd") == 0o700
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from mlcd.tensors import DATATYPES, datatype_of, from_bytes, pack, unpack
+from mlcd.clouds.tensors import DATATYPES, datatype_of, from_bytes, pack, unpack
 
 NUMBERS = [dtype for name, dtype in DATATYPES.items() if name != "BYTES"]
 shapes = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.units import (
+from mlcd.core.units import (
     MOST_NODES,
     counted,
     enough_duration,

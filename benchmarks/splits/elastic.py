@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.splits.made_elastic import Trait, made_folder
-from mlcd.errors import UserError
-from mlcd.version import VERSION
+from mlcd.core.errors import UserError
+from mlcd.core.version import VERSION
 from mlcd_bench.elastic import Choice, Folder, Problem, Row, pool, problem, read_folder, score
 from mlcd_bench.elastic.folder import Run
 

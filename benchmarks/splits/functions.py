@@ -26,22 +26,22 @@ import numpy as np
 from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mlcd.backends.serverless import SimulatedFunctions
-from mlcd.backends.serverless.simulated_epochs import Platform
-from mlcd.backends.serverless.simulated_losses import Losses
-from mlcd.clock import VirtualClock
-from mlcd.drive import launch
-from mlcd.history import History
-from mlcd.job import Job, Target
-from mlcd.ledger import Ledger, Started
-from mlcd.planners.serverless.adaptive import AdaptiveTraining
-from mlcd.planners.serverless.foresight import decide
-from mlcd.planners.serverless.plans import PLANNERS
-from mlcd.planners.serverless.problem import StageProblem
-from mlcd.planners.serverless.space import calibration_space
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.serverless import Stage, Workload
-from mlcd.version import VERSION
+from mlcd.clouds.functions import SimulatedFunctions
+from mlcd.clouds.functions.simulated_epochs import Platform
+from mlcd.clouds.functions.simulated_losses import Losses
+from mlcd.core.clock import VirtualClock
+from mlcd.core.drive import launch
+from mlcd.core.history import History
+from mlcd.core.job import Job, Target
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions.foresight import decide
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import Stage, Workload
+from mlcd.planners.functions.plans import PLANNERS
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.space import calibration_space
 from mlcd_bench.serverless.jobs import JOBS, BenchJob
 from mlcd_bench.serverless.limits import BUDGET, DEADLINE, Limit, limits
 from mlcd_bench.serverless.training import MOST_EPOCHS, NOISE, KnownEpochs

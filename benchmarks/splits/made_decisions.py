@@ -1,4 +1,4 @@
-"""Made recordings whose speed follows laws that net value's own (`mlcd/modeling/speed_surface.py`) does not have.
+"""Made recordings whose speed follows laws that net value's own (`modeling/speed_surface.py`) does not have.
 
 `universal`   the universal scalability law (Gunther 2007): n / (1 + a (n - 1) + b n (n - 1)), a and b of each type
 `islands`     nodes in islands of 4 or 8: whoever crosses one pays, and what is left over in the last island waits
@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.random import Generator
 
-from mlcd.backends import Point, Recording
-from mlcd.configuration import Configuration, Floats, Offer
-from mlcd.measurement import Outcome
+from mlcd.clouds import Point, Recording
+from mlcd.core.configuration import Configuration, Floats, Offer
+from mlcd.core.measurement import Outcome
 
 NODES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32])
 BEST_HOURS = (4.0, 20.0)

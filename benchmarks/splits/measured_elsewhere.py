@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlcd.backends import Point, Recording
-from mlcd.configuration import Configuration, Offer
-from mlcd.measurement import Outcome
+from mlcd.clouds import Point, Recording
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.measurement import Outcome
 
 BEST_HOURS = 8.0
 FEWEST = 6

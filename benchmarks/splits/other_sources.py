@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlcd.configuration import ProbeTime, Space, serving_space
-from mlcd.knobs import Knob, KnobTable
-from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.service import Figure, ModelFacts
+from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.planners.serve.knobs import Knob, KnobTable
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Figure, ModelFacts
 
 TRIAL = ProbeTime(120.0, 0.0)
 FIGURES = (Figure.P50, Figure.P95, Figure.P99)

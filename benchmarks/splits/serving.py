@@ -28,11 +28,11 @@ from benchmarks.splits.other_sources import (
     silicon,
     slower,
 )
-from mlcd.configuration import Space
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.knowledge import read_knowledge, shipped
-from mlcd.seen import Knowledge, SeenModel
-from mlcd.service import Cap, Counted, Figure, Service
+from mlcd.core.configuration import Space
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.planners.serve.knowledge import read_knowledge, shipped
+from mlcd.planners.serve.known_models import Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Service
 from mlcd_bench.serve import ServingFolder, play, read_folder
 from mlcd_bench.serve.problem import ServeProblem
 

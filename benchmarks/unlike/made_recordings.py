@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from mlcd.backends import Point, Recording
-from mlcd.configuration import Configuration, Floats, Offer, ProbeTime
-from mlcd.measurement import Outcome
+from mlcd.clouds import Point, Recording
+from mlcd.core.configuration import Configuration, Floats, Offer, ProbeTime
+from mlcd.core.measurement import Outcome
 
 ACCELERATORS = ("T4", "V100", "A100", "K80")
 SOME = (1, 2, 3, 4, 6, 8, 12, 16)

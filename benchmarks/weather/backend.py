@@ -4,7 +4,7 @@ The recorded rate is the truth around which launches vary:
 
     rate(t) = recorded rate x the launch's own factor x boost(t) x decline(t) x noise
 
-Noise is a gamma process, as in `mlcd.backends.recorded`: a probe of full length has the assumed relative error, and
+Noise is a gamma process, as in `mlcd.clouds.recorded`: a probe of full length has the assumed relative error, and
 less time has more of it, by the inverse root. With autocorrelation it is log-normal, with the same scatter of a report.
 
 Symbols   dt     seconds between two reports; dt0 those between two reports of a whole probe
@@ -22,14 +22,14 @@ from math import exp, sqrt
 import numpy as np
 from weather.conditions import ASSUMED_NOISE, BOOST_S, Weather
 
-from mlcd.backend import Events, Launch, Provenance, Purpose
-from mlcd.backends import Recording
-from mlcd.backends.recording import Point
-from mlcd.backends.virtual import play
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Floats
-from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.clouds import Recording
+from mlcd.clouds.recording import Point
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Floats
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 PROBE_REPORTS = 30
 BURST, APART_S = 10, 32.0

@@ -10,17 +10,17 @@ from math import exp
 from weather.backend import WeatheredCloud
 from weather.conditions import ALL, ASSUMED_NOISE, Weather
 
-from mlcd.assemble import recorded_cloud
-from mlcd.assemble.planners import planner_of
-from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
-from mlcd.clock import VirtualClock
-from mlcd.decision import Decision, Relaxation
-from mlcd.drive import launch, search
-from mlcd.earlier import known_from
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Book, Ledger, Started
-from mlcd.profilers.training import TrainingProfiler
-from mlcd.version import VERSION
+from mlcd.clouds.places.recorded import recorded_cloud
+from mlcd.core.clock import VirtualClock
+from mlcd.core.decision import Decision, Relaxation
+from mlcd.core.drive import launch, search
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import Book, Ledger, Started
+from mlcd.core.planner import planner_of
+from mlcd.core.version import VERSION
+from mlcd.memory.earlier import known_from
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.probe_limit import usual_probe_limit, with_probe_limit
 from mlcd_bench.problems import Problem, training_hours
 
 CERTIFICATE_Z = 3.0

@@ -16,9 +16,9 @@ from importlib import resources
 from pathlib import Path
 
 from mlcd.catalog.row import COLUMNS, MINIMUM_BILLED_S, CatalogRow
-from mlcd.configuration import Offer
-from mlcd.csv_table import Line, read_table
-from mlcd.errors import CatalogError, UnknownName, UserError
+from mlcd.core.configuration import Offer
+from mlcd.core.csv_table import Line, read_table
+from mlcd.core.errors import CatalogError, UnknownName, UserError
 
 CLOUDS = tuple(MINIMUM_BILLED_S)
 """The clouds that have a packaged catalog."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from mlcd.catalog.row import CatalogRow
-from mlcd.errors import UnknownName, UserError
+from mlcd.core.errors import UnknownName, UserError
 
 _Key = Callable[[CatalogRow, float], float]
 _SORT_KEYS: dict[str, _Key] = {

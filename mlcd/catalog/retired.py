@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 
 from mlcd.catalog.files import packaged_text
-from mlcd.csv_table import read_table
-from mlcd.errors import CatalogError
+from mlcd.core.csv_table import read_table
+from mlcd.core.errors import CatalogError
 
 
 @cache

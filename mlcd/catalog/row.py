@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlcd.configuration import Offer
-from mlcd.errors import CatalogError
+from mlcd.core.configuration import Offer
+from mlcd.core.errors import CatalogError
 
 COLUMNS = (
     "instance_type",

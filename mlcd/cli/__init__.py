@@ -18,8 +18,8 @@ from importlib import import_module
 import click
 
 from mlcd.cli.server import refuse_here, server_option
-from mlcd.errors import MlcdError, UnknownName
-from mlcd.version import VERSION
+from mlcd.core.errors import MlcdError, UnknownName
+from mlcd.core.version import VERSION
 
 PARTS = {
     "train": "Find and run",

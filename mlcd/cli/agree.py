@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.ending import can_ask
-from mlcd.errors import Interrupted, UserError
+from mlcd.core.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
-    from mlcd.job import Goal, Job
-    from mlcd.ledger import Started
+    from mlcd.core.job import Goal, Job
+    from mlcd.core.ledger import Started
 
 
 def agree_to_rent(first: Started, yes: bool) -> None:
     """Show what a run would spend where it is billed in real dollars, and ask; `yes` is the answer given before."""
-    from mlcd.assemble.real_money import real_money_words, rents
+    from mlcd.core.runs.real_money import real_money_words, rents
 
     if rents(first.job.on):
         agree(real_money_words(first), yes)
@@ -25,7 +25,7 @@ def agree_to_rent(first: Started, yes: bool) -> None:
 
 def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
     """The same of a run whose limits are changed: to what it may spend from then on, nobody has agreed yet."""
-    from mlcd.assemble.real_money import most_words, rents
+    from mlcd.core.runs.real_money import most_words, rents
 
     if goal != job.goal and rents(job.on):
         agree(most_words(replace(job, goal=goal)), yes)

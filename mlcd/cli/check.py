@@ -11,8 +11,8 @@ from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
-    from mlcd.remote import Server
-    from mlcd.support import Check
+    from mlcd.cli.support import Check
+    from mlcd.service.remote import Server
 
 
 @click.command()
@@ -26,7 +26,7 @@ def check(backend: str | None, output: str) -> int:
     \b
     mlcd check
     """
-    from mlcd.support import checks
+    from mlcd.cli.support import checks
 
     found = checks(backend)
     if (server := asked_server()) is not None:
@@ -47,9 +47,9 @@ def check(backend: str | None, output: str) -> int:
 
 def _server(server: Server) -> Check:
     """Whether the server that was named answers, and as whom it knows us."""
-    from mlcd.errors import MlcdError
-    from mlcd.support import Check
-    from mlcd.units import format_usd
+    from mlcd.cli.support import Check
+    from mlcd.core.errors import MlcdError
+    from mlcd.core.units import format_usd
 
     try:
         with server.reading():

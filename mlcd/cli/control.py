@@ -9,15 +9,15 @@ import click
 
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name, written
 from mlcd.cli.server import asked_server
-from mlcd.units import parse_duration
+from mlcd.core.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mlcd.clock import Clock
-    from mlcd.control import Cleaned
-    from mlcd.ledger import Ledger
-    from mlcd.remote import Deed, Server
+    from mlcd.core.clock import Clock
+    from mlcd.core.ledger import Ledger
+    from mlcd.core.runs.control import Cleaned
+    from mlcd.service.remote import Deed, Server
 
 
 @click.command()
@@ -32,8 +32,8 @@ def logs(run: str, follow: bool, number: int | None, process: int) -> None:
     mlcd logs -f last
     """
     if (server := asked_server()) is not None:
-        from mlcd.remote import RemoteLedger
-        from mlcd.remote import logs as logs_there
+        from mlcd.service.remote import RemoteLedger
+        from mlcd.service.remote import logs as logs_there
 
         pieces = logs_there(server, RemoteLedger(server).find(run), number, process, follow)
     else:
@@ -58,7 +58,7 @@ def stop(run: str) -> None:
     if (server := asked_server()) is not None:
         click.echo(_tell(server, "stop", run))
         return
-    from mlcd import control
+    from mlcd.core.runs import control
 
     driver = control.stop(run, open_ledger())
     who = f"process {driver}" if driver else "its worker"
@@ -82,7 +82,7 @@ def down(run: str, machine_gone: bool) -> None:
     if (server := asked_server()) is not None:
         click.echo(_tell(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
         return
-    from mlcd import control
+    from mlcd.core.runs import control
 
     ledger = open_ledger()
     if machine_gone:
@@ -107,7 +107,7 @@ def clean(older: float | None, output: str) -> None:
     \b
     mlcd clean
     """
-    from mlcd import control
+    from mlcd.core.runs import control
 
     ledger = open_ledger()
     found = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
@@ -123,8 +123,8 @@ def clean(older: float | None, output: str) -> None:
 
 def _logs_here(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
     """What a launch of this machine has written."""
-    from mlcd.assemble import launches
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
+    from mlcd.core.home import launches
 
     ledger = open_ledger()
     name = ledger.find(run)
@@ -142,7 +142,7 @@ def _logs_here(run: str, number: int | None, process: int, follow: bool) -> Iter
 
 def _tell(server: Server, deed: Deed, run: str, **more: bool) -> str:
     """Tell a server to end a run; its words. The run need not have begun there."""
-    from mlcd.remote import RemoteLedger, tell
+    from mlcd.service.remote import RemoteLedger, tell
 
     return tell(server, deed, RemoteLedger(server).find(run) if run == "last" else run, **more)
 
@@ -151,8 +151,8 @@ def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
     """Delete what nobody has needed for so long; what that was."""
     from datetime import UTC, datetime, timedelta
 
-    from mlcd.assemble import home
-    from mlcd.workers.retention import drop_old
+    from mlcd.core.home import home
+    from mlcd.service.workers.retention import drop_old
 
     dropped = list(drop_old(ledger, home(), datetime.now(UTC) - timedelta(seconds=older_s)))
     if dropped and ledger.database.dialect != "sqlite":
@@ -162,7 +162,7 @@ def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
 
 def _without_machine(ledger: Ledger, run: str) -> str:
     """Of a run on a team's database: close its books without the machine that keeps it."""
-    from mlcd.workers.lost_machine import give_up_machine
+    from mlcd.service.workers.lost_machine import give_up_machine
 
     words = give_up_machine(run, ledger)
     _leave_queue(ledger, run)
@@ -176,7 +176,7 @@ def _leave_queue(ledger: Ledger, run: str) -> None:
         return
     from contextlib import closing
 
-    from mlcd.workers.queue import Queue
+    from mlcd.service.workers.queue import Queue
 
     with closing(Queue(ledger)) as queue:
         queue.withdraw(ledger.find(run))
@@ -187,7 +187,7 @@ def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
     from datetime import UTC, datetime
 
     from mlcd.cli.team import whoever
-    from mlcd.team import Audit
+    from mlcd.service.team import Audit
 
     Audit(ledger.database, lambda: datetime.now(UTC)).write(whoever(), action, about, detail=detail)
 
@@ -195,6 +195,6 @@ def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
 def _clock() -> Clock:
     from datetime import UTC, datetime
 
-    from mlcd.clock import WallClock
+    from mlcd.core.clock import WallClock
 
     return WallClock(datetime.now(UTC))

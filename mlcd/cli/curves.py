@@ -46,7 +46,7 @@ def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
 
 
 def _write(path: Path, content: str, option: str) -> None:
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
 
     try:
         path.write_text(content, encoding="utf-8")

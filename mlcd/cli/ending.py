@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, print_json
-from mlcd.errors import Interrupted
+from mlcd.core.errors import Interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.ledger import Account, Ledger, Line
+    from mlcd.core.ledger import Account, Ledger, Line
 
 INFEASIBLE, UNFINISHED = 3, 1
 """Exit codes: nothing could be certified; the job itself did not finish."""
@@ -46,7 +46,7 @@ def agree_beforehand(decide_only: bool, yes: bool) -> None:
 
 def go_detached(run: str, ledger: Ledger, launch: bool, output: str) -> int:
     """Have a process of its own drive the run, and say how to follow it."""
-    from mlcd.workers.detached import detach
+    from mlcd.service.workers.detached import detach
 
     process = detach(run, ledger, launch)
     tell_detached(run, output, f"driven by process {process}", process=process)
@@ -86,7 +86,7 @@ def tell_end(
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)
         if account.status == "failed" and account.history.saved_samples:
-            from mlcd.ledger.going_on import how_to_raise
+            from mlcd.core.ledger.going_on import how_to_raise
 
             results.print(f"Go on from what is saved: {how_to_raise(name, account)}", highlight=False)
         curve = f", mlcd curves {name}" if account.decision is not None and account.decision.curve else ""

@@ -12,7 +12,7 @@ import click
 from mlcd.cli.options import open_ledger, output, print_json, run_name
 
 if TYPE_CHECKING:
-    from mlcd.ledger import Account
+    from mlcd.core.ledger import Account
     from mlcd.reports.deploy.deployment import Deployment
     from mlcd.reports.deploy.files import Export
 
@@ -39,7 +39,7 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
     mlcd export last --to skypilot --file task.yaml
     mlcd export last --to triton --to-dir deploy
     """
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
 
     if file is not None and folder is not None:
         raise UserError("--file and --to-dir: choose one, a single file or a folder for all of them")
@@ -56,7 +56,7 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
 
 def _task(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
     """A training run as a task file."""
-    from mlcd.errors import UserError, WrongState
+    from mlcd.core.errors import UserError, WrongState
     from mlcd.reports.skypilot import task_of, task_text
 
     if account.job.service is not None:
@@ -78,7 +78,7 @@ def _task(name: str, account: Account, file: Path | None, folder: Path | None, o
 
 def _functions(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
     """A run on functions as the JSON that configures them and their storages."""
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
     from mlcd.reports.deploy.lambda_ import lambda_configuration
 
     if folder is not None:
@@ -168,6 +168,6 @@ def _make(folder: Path) -> None:
 
 
 def _cannot(path: Path, error: OSError, option: str) -> Exception:
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
 
     return UserError(f"{path}: cannot be written: {error.strerror}; choose another with {option}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mlcd.asked.words import functions, memory, storages
 from mlcd.cli.options import written
+from mlcd.planners.form.words import functions, memory, storages
 
 allocation_options = (
     click.option(

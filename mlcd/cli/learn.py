@@ -79,7 +79,7 @@ def _write_zoo(folder: Path) -> None:
 
 
 def _learn_cuda(to: Path | None, minutes: float | None) -> None:
-    from mlcd.assemble.home import home
+    from mlcd.core.home import home
     from mlcd.learn.on_gpu import main
 
     folder = to or home() / "knowledge" / "cuda"
@@ -91,13 +91,13 @@ def _learn_cpu(
 ) -> None:
     from datetime import UTC, datetime
 
-    from mlcd.assemble.home import home
     from mlcd.cli.interrupt import stop_on_ctrl_c
-    from mlcd.errors import Interrupted, UserError
-    from mlcd.jobfile.knobs import load_knobs
+    from mlcd.core.errors import Interrupted, UserError
+    from mlcd.core.home import home
+    from mlcd.core.units import counted
     from mlcd.learn.cells_process import Stopped
     from mlcd.learn.on_cpu import Cells, Learning, describe
-    from mlcd.units import counted
+    from mlcd.planners.serve.knobs_file import load_knobs
 
     results, progress = consoles()
     cells = Cells.of(load_knobs(knobs).table)

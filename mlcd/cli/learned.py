@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.modeling.performance import interval_factor, local_batch, read_performance_model
-from mlcd.models import StoredModel
-from mlcd.units import format_count, format_usd
+from mlcd.core.units import format_count, format_usd
+from mlcd.memory.models import StoredModel
+from mlcd.planners.modeling.performance import interval_factor, local_batch, read_performance_model
 
 MOST_COLUMNS = 6
 """Numbers of nodes that are shown side by side."""

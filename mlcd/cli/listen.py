@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.errors import UserError
+from mlcd.core.errors import UserError
 
 if TYPE_CHECKING:
     import uvicorn
@@ -101,7 +101,7 @@ def has_display() -> bool:
 def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
     import uvicorn
 
-    from mlcd.web.safety.silent import LOOKS_EVERY_S, Silent
+    from mlcd.service.web.safety.silent import LOOKS_EVERY_S, Silent
 
     silent = Silent()
 

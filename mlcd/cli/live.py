@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.backend import Launch
-    from mlcd.job import Job
-    from mlcd.ledger import Ledger, Line
-    from mlcd.ledger.store import Listener
-    from mlcd.measurement import Sample
+    from mlcd.core.backend import Launch
+    from mlcd.core.job import Job
+    from mlcd.core.ledger import Ledger, Line
+    from mlcd.core.ledger.store import Listener
+    from mlcd.core.measurement import Sample
 
 
 class Live:
@@ -21,7 +21,7 @@ class Live:
 
     def __init__(self, console: Console, ledger: Ledger) -> None:
         from mlcd.reports.progress import ProgressLine
-        from mlcd.workers.noted import Noted
+        from mlcd.service.workers.noted import Noted
 
         self.line, self._noted = ProgressLine(console), Noted(ledger)
 

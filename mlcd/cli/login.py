@@ -24,9 +24,9 @@ def login(url: str | None, forget: bool, output: str) -> None:
     \b
     mlcd login https://mlcd.example.org
     """
-    from mlcd.errors import UserError
-    from mlcd.remote import Server
-    from mlcd.remote.tokens import address
+    from mlcd.core.errors import UserError
+    from mlcd.service.remote import Server
+    from mlcd.service.remote.tokens import address
 
     url = url or click.get_current_context().find_root().params.get("server")
     if not url:
@@ -56,7 +56,7 @@ def login(url: str | None, forget: bool, output: str) -> None:
 def _in_the_clear(place: str) -> bool:
     from urllib.parse import urlsplit
 
-    from mlcd.remote.server import LOOPBACK
+    from mlcd.service.remote.server import LOOPBACK
 
     parts = urlsplit(place)
     return parts.scheme == "http" and parts.hostname not in LOOPBACK

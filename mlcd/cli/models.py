@@ -12,8 +12,8 @@ from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
-    from mlcd.models import StoredModel, Unreadable
-    from mlcd.remote import Server
+    from mlcd.memory.models import StoredModel, Unreadable
+    from mlcd.service.remote import Server
 
 model_name = click.argument("name")
 
@@ -65,8 +65,8 @@ def export(name: str, file: Path | None) -> None:
     mlcd models export NAME model.json
     """
     from mlcd.cli.learned import document
-    from mlcd.errors import UserError
-    from mlcd.models import find
+    from mlcd.core.errors import UserError
+    from mlcd.memory.models import find
 
     stored = _one(name)  # what cannot be read here could not be read elsewhere
     if asked_server() is None:
@@ -94,7 +94,7 @@ def forget(name: str, output: str) -> None:
     \b
     mlcd models forget NAME
     """
-    from mlcd.models import forget as forget_model
+    from mlcd.memory.models import forget as forget_model
 
     if (server := asked_server()) is not None:
         _forget_there(server, name)
@@ -109,8 +109,8 @@ def forget(name: str, output: str) -> None:
 
 
 def _forget_there(server: Server, name: str) -> None:
-    from mlcd.errors import UnknownName
-    from mlcd.remote.server import path_of
+    from mlcd.core.errors import UnknownName
+    from mlcd.service.remote.server import path_of
 
     stored, broken = _all()
     known = {*stored, *(each.name for each in broken)}
@@ -120,7 +120,7 @@ def _forget_there(server: Server, name: str) -> None:
 
 
 def _folder() -> Path:
-    from mlcd.assemble import home
+    from mlcd.core.home import home
 
     return home() / "models"
 
@@ -129,7 +129,7 @@ def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
     """All models, of this machine or of the server that was named."""
     from pydantic import TypeAdapter
 
-    from mlcd.models import StoredModel, Unreadable, all_models
+    from mlcd.memory.models import StoredModel, Unreadable, all_models
 
     if (server := asked_server()) is None:
         return all_models(_folder())
@@ -140,8 +140,8 @@ def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
 
 
 def _one(name: str) -> StoredModel:
-    from mlcd.errors import UnknownName
-    from mlcd.models import load
+    from mlcd.core.errors import UnknownName
+    from mlcd.memory.models import load
 
     if asked_server() is None:
         return load(_folder(), name)

@@ -10,7 +10,7 @@ import click
 
 from mlcd.cli.options import consoles, output, print_json, written
 from mlcd.cli.server import asked_server
-from mlcd.units import counted, parse_usd
+from mlcd.core.units import counted, parse_usd
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -103,8 +103,8 @@ def _table(rows: Sequence[CatalogRow]) -> Table:
 
 def _rows() -> list[CatalogRow]:
     """The whole catalog, of this machine or of the server that was named."""
-    from mlcd.assemble import home
     from mlcd.catalog import CLOUDS, CatalogRow, load_rows
+    from mlcd.core.home import home
 
     if (server := asked_server()) is None:
         return [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")]
@@ -131,8 +131,8 @@ def refresh(cloud: str, region: str, output: str) -> None:
     \b
     mlcd catalog refresh aws
     """
-    from mlcd.assemble import home
     from mlcd.catalog.fetch.aws import refresh as refresh_aws
+    from mlcd.core.home import home
 
     summary = refresh_aws(home() / "catalog", region=region)
     if output == "json":

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.options import consoles, output, print_json, shapes, written
-from mlcd.units import parse_share
+from mlcd.core.units import parse_share
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from mlcd.operators import OnnxModel, Part
-    from mlcd.service import Profile
+    from mlcd.planners.serve.nouns import Profile
+    from mlcd.planners.serve.operators import OnnxModel, Part
 
 LARGEST_BATCH = 4_096
 
@@ -43,7 +43,7 @@ def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], th
     \b
     mlcd operators model.onnx
     """
-    from mlcd.operators import key_operators, open_model, parts, profile_onnx
+    from mlcd.planners.serve.operators import key_operators, open_model, parts, profile_onnx
 
     model = open_model(model_path)
     (profile,) = profile_onnx(model, (batch or model.batch or 8,), shapes)
@@ -89,7 +89,7 @@ def _document(
     threshold: float,
     shapes: Mapping[str, int],
 ) -> dict[str, Any]:
-    from mlcd.operators.facts import family, kind_of_input
+    from mlcd.planners.serve.operators.facts import family, kind_of_input
 
     return {
         "model": model.path.stem,

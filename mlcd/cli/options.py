@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mlcd.asked.goal import NO_LIMIT
-from mlcd.asked.words import GOALS, MOST_PARALLEL
 from mlcd.cli.server import asked_server, note
-from mlcd.units import parse_confidence, parse_duration, parse_range, parse_share, parse_size, parse_usd
+from mlcd.core.units import parse_confidence, parse_duration, parse_range, parse_share, parse_size, parse_usd
+from mlcd.planners.form.goal import NO_LIMIT
+from mlcd.planners.form.words import GOALS, MOST_PARALLEL
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.job import Job
-    from mlcd.ledger import Ledger
+    from mlcd.core.job import Job
+    from mlcd.core.ledger import Ledger
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -138,8 +138,8 @@ def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
 
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
     """The job of a file, with what the command line says in place of what the file says."""
-    from mlcd.asked import asked_job
-    from mlcd.jobfile import load_job
+    from mlcd.planners.form import asked_job
+    from mlcd.planners.jobfile import load_job
 
     return asked_job(kind, load_job(path), chosen, str(path))
 
@@ -147,12 +147,12 @@ def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
 def open_ledger() -> Ledger:
     """The ledger of this machine, or of the server that was named; closed when the command ends."""
     if (server := asked_server()) is not None:
-        from mlcd.remote import RemoteLedger
+        from mlcd.service.remote import RemoteLedger
 
         return cast("Ledger", RemoteLedger(server))  # can be asked all that a command asks, and never written
-    from mlcd import assemble
+    from mlcd.core.home import open_ledger as open_own_ledger
 
-    ledger = assemble.open_ledger()
+    ledger = open_own_ledger()
     click.get_current_context().call_on_close(ledger.close)
     return ledger
 

@@ -10,12 +10,12 @@ from mlcd.cli.options import read_job
 from mlcd.cli.server import words
 
 if TYPE_CHECKING:
-    from mlcd.remote import Order
+    from mlcd.service.remote import Order
 
 
 def order_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Order:
     """A job file and its options, to be sent. They are read here first: a mistake is told by its line in the file."""
-    from mlcd.remote import Order
+    from mlcd.service.remote import Order
 
     read_job(kind, path, chosen)
     return Order(kind, words(chosen), path.read_text(encoding="utf-8"), path.name)
@@ -23,8 +23,8 @@ def order_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Order:
 
 def order_of_model(model: str, chosen: Mapping[str, Any]) -> Order:
     """A model to be served, and what is asked of it, to be sent."""
-    from mlcd.jobfile.knobs import load_knobs
-    from mlcd.remote import Order
+    from mlcd.planners.serve.knobs_file import load_knobs
+    from mlcd.service.remote import Order
 
     knobs: Path | None = chosen.get("knobs")
     if knobs is not None:

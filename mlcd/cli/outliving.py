@@ -40,7 +40,7 @@ def outliving(run: str, launch: bool) -> Iterator[Agreed]:
         leave()
 
     def told_to_end(number: int, frame: FrameType | None) -> None:
-        from mlcd.workers.detached import hand_over
+        from mlcd.service.workers.detached import hand_over
 
         successor = hand_over(run, agreed.launch)
         with suppress(OSError, RuntimeError):  # it is to end, whoever reads this
@@ -114,7 +114,7 @@ def _is_terminal(number: int) -> bool:
 
 def _leave_terminal(run: str, terminals: list[int]) -> None:
     """Write to a file from now on, and read nothing: a terminal that is gone fails every write."""
-    from mlcd.workers.detached import log_of
+    from mlcd.service.workers.detached import log_of
 
     nothing = os.open(os.devnull, os.O_RDONLY)
     log = os.open(log_of(run), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -17,11 +17,11 @@ from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
-    from mlcd.job import Goal, Job
-    from mlcd.ledger import Started
-    from mlcd.planners.train import Outlook
-    from mlcd.remote.orders import Foreseen
-    from mlcd.strategy import Finish, Probe
+    from mlcd.core.job import Goal, Job
+    from mlcd.core.ledger import Started
+    from mlcd.core.strategy import Finish, Probe
+    from mlcd.planners.train.outlook import Outlook
+    from mlcd.service.remote.orders import Foreseen
 
 MUCH = 0.1
 """The share of a limit above which the first probes deserve a warning."""
@@ -41,8 +41,8 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     \b
     mlcd plan job.yaml --budget 100
     """
-    from mlcd.asked import is_on_functions
-    from mlcd.jobfile import load_job
+    from mlcd.planners.form import is_on_functions
+    from mlcd.planners.jobfile import load_job
 
     job = load_job(job_path)
     on_functions, kind = is_on_functions(job, chosen), "train"
@@ -61,11 +61,11 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
 
 def _on_functions(job: Job, output: str, page: Path | None, there: Foreseen | None) -> int:
     """The boundary and the stage plan, beside those of other methods."""
-    from mlcd.assemble import plan_ahead
-    from mlcd.errors import UserError
-    from mlcd.reports.serverless.document import plan_document
-    from mlcd.reports.serverless.picture import plan_picture
-    from mlcd.reports.serverless.terminal import say_decision, show_plan
+    from mlcd.core.errors import UserError
+    from mlcd.planners.functions.prepare import plan_ahead
+    from mlcd.reports.functions.document import plan_document
+    from mlcd.reports.functions.picture import plan_picture
+    from mlcd.reports.functions.terminal import say_decision, show_plan
 
     ahead = plan_ahead(job)
     if page is not None:
@@ -85,8 +85,9 @@ def _on_functions(job: Job, output: str, page: Path | None, there: Foreseen | No
 
 def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
     """The space of machines, and how the search would begin: as `mlcd train` would, and without a launch."""
-    from mlcd.assemble import beginning, first_probes, open_ledger
-    from mlcd.planners.train import outlook
+    from mlcd.core.home import open_ledger
+    from mlcd.core.runs.run import beginning, first_probes
+    from mlcd.planners.train.outlook import outlook
 
     with closing(open_ledger()) as ledger:
         first, _ = beginning(job, ledger)
@@ -122,8 +123,8 @@ def _machines_document(first: Started, seen: Outlook, probes: tuple[Probe, ...] 
 def _say_space(say: Callable[..., None], first: Started, seen: Outlook) -> None:
     from rich.markup import escape
 
+    from mlcd.core.units import counted, format_count, format_usd
     from mlcd.reports.words import goal_words
-    from mlcd.units import counted, format_count, format_usd
 
     job = first.job
     say(
@@ -140,8 +141,8 @@ def _say_space(say: Callable[..., None], first: Started, seen: Outlook) -> None:
 
 def _say_first_probes(say: Callable[..., None], first: Started, probes: tuple[Probe, ...] | Finish) -> None:
     """What the search would do first, at which price, and why; and what no probe may cost more than."""
-    from mlcd.strategy import Finish
-    from mlcd.units import format_duration, format_usd
+    from mlcd.core.strategy import Finish
+    from mlcd.core.units import format_duration, format_usd
 
     if isinstance(probes, Finish):
         say(f"Nothing would be probed: {probes.because}", highlight=False, markup=False)
@@ -155,7 +156,7 @@ def _say_first_probes(say: Callable[..., None], first: Started, probes: tuple[Pr
 
 
 def _say_outlook(say: Callable[..., None], goal: Goal, seen: Outlook) -> None:
-    from mlcd.units import format_duration, format_usd
+    from mlcd.core.units import format_duration, format_usd
 
     one_each = f"at most {format_usd(seen.smallest_usd)} and {format_duration(seen.smallest_s)}"
     say(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so", highlight=False)
@@ -186,7 +187,7 @@ def _foreseen(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Foreseen 
     """What the server that was named would run; what it would refuse, it refuses now."""
     if (server := asked_server()) is None:
         return None
-    from mlcd.remote.orders import foresee
+    from mlcd.service.remote.orders import foresee
 
     return foresee(server, order_of_file(kind, job_path, chosen))
 
@@ -197,7 +198,7 @@ def _document(there: Foreseen | None) -> dict[str, Any]:
 
 def _say_the_rest(say: Callable[..., None], there: Foreseen | None) -> None:
     """What a server says to it, if one was asked, and that nothing has happened."""
-    from mlcd.units import counted, format_usd
+    from mlcd.core.units import counted, format_usd
 
     if there is not None:
         many = there.configurations

@@ -31,16 +31,16 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     \b
     mlcd record job.yaml --on local --out mine
     """
-    from mlcd.asked.machines import machines_job
-    from mlcd.assemble import start
-    from mlcd.backends.recording import save_recording
     from mlcd.cli.ending import tell_beforehand
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
-    from mlcd.jobfile import load_job
-    from mlcd.record import recording_of
+    from mlcd.clouds.record import recording_of
+    from mlcd.clouds.recording import save_recording
+    from mlcd.core.runs.run import start
+    from mlcd.core.units import counted
+    from mlcd.planners.form.machines import machines_job
+    from mlcd.planners.jobfile import load_job
     from mlcd.reports.text import Narrator
-    from mlcd.units import counted
 
     job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
     if job.search.max_probe_usd is None:  # everything is to be probed, unless somebody says otherwise

@@ -20,7 +20,7 @@ def report(run: str, to: Path | None, output: str) -> None:
     \b
     mlcd report last --to report.html
     """
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
     from mlcd.reports.html import page
 
     ledger = open_ledger()

@@ -12,8 +12,8 @@ from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mlcd.ledger import Account, Ledger, Line
-    from mlcd.serverless import Planned
+    from mlcd.core.ledger import Account, Ledger, Line
+    from mlcd.planners.functions.nouns import Planned
 
 MANY = ("probes", "trials", "refused", "stages", "epochs", "boundary")
 """Parts of a run's document that a list of runs leaves out."""
@@ -30,7 +30,7 @@ def runs(status: str | None, output: str) -> None:
     \b
     mlcd runs --status interrupted
     """
-    from mlcd.errors import LedgerCorrupt
+    from mlcd.core.errors import LedgerCorrupt
     from mlcd.reports.document import run_document
 
     ledger = open_ledger()
@@ -94,7 +94,7 @@ def ledger(run: str, output: str) -> None:
     """
     import json
 
-    from mlcd.ledger.entries import to_json
+    from mlcd.core.ledger.entries import to_json
     from mlcd.reports.text import ledger_table
 
     lines = open_ledger().lines(run)
@@ -119,8 +119,8 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
     from rich.markup import escape
     from rich.table import Table
 
-    from mlcd.ledger import Account
-    from mlcd.units import format_usd
+    from mlcd.core.ledger import Account
+    from mlcd.core.units import format_usd
 
     results, _ = consoles()
     if not names:
@@ -146,7 +146,7 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
 
 def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
     """What runs have spent for real, and what simulated and recorded ones say they have: never in one sum."""
-    from mlcd.backend import Provenance
+    from mlcd.core.backend import Provenance
 
     totals: dict[Provenance, float] = {}
     for account in accounts:
@@ -156,8 +156,8 @@ def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
 
 def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:
     """A run's row."""
+    from mlcd.core.units import format_duration, format_usd
     from mlcd.reports.words import goal_words
-    from mlcd.units import format_duration, format_usd
 
     job, decision, history = account.job, account.decision, account.history
     return (
@@ -177,7 +177,7 @@ def boundary_points(account: Account) -> tuple[Planned, ...]:
     """Of a run on functions, what its plan was chosen from; it follows from the calibration, and is not stored."""
     if account.job.serverless is None or account.decision is None:
         return ()
-    from mlcd.assemble import boundary_of
+    from mlcd.planners.functions.prepare import boundary_of
 
     return boundary_of(account.job, account.decision.calibration)
 
@@ -191,7 +191,7 @@ def _status(ledger: Ledger, run: str, account: Account) -> str:
 
 def _stands(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> bool:
     """Whether a run's status is this one; 'interrupted': it is to go on, and nobody drives it."""
-    from mlcd.ledger import Account
+    from mlcd.core.ledger import Account
     from mlcd.reports.view.summary import standing_of
 
     now = str(Account.replay((line.entry, line.elapsed_s) for line in lines).status)

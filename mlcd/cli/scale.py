@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from mlcd.asked.words import GOALS, LEARNING_RATES, SEARCHES
 from mlcd.cli.options import confidence, duration, job_file, probe_limits, usd, with_options, written
 from mlcd.cli.train import begin_file, run_options
 from mlcd.cli.variables import env_option
-from mlcd.job import parse_target
-from mlcd.units import parse_batches, parse_range
+from mlcd.core.job import parse_target
+from mlcd.core.units import parse_batches, parse_range
+from mlcd.planners.form.words import GOALS, LEARNING_RATES, SEARCHES
 
 scale_options = (
     click.option("--workers", metavar="RANGE", callback=written(parse_range), help="How many workers, such as 1..8."),

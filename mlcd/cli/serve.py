@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.asked.serving import CAPS, METHOD, TRIALS, WHERE
-from mlcd.asked.words import GOALS
 from mlcd.cli.options import F, duration, output, probe_limits, shapes, usd, with_options, written
-from mlcd.units import parse_latency
+from mlcd.core.units import parse_latency
+from mlcd.planners.form.words import GOALS
+from mlcd.planners.serve.form import CAPS, METHOD, TRIALS, WHERE
 
 if TYPE_CHECKING:
-    from mlcd.assemble import Run
-    from mlcd.job import Job
-    from mlcd.service import Counted, ModelFacts
+    from mlcd.core.job import Job
+    from mlcd.core.runs.run import Run
+    from mlcd.planners.serve.nouns import Counted, ModelFacts
 
 
 def _cap(name: str, words: str) -> Callable[[F], F]:
@@ -74,7 +74,7 @@ def serve(model: str, output: str, **chosen: Any) -> int:
 
 def _beforehand(run: Run) -> str:
     """How many trials the search expects to need; only ours says."""
-    from mlcd.assemble.serving import expectation
+    from mlcd.planners.serve.prepare import expectation
 
     expected = expectation(run.job, run.cloud.space)
     return str(expected) if expected is not None else ""
@@ -82,8 +82,8 @@ def _beforehand(run: Run) -> str:
 
 def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
     """The job of a command line: the model is looked at, or looked up in a recording."""
-    from mlcd.asked import serving_job
-    from mlcd.jobfile.knobs import load_knobs
+    from mlcd.planners.form import serving_job
+    from mlcd.planners.serve.knobs_file import load_knobs
 
     facts, counted = _known(model, chosen)
     knobs = load_knobs(chosen["knobs"]) if chosen.get("knobs") else None
@@ -92,9 +92,9 @@ def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
 
 def _known(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Counted]:
     """What is known of the model before any trial, and what its rate counts."""
-    from mlcd.asked import recorded_model
-    from mlcd.operators.facts import facts_of
-    from mlcd.service import Counted
+    from mlcd.planners.form import recorded_model
+    from mlcd.planners.serve.nouns import Counted
+    from mlcd.planners.serve.operators.facts import facts_of
 
     kind, _, place = chosen["on"].partition(":")
     if kind == "recorded" and place:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.errors import UserError
+from mlcd.core.errors import UserError
 
 if TYPE_CHECKING:
-    from mlcd.remote import Server, Tokens
+    from mlcd.service.remote import Server, Tokens
 
 HERE = {
     "bench": "measures on this machine",
@@ -59,8 +59,8 @@ def asked_server() -> Server | None:
 
 def open_server(url: str) -> Server:
     """A server, with the token of the environment, or else the one that is kept for it."""
-    from mlcd.remote import Server
-    from mlcd.remote.failures import FROM_ENVIRONMENT
+    from mlcd.service.remote import Server
+    from mlcd.service.remote.failures import FROM_ENVIRONMENT
 
     token = os.environ.get(FROM_ENVIRONMENT)
     return Server(url, token) if token else Server(url, tokens().get(url), f"the token in {tokens().path}")
@@ -68,8 +68,8 @@ def open_server(url: str) -> Server:
 
 def tokens() -> Tokens:
     """The tokens that are kept on this machine."""
-    from mlcd.assemble import home
-    from mlcd.remote import Tokens
+    from mlcd.core.home import home
+    from mlcd.service.remote import Tokens
 
     return Tokens(home() / "servers.json")
 

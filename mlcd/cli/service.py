@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.caps import CAPS, Caps
 from mlcd.cli.listen import port, recordings
 from mlcd.cli.options import written
-from mlcd.errors import UserError
-from mlcd.units import parse_duration
+from mlcd.core.errors import UserError
+from mlcd.core.units import parse_duration
+from mlcd.service.caps import CAPS, Caps
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from mlcd.team import Members
-    from mlcd.web.settings import Settings
-    from mlcd.web.state import State
-    from mlcd.workers.pace import Pace
+    from mlcd.service.team import Members
+    from mlcd.service.web.settings import Settings
+    from mlcd.service.web.state import State
+    from mlcd.service.workers.pace import Pace
 
 DATABASE_URL = "MLCD_DATABASE_URL"
 AT_ONCE = 4
@@ -127,14 +127,14 @@ def service(
     The pages and the API of `mlcd ui`, on PostgreSQL. The first start prints the token of `admin`.
 
     \b
-    mlcd service --database-file /etc/mlcd.database
+    mlcd service --database-file /etc/mlcd.core.database
     """
     from contextlib import ExitStack
 
     from mlcd.cli.listen import address, bound, serve
-    from mlcd.web.app import create_app
-    from mlcd.workers.supervise import Supervisor
-    from mlcd.workers.trust import check_places
+    from mlcd.service.web.app import create_app
+    from mlcd.service.workers.supervise import Supervisor
+    from mlcd.service.workers.trust import check_places
 
     url = _postgres(database, database_file, "mlcd service")
     caps = Caps(member_running, member_queued, simulated_probes, simulated_time)
@@ -168,9 +168,9 @@ def worker(
     All it needs is the service's database.
 
     \b
-    mlcd worker --database-file /etc/mlcd.database --at-once 8
+    mlcd worker --database-file /etc/mlcd.core.database --at-once 8
     """
-    from mlcd.workers.worker import work
+    from mlcd.service.workers.worker import work
 
     url = _postgres(database, database_file, "mlcd worker")
     _prepare(trust_runners)
@@ -178,16 +178,16 @@ def worker(
 
 
 def _pace(grace_s: float | None) -> Pace:
-    from mlcd.workers.pace import PACE
+    from mlcd.service.workers.pace import PACE
 
     return PACE if grace_s is None else replace(PACE, grace_s=grace_s)
 
 
 def _prepare(trust_runners: bool) -> None:
     """The state folder, and the memory of this process, are for nobody else; workers know whom to trust."""
-    from mlcd.assemble.home import private_home
-    from mlcd.backends.local.job_user import TRUST
-    from mlcd.workers.trust import keep_memory_private
+    from mlcd.clouds.local.job_user import TRUST
+    from mlcd.core.home import private_home
+    from mlcd.service.workers.trust import keep_memory_private
 
     private_home()
     keep_memory_private()
@@ -198,7 +198,7 @@ def _prepare(trust_runners: bool) -> None:
 
 def _postgres(database: str | None, file: Path | None, command: str) -> str:
     """The URL that was given; nothing of it is repeated, since a password is in it, nor handed on to jobs."""
-    from mlcd.assemble.home import url_in
+    from mlcd.core.home import url_in
 
     os.environ.pop(DATABASE_URL, None)  # nothing that is started here needs it
     if not database and file is not None:
@@ -216,13 +216,13 @@ def _postgres(database: str | None, file: Path | None, command: str) -> str:
 
 
 def _settings(host: str, places: str, recordings: Path | None, public_url: str | None) -> Settings:
-    from mlcd import assemble
     from mlcd.cli.listen import found_recordings
-    from mlcd.web.settings import Settings
+    from mlcd.core.home import home
+    from mlcd.service.web.settings import Settings
 
     return Settings(
         "service",
-        assemble.home(),
+        home(),
         _places(places),
         found_recordings(recordings),
         public_url=_public(public_url),
@@ -234,12 +234,12 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
     """What the routes have at hand, on this database; closed again by `ending`."""
     from datetime import UTC, datetime
 
-    from mlcd.ledger import Ledger
-    from mlcd.team import Audit, Members
-    from mlcd.web.feed import Feed
-    from mlcd.web.state import State
-    from mlcd.workers.process import warm_up
-    from mlcd.workers.queue import Queue
+    from mlcd.core.ledger import Ledger
+    from mlcd.service.team import Audit, Members
+    from mlcd.service.web.feed import Feed
+    from mlcd.service.web.state import State
+    from mlcd.service.workers.process import warm_up
+    from mlcd.service.workers.queue import Queue
 
     ledger = Ledger(url)
     ending.callback(ledger.close)
@@ -254,8 +254,8 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
 
 
 def _places(text: str) -> tuple[str, ...]:
-    from mlcd.errors import UnknownName
-    from mlcd.web.settings import PLACES
+    from mlcd.core.errors import UnknownName
+    from mlcd.service.web.settings import PLACES
 
     places = tuple(place.strip() for place in text.split(",") if place.strip())
     for place in places:
@@ -277,7 +277,7 @@ def _public(url: str | None) -> str | None:
 
 def _first_admin(members: Members) -> None:
     """A service without members could not be used by anybody."""
-    from mlcd.team import Role
+    from mlcd.service.team import Role
 
     if not members.all():
         token = members.add("admin", Role.ADMIN)

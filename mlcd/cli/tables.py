@@ -23,7 +23,7 @@ def plain_table(left: Sequence[str], right: Sequence[str]) -> Table:
 
 def several(what: str, written: str, known: Collection[str]) -> list[str]:
     """Names with commas, each of them known; or 'all'."""
-    from mlcd.errors import UnknownName
+    from mlcd.core.errors import UnknownName
 
     names = list(known) if written == "all" else [name.strip() for name in written.split(",")]
     for name in names:

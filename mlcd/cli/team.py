@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mlcd.asked.goal import NO_LIMIT
 from mlcd.cli.options import F, consoles, output, print_json, with_options, written
 from mlcd.cli.server import asked_server
-from mlcd.units import parse_usd
+from mlcd.core.units import parse_usd
+from mlcd.planners.form.goal import NO_LIMIT
 
 if TYPE_CHECKING:
-    from mlcd.remote import Server
-    from mlcd.remote.team import RemoteTeam
-    from mlcd.team import Budget, Member, Team, Used
+    from mlcd.service.remote import Server
+    from mlcd.service.remote.team import RemoteTeam
+    from mlcd.service.team import Budget, Member, Team, Used
 
 
 def _parse_limit(text: str) -> float:
@@ -65,7 +65,7 @@ def add(
     \b
     mlcd team add ada --budget 200 --per month
     """
-    from mlcd.team import Per, Role
+    from mlcd.service.team import Per, Role
 
     _show_token(*_open(database).add(name, Role(role), team_name, _usd(budget), Per(per or "total")), output)
 
@@ -79,7 +79,7 @@ def list_(database: str | None, output: str) -> None:
     mlcd team list
     """
     from mlcd.cli.tables import plain_table
-    from mlcd.units import format_usd
+    from mlcd.core.units import format_usd
 
     asked = _open(database)
     rows, teams = asked.members(), asked.teams()
@@ -118,8 +118,8 @@ def change(
     \b
     mlcd team change ada --budget 500
     """
-    from mlcd.errors import UserError
-    from mlcd.team import Per, Role
+    from mlcd.core.errors import UserError
+    from mlcd.service.team import Per, Role
 
     told: dict[str, Any] = {"role": Role(role)} if role is not None else {}
     if team_name is not None:
@@ -174,7 +174,7 @@ def budget(team_name: str, usd: Any, per: str | None, database: str | None, outp
     \b
     mlcd team budget vision 1000 --per month
     """
-    from mlcd.team import Per
+    from mlcd.service.team import Per
 
     told = {"per": Per(per)} if per is not None else {}
     budget = _open(database).set_budget(team_name, _usd(usd), **told)
@@ -216,21 +216,21 @@ def _open(database: str | None) -> Team | RemoteTeam:
     from datetime import UTC, datetime
 
     if (server := _server(database)) is not None:
-        from mlcd.remote.team import RemoteTeam
+        from mlcd.service.remote.team import RemoteTeam
 
         return RemoteTeam(server)
-    from mlcd import assemble
-    from mlcd.ledger import Ledger
-    from mlcd.team import Team
+    from mlcd.core.home import open_ledger
+    from mlcd.core.ledger import Ledger
+    from mlcd.service.team import Team
 
-    ledger = Ledger(database) if database else assemble.open_ledger()
+    ledger = Ledger(database) if database else open_ledger()
     click.get_current_context().call_on_close(ledger.close)
     return Team(ledger, whoever(), lambda: datetime.now(UTC))
 
 
 def _server(database: str | None) -> Server | None:
     """The server that was named, unless a database was, too: then what the command line says counts, and no guess."""
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
 
     ctx = click.get_current_context()
     root = ctx.find_root()

@@ -10,7 +10,6 @@ from functools import partial
 
 from rich.markup import escape
 
-from mlcd.asked import goal_again, parsed
 from mlcd.cli.agree import agree, agree_to_limits
 from mlcd.cli.ending import (
     agree_beforehand,
@@ -22,12 +21,13 @@ from mlcd.cli.ending import (
     was_stopped,
 )
 from mlcd.cli.options import consoles
-from mlcd.errors import Interrupted, MlcdError
-from mlcd.ledger import Account, Decided, Line, Started, Status, Stopped
-from mlcd.remote import Order, RemoteLedger, Server, submit, tell, watch
+from mlcd.core.errors import Interrupted, MlcdError
+from mlcd.core.ledger import Account, Decided, Line, Started, Status, Stopped
+from mlcd.planners.form import goal_again, parsed
 from mlcd.reports.headway import from_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.text import Narrator, show_decision
+from mlcd.service.remote import Order, RemoteLedger, Server, submit, tell, watch
 
 LETS_GO_WITHIN_S, LOOK_S = 20.0, 0.2
 """A worker that has decided, and how often we look whether it has let go of the run."""
@@ -188,7 +188,7 @@ def _let_go(watched: Watched) -> None:
 
 def _expected(account: Account) -> str:
     """Of a service, how many trials the search expects to need; nothing where that is known at the server alone."""
-    from mlcd.assemble.serving import expectation
+    from mlcd.planners.serve.prepare import expectation
 
     if account.job.service is None:
         return ""

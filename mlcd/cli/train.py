@@ -29,12 +29,12 @@ from mlcd.cli.options import (
 from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server, words
 from mlcd.cli.variables import env_option, with_variables
-from mlcd.errors import UserError
+from mlcd.core.errors import UserError
 
 if TYPE_CHECKING:
-    from mlcd.assemble import Run
     from mlcd.cli.outliving import Agreed
-    from mlcd.job import Job
+    from mlcd.core.job import Job
+    from mlcd.core.runs.run import Run
     from mlcd.reports.progress import ProgressLine
 
 
@@ -93,11 +93,11 @@ def launch(run: str, detach: bool, output: str) -> int:
         from mlcd.cli.there import launch_there
 
         return launch_there(server, run, output, detach=detach)
-    from mlcd.assemble import resume
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
     from mlcd.cli.outliving import outliving
-    from mlcd.ledger import Resumed
+    from mlcd.core.ledger import Resumed
+    from mlcd.core.runs.run import resume
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
@@ -140,9 +140,9 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
         from mlcd.cli.there import resume_there
 
         return resume_there(server, run, words(chosen), decide_only, yes, output, detach=detach)
-    from mlcd.asked import goal_again
-    from mlcd.assemble import go_on
     from mlcd.cli.live import Live
+    from mlcd.core.runs.run import go_on
+    from mlcd.planners.form import goal_again
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
@@ -205,8 +205,8 @@ def begin(
     `detach`: it is driven by a process of its own, and nobody is asked any more. `begin_from`: an earlier run, whose
     checkpoint this one begins with.
     """
-    from mlcd.assemble import start
     from mlcd.cli.live import Live
+    from mlcd.core.runs.run import start
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()
@@ -237,7 +237,7 @@ def _see_through(
     run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None, allowed: Agreed
 ) -> int:
     from mlcd.cli.interrupt import stop_on_ctrl_c
-    from mlcd.errors import Interrupted
+    from mlcd.core.errors import Interrupted
     from mlcd.reports.text import show_decision
 
     results, progress = consoles()

@@ -11,8 +11,8 @@ import click
 from mlcd.cli.listen import PORTS_TRIED, port, recordings
 
 if TYPE_CHECKING:
-    from mlcd.ledger import Ledger
-    from mlcd.workers.here import Here
+    from mlcd.core.ledger import Ledger
+    from mlcd.service.workers.here import Here
 
 
 @click.command()
@@ -32,16 +32,16 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     from contextlib import ExitStack
     from datetime import UTC, datetime
 
-    from mlcd import assemble
     from mlcd.cli.listen import address, bound, found_recordings, serve
-    from mlcd.errors import UserError
-    from mlcd.ledger import Ledger
-    from mlcd.team import Audit
-    from mlcd.web.app import create_app
-    from mlcd.web.feed import Feed
-    from mlcd.web.settings import Settings
-    from mlcd.web.state import State
-    from mlcd.workers.here import Here
+    from mlcd.core.errors import UserError
+    from mlcd.core.home import home as home_folder
+    from mlcd.core.ledger import Ledger
+    from mlcd.service.team import Audit
+    from mlcd.service.web.app import create_app
+    from mlcd.service.web.feed import Feed
+    from mlcd.service.web.settings import Settings
+    from mlcd.service.web.state import State
+    from mlcd.service.workers.here import Here
 
     if not _is_loopback(host):
         raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers this machine alone; use: mlcd service")
@@ -51,7 +51,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
         url = address(listener)
         if port != 0 and not url.endswith(f":{port}"):
             click.echo(f"port {port} is taken; this is the next one", err=True)
-        home = assemble.home()
+        home = home_folder()
         ledger = Ledger(home / "ledger.db")
         ending.callback(ledger.close)
         crew = Here(ledger)
@@ -71,10 +71,10 @@ def _demo(ledger: Ledger, crew: Here) -> str:
     """The example's run, on its way: an empty page would show nobody what this is about."""
     from importlib.resources import files
 
-    from mlcd.asked import of_text
-    from mlcd.workers.asked import to_json
+    from mlcd.planners.form import of_text
+    from mlcd.service.workers.asked import to_json
 
-    job = of_text("train", files("mlcd.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
+    job = of_text("train", files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
     run = ledger.ask(job.name, to_json(job, launch=True))
     crew.send(run)
     click.echo("no run yet: this is the example's, on the simulated cloud; nothing is rented", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mlcd.job import Job
+    from mlcd.core.job import Job
 
 
 def _parsed(ctx: click.Context, param: click.Parameter, written: tuple[str, ...]) -> dict[str, str | None]:

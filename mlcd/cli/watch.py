@@ -10,9 +10,9 @@ from mlcd.cli.options import consoles, open_ledger, output, run_name
 from mlcd.cli.server import asked_server
 
 if TYPE_CHECKING:
-    from mlcd.ledger import Account, Ledger, Line
-    from mlcd.remote import Server
+    from mlcd.core.ledger import Account, Ledger, Line
     from mlcd.reports.progress import ProgressLine
+    from mlcd.service.remote import Server
 
 LOOK_S = 0.2
 """Between looks at the ledger of this machine."""
@@ -51,7 +51,7 @@ def watch(run: str, output: str) -> int:
 
 def _here(run: str, output: str) -> int:
     """A run of this machine."""
-    from mlcd.errors import Interrupted
+    from mlcd.core.errors import Interrupted
 
     ledger = open_ledger()
     name = ledger.find(run)
@@ -69,7 +69,7 @@ def _follow(ledger: Ledger, name: str, output: str) -> int:
     from contextlib import closing
 
     from mlcd.cli.ending import tell_end, was_stopped
-    from mlcd.errors import WrongState
+    from mlcd.core.errors import WrongState
     from mlcd.reports.headway import from_json
     from mlcd.reports.progress import ProgressLine
     from mlcd.reports.view.view import last_reason
@@ -104,7 +104,7 @@ class Teller:
 
     def tell(self, lines: list[Line]) -> Account:
         """Tell those that are new; where the run stands after them."""
-        from mlcd.ledger import Decided
+        from mlcd.core.ledger import Decided
         from mlcd.reports.text import show_decision
 
         for line in lines[self._told :]:
@@ -120,7 +120,7 @@ class Teller:
 def _there(server: Server, run: str, output: str) -> int:
     """A run of a server, which says when something has come."""
     from mlcd.cli.there import Watched
-    from mlcd.remote import RemoteLedger
+    from mlcd.service.remote import RemoteLedger
 
     name = RemoteLedger(server).find(run) if run == "last" else run
     watched = Watched(server, name, output)

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from mlcd.asked.serving import SERVICE_NAMES
-from mlcd.asked.words import GOALS
 from mlcd.cli.options import confidence, consoles, goal_options, open_ledger, output, print_json, run_name, with_options
 from mlcd.cli.serve import service_options
+from mlcd.planners.form.words import GOALS
+from mlcd.planners.serve.form import SERVICE_NAMES
 
 any_goal = click.option(
     "--goal",
@@ -32,11 +32,11 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     mlcd what-if last --budget 50
     mlcd what-if last --goal cheapest --budget none --deadline 12h
     """
-    from mlcd import assemble
-    from mlcd.asked import asked_again, goal_again
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
+    from mlcd.core.runs.run import what_if as decide_what_if
+    from mlcd.planners.form import asked_again, goal_again
     from mlcd.reports.document import decision_document, goal_document
-    from mlcd.reports.serverless.document import planned_documents
+    from mlcd.reports.functions.document import planned_documents
     from mlcd.reports.text import show_decision
 
     ledger = open_ledger()
@@ -46,7 +46,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     if asked and account.job.service is None:
         raise UserError(f"--{asked[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
     service = asked_again(account.job.service, chosen) if account.job.service is not None else None
-    decision = assemble.what_if(name, ledger, goal, service)
+    decision = decide_what_if(name, ledger, goal, service)
     if output == "json":
         told = decision_document(decision)
         if account.job.serverless is not None:

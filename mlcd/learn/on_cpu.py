@@ -18,18 +18,18 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mlcd.errors import UnknownName, UserError
-from mlcd.knobs import Knob, KnobTable
-from mlcd.knowledge.folder import read_about
+from mlcd.clouds.servers.precision import at_precision
+from mlcd.clouds.servers.settings import PRECISIONS
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.learn.cells_process import Batch, Stopped, measure_batches
 from mlcd.learn.onnx_operators import OPERATORS, Alone, write_operators
 from mlcd.learn.table import Table, Tables, key, profile_rows
 from mlcd.learn.trials import measure_trials
-from mlcd.operators.facts import BATCHES, family, kind_of_input
-from mlcd.operators.onnx_file import OnnxModel, open_model
-from mlcd.operators.onnx_profile import profile_onnx
-from mlcd.servers.precision import at_precision
-from mlcd.servers.settings import PRECISIONS
+from mlcd.planners.serve.knobs import Knob, KnobTable
+from mlcd.planners.serve.knowledge.folder import read_about
+from mlcd.planners.serve.operators.facts import BATCHES, family, kind_of_input
+from mlcd.planners.serve.operators.onnx_file import OnnxModel, open_model
+from mlcd.planners.serve.operators.onnx_profile import profile_onnx
 
 CELL = ("precision", "threads", "batch")
 BESIDES = ("memory_gb", "max_wait_ms")

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from mlcd.errors import UserError
+from mlcd.clouds.servers.cores import server_cores
+from mlcd.clouds.servers.memory import peak_gb
+from mlcd.clouds.servers.model import Model
+from mlcd.core.errors import UserError
 from mlcd.learn.timing import timed
-from mlcd.operators.onnx_feed import example_feed
-from mlcd.operators.onnx_file import open_model
-from mlcd.operators.onnx_session import told_on_one_line
-from mlcd.servers.cores import server_cores
-from mlcd.servers.memory import peak_gb
-from mlcd.servers.model import Model
+from mlcd.planners.serve.operators.onnx_feed import example_feed
+from mlcd.planners.serve.operators.onnx_file import open_model
+from mlcd.planners.serve.operators.onnx_session import told_on_one_line
 
 
 def cells(path: Path, threads: int, batches: Sequence[int], shapes: Mapping[str, int]) -> Iterator[dict[str, object]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlcd.errors import MissingExtra
+from mlcd.core.errors import MissingExtra
 from mlcd.learn.zoo import BATCH, IR_VERSION, OPSET
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlcd.service import Profile
+from mlcd.planners.serve.nouns import Profile
 
 Row = Mapping[str, object]
 

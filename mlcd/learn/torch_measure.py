@@ -18,7 +18,7 @@ from mlcd.learn.table import Row, profile_rows
 from mlcd.learn.timing import timed
 from mlcd.learn.torch_device import Device
 from mlcd.learn.torch_model import Module, Tensor, TorchModel
-from mlcd.operators.torch_profile import profile_torch
+from mlcd.planners.serve.operators.torch_profile import profile_torch
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.serving import Embedded
-from mlcd.backends.serving.trial import Pace
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job
+from mlcd.clouds.serving import Embedded
+from mlcd.clouds.serving.trial import Pace
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
 from mlcd.learn.cells_process import Batch, Stopped
-from mlcd.measurement import Measurement
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.service import Figure, ModelFacts, Service
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Figure, ModelFacts, Service
 
 LONGEST_S = 10.0
 PACE = Pace(every_s=0.2)

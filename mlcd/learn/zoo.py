@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlcd.errors import MissingExtra
+from mlcd.core.errors import MissingExtra
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlcd.configuration import Configuration
-from mlcd.decision import Forecast, Relaxation
-from mlcd.forecasts import keeps_limits
-from mlcd.history import History
-from mlcd.job import Goal, Target
-from mlcd.ledger import Status
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Forecast, Relaxation
+from mlcd.core.forecasts import keeps_limits
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Target
+from mlcd.core.ledger import Status
+from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
@@ -21,7 +22,6 @@ from mlcd.reports.words import (
     slow_rate_words,
     where_words,
 )
-from mlcd.units import counted, format_duration, format_usd
 
 Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""

@@ -14,12 +14,12 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.decision import Decision, Prediction
-from mlcd.errors import WrongState
-from mlcd.ledger import Line
+from mlcd.core.decision import Decision, Prediction
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Line
+from mlcd.core.units import format_duration, format_usd
 from mlcd.reports.document import curve_documents, decision_document, goal_document
 from mlcd.reports.story import Story, series
-from mlcd.units import format_duration, format_usd
 
 MEASURED, MODELLED, RANKED, RANKED_BY_RATE = "measured", "modelled", "ranked", "ranked, rate measured"
 WIDEST = 10.0

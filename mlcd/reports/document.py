@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mlcd.backend import Purpose
-from mlcd.configuration import Configuration
-from mlcd.decision import Decision, Forecast
-from mlcd.forecasts import remaining
-from mlcd.guarantee import choices
-from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Line, Reserved, Settled, Started
-from mlcd.measurement import Measurement
+from mlcd.core.backend import Purpose
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Decision, Forecast
+from mlcd.core.forecasts import remaining
+from mlcd.core.guarantee import choices
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Line, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement
+from mlcd.planners.functions.nouns import Planned, Serverless
+from mlcd.planners.serve.nouns import Service
 from mlcd.reports.finishing import finishes
-from mlcd.reports.serverless.document import (
+from mlcd.reports.functions.document import (
     allocation_document,
     boundary_document,
     planned_documents,
@@ -24,9 +26,7 @@ from mlcd.reports.serverless.document import (
     ran_document,
     serverless_document,
 )
-from mlcd.reports.serving.document import caps_document, service_document, trial_document
-from mlcd.serverless import Planned, Serverless
-from mlcd.service import Service
+from mlcd.reports.serve.document import caps_document, service_document, trial_document
 
 
 def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mlcd.configuration import Configuration, Space
-from mlcd.decision import Decision, Forecast
-from mlcd.forecasts import forecasts
-from mlcd.guarantee import choices
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.measurement import Measurement
-from mlcd.reports.serverless.words import best_epoch
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision, Forecast
+from mlcd.core.forecasts import forecasts
+from mlcd.core.guarantee import choices
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
+from mlcd.reports.functions.words import best_epoch
 
 
 def finishes(job: Job, space: Space, history: History, decision: Decision | None) -> dict[Configuration, Forecast]:

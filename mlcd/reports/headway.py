@@ -13,13 +13,13 @@ from math import isinf
 
 from pydantic import TypeAdapter
 
-from mlcd.backend import Launch, Purpose
-from mlcd.job import Job
-from mlcd.measurement import Sample
-from mlcd.reports.serverless.words import progress_words, work_words
-from mlcd.reports.serving.words import UNITS
-from mlcd.serverless import Epoch, Serverless
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.job import Job
+from mlcd.core.measurement import Sample
+from mlcd.core.units import format_duration, format_rate, format_usd
+from mlcd.planners.functions.nouns import Epoch, Serverless
+from mlcd.reports.functions.words import progress_words, work_words
+from mlcd.reports.serve.words import UNITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.resources import files
 
-from mlcd.ledger import Line
+from mlcd.core.ledger import Line
+from mlcd.core.units import counted
+from mlcd.planners.functions.nouns import Planned
+from mlcd.planners.serve.nouns import Service
+from mlcd.planners.serve.promise import value
 from mlcd.reports.answer import actual, answer, certificate, key_figures
 from mlcd.reports.curve import Curve, notes
 from mlcd.reports.figures import (
@@ -30,20 +34,16 @@ from mlcd.reports.figures import (
     type_order,
 )
 from mlcd.reports.figures.marks import cross, marker, ring
+from mlcd.reports.functions import answer as serverless
+from mlcd.reports.functions.page import Part, parts
+from mlcd.reports.functions.page import command as serverless_command
 from mlcd.reports.markup import element, text
 from mlcd.reports.reasons import reasons
-from mlcd.reports.serverless import answer as serverless
-from mlcd.reports.serverless.page import Part, parts
-from mlcd.reports.serverless.page import command as serverless_command
-from mlcd.reports.serving import answer as serving
-from mlcd.reports.serving.tables import trials
-from mlcd.reports.serving.words import broken_words
+from mlcd.reports.serve import answer as serving
+from mlcd.reports.serve.tables import trials
+from mlcd.reports.serve.words import broken_words
 from mlcd.reports.story import Story
 from mlcd.reports.tables import expected, ledger, measured
-from mlcd.serverless import Planned
-from mlcd.service import Service
-from mlcd.service_level import value
-from mlcd.units import counted
 
 WIDE, NARROW = 840, 350
 

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from mlcd.backend import Launch
-from mlcd.job import Job
-from mlcd.measurement import Sample
+from mlcd.core.backend import Launch
+from mlcd.core.job import Job
+from mlcd.core.measurement import Sample
 from mlcd.reports.headway import Gauge, Headway
 
 TENTHS = 10

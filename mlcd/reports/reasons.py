@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mlcd.backend import Purpose
-from mlcd.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.backend import Purpose
+from mlcd.core.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.units import format_rate
 from mlcd.reports.figures.marks import outcome_words
+from mlcd.reports.functions.words import result_words
 from mlcd.reports.markup import element, text
-from mlcd.reports.serverless.words import result_words
-from mlcd.reports.serving.words import short_words
+from mlcd.reports.serve.words import short_words
 from mlcd.reports.story import Story
-from mlcd.units import format_rate
 
 
 def reasons(story: Story) -> str:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush, heapreplace
 
-from mlcd.configuration import Configuration, Space
-from mlcd.decision import Forecast
-from mlcd.forecasts import Launches, forecast_at, keeps_limits, objective, remaining, slow_rate
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.launch_spread import Spread
-from mlcd.measurement import Measurement
-from mlcd.service_level import certifies, keeps, value
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Forecast
+from mlcd.core.forecasts import Launches, forecast_at, keeps_limits, objective, remaining, slow_rate
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.launch_spread import Spread
+from mlcd.core.measurement import Measurement
+from mlcd.planners.serve.promise import certifies, keeps, value
 
 Key = tuple[float, ...]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from mlcd.errors import WrongState
-from mlcd.ledger import Account
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Account
 from mlcd.reports.words import decision_words
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlcd.backend import Purpose
-from mlcd.configuration import Configuration, Space
-from mlcd.decision import Decision, Forecast
-from mlcd.forecasts import objective, remaining
-from mlcd.guarantee import choices
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Line, Reserved, Settled, Started, Status
-from mlcd.measurement import Measurement
+from mlcd.core.backend import Purpose
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision, Forecast
+from mlcd.core.forecasts import objective, remaining
+from mlcd.core.guarantee import choices
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Line, Reserved, Settled, Started, Status
+from mlcd.core.measurement import Measurement
 from mlcd.reports.finishing import finishes
 from mlcd.reports.reserves import reserves
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.backend import Purpose
-from mlcd.forecasts import objective
-from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
-from mlcd.measurement import Z
+from mlcd.core.backend import Purpose
+from mlcd.core.forecasts import objective
+from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
+from mlcd.core.measurement import Z
+from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.reports.curve import Curve, cells
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.words import noise_words, result_words
-from mlcd.units import counted, format_duration, format_rate, format_usd
 
 Columns = Sequence[tuple[str, str]]
 _MEASURED = (

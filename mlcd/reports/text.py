@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.decision import Decision
-from mlcd.forecasts import objective, remaining
-from mlcd.job import Goal
-from mlcd.ledger import (
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.decision import Decision
+from mlcd.core.forecasts import objective, remaining
+from mlcd.core.job import Goal
+from mlcd.core.ledger import (
     Account,
     Decided,
     Ended,
@@ -29,12 +29,14 @@ from mlcd.ledger import (
     Voided,
     Warned,
 )
-from mlcd.measurement import Measurement
+from mlcd.core.measurement import Measurement
+from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
+from mlcd.planners.serve.nouns import Service
 from mlcd.reports.finishing import finishes, last_metric
-from mlcd.reports.serverless.terminal import first_words as functions_first_words
-from mlcd.reports.serverless.terminal import say_decision, show_plan, show_run
-from mlcd.reports.serverless.words import functions_of, work_words
-from mlcd.reports.serving.terminal import first_words, show_service
+from mlcd.reports.functions.terminal import first_words as functions_first_words
+from mlcd.reports.functions.terminal import say_decision, show_plan, show_run
+from mlcd.reports.functions.words import functions_of, work_words
+from mlcd.reports.serve.terminal import first_words, show_service
 from mlcd.reports.words import (
     all_the_work_words,
     counted_on_words,
@@ -45,8 +47,6 @@ from mlcd.reports.words import (
     reserve_words,
     result_words,
 )
-from mlcd.service import Service
-from mlcd.units import counted, format_count, format_duration, format_rate, format_usd
 
 MOST_ROWS = 15
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from mlcd.decision import Decision, Forecast, Relaxation
-from mlcd.guarantee import rounded_up
-from mlcd.history import History
-from mlcd.job import Goal, Target
-from mlcd.launch_spread import NOTHING_SEEN
-from mlcd.measurement import Measurement, Mismatch, Noise, Outcome, Z
-from mlcd.reports.serverless.words import result_words as functions_words
-from mlcd.reports.serving.words import asked_words, trial_words
-from mlcd.service import Service
-from mlcd.units import counted, enough_duration, enough_usd, format_confidence, format_duration, format_rate, format_usd
+from mlcd.core.decision import Decision, Forecast, Relaxation
+from mlcd.core.guarantee import rounded_up
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Target
+from mlcd.core.launch_spread import NOTHING_SEEN
+from mlcd.core.measurement import Measurement, Mismatch, Noise, Outcome, Z
+from mlcd.core.units import (
+    counted,
+    enough_duration,
+    enough_usd,
+    format_confidence,
+    format_duration,
+    format_rate,
+    format_usd,
+)
+from mlcd.planners.serve.nouns import Service
+from mlcd.reports.functions.words import result_words as functions_words
+from mlcd.reports.serve.words import asked_words, trial_words
 
 
 def goal_words(goal: Goal, target: Target | None = None, service: Service | None = None) -> str:

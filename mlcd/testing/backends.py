@@ -14,11 +14,11 @@ from dataclasses import replace
 
 import pytest
 
-from mlcd.backend import Backend, Launch, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration
-from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.core.backend import Backend, Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 
 class BackendContract:

@@ -8,15 +8,15 @@ from math import inf, sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from mlcd.assemble import Cloud
-from mlcd.backends import Point, Recorded, Recording
-from mlcd.backends.noise import gamma_factors
-from mlcd.backends.recorded import REPORTS
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Floats, Offer, ProbeTime
-from mlcd.job import CONFIDENCE, Goal, Job, Objective
-from mlcd.measurement import Outcome
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.clouds import Point, Recorded, Recording
+from mlcd.clouds.noise import gamma_factors
+from mlcd.clouds.recorded import REPORTS
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Floats, Offer, ProbeTime
+from mlcd.core.job import CONFIDENCE, Goal, Job, Objective
+from mlcd.core.measurement import Outcome
+from mlcd.core.place import Cloud
+from mlcd.planners.profilers.training import TrainingProfiler
 
 Rates = Sequence[float | None]
 """What a type does on 1, 2, 3 ... nodes; None where it fails."""

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.assemble import open_ledger
-from mlcd.backend import Launch, LiveBackend, Purpose
-from mlcd.configuration import Configuration
-from mlcd.job import Job
-from mlcd.ledger import Account
-from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.core.backend import Launch, LiveBackend, Purpose
+from mlcd.core.configuration import Configuration
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 STEPS = """
 import time, mlcd_tracker

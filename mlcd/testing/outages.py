@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import pytest
 
-from mlcd.assemble import Cloud
-from mlcd.configuration import Space
-from mlcd.drive import search
-from mlcd.errors import Outage
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Settled, Started, Status, Voided
-from mlcd.outages import FAILED_LAUNCHES
-from mlcd.strategy import Finish, Probe, Step
+from mlcd.core.configuration import Space
+from mlcd.core.drive import search
+from mlcd.core.errors import Outage
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
+from mlcd.core.outages import FAILED_LAUNCHES
+from mlcd.core.place import Cloud
+from mlcd.core.strategy import Finish, Probe, Step
 
 
 class EveryConfiguration:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mlcd.assemble import Cloud
-from mlcd.decision import Decision
-from mlcd.drive import launch, search
-from mlcd.forecasts import objective, remaining
-from mlcd.guarantee import choices, decide
-from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import RunToCompletion
-from mlcd.strategy import Probe, Round, Strategy
+from mlcd.core.decision import Decision
+from mlcd.core.drive import launch, search
+from mlcd.core.forecasts import objective, remaining
+from mlcd.core.guarantee import choices, decide
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Ledger, Line, Refused, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.place import Cloud
+from mlcd.core.strategy import Probe, Round, Strategy
+from mlcd.planners.train.completion import RunToCompletion
 
 HAIR = 1e-9
 """Relative room for rounding in sums of floats."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.configuration import ProbeTime, Space, serving_space
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.knobs import Knobs, KnobTable
-from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.service import Cap, Figure, ModelFacts, Operator, Profile, Service
+from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.planners.serve.knobs import Knobs, KnobTable
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Service
 
 UNSEEN = "unseen"
 SEEN = ("first", "second", "third", "fourth")

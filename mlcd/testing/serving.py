@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from mlcd.backends.serving.recorded import RecordedService
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Space
-from mlcd.decision import Decision
-from mlcd.drive import search
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Ledger, Line, Reserved, Started
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.seen import Kind, Knowledge
-from mlcd.service import Cap, Figure
-from mlcd.service_level import best, refusal
-from mlcd.strategy import Probe, Step, Strategy
+from mlcd.clouds.serving.recorded import RecordedService
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision
+from mlcd.core.drive import search
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import Ledger, Line, Reserved, Started
+from mlcd.core.strategy import Probe, Step, Strategy
+from mlcd.planners.serve.known_models import Kind, Knowledge
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Cap, Figure
+from mlcd.planners.serve.promise import best, refusal
 from mlcd.testing.promises import check_books, check_repeatable
 from mlcd.testing.services import World, random_world
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlcd.backends import Recording
-from mlcd.history import History
-from mlcd.job import Goal, Objective
-from mlcd.ledger import Reserved
-from mlcd.measurement import Outcome
-from mlcd.strategy import Finish, Probe, Round, Strategy
+from mlcd.clouds import Recording
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Objective
+from mlcd.core.ledger import Reserved
+from mlcd.core.measurement import Outcome
+from mlcd.core.strategy import Finish, Probe, Round, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
 

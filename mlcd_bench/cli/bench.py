@@ -11,7 +11,7 @@ import click
 
 from mlcd.cli.options import consoles, output, written
 from mlcd.cli.tables import several
-from mlcd.units import parse_share
+from mlcd.core.units import parse_share
 from mlcd_bench.cli.functions import serverless
 from mlcd_bench.cli.paper import paper
 from mlcd_bench.cli.scale import elastic
@@ -20,7 +20,7 @@ from mlcd_bench.cli.serve import serve
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mlcd.backends import Recording
+    from mlcd.clouds import Recording
     from mlcd_bench.contest import Crash, Task
     from mlcd_bench.page import Contest, Panel
     from mlcd_bench.problems import Problem
@@ -153,7 +153,7 @@ def _tell(crashes: Sequence[Crash], total: int) -> None:
 
 
 def _load(recordings: Sequence[str]) -> list[Recording]:
-    from mlcd.backends import load_recording
+    from mlcd.clouds import load_recording
     from mlcd_bench.simulated import NAME, simulated_recordings
 
     loaded: list[Recording] = []
@@ -217,7 +217,7 @@ def _versions() -> list[tuple[str, str]]:
     import scipy
     import sklearn
 
-    from mlcd.version import VERSION
+    from mlcd.core.version import VERSION
 
     return [
         ("mlcd", VERSION),

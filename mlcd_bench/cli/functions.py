@@ -11,7 +11,7 @@ import click
 
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.tables import plain_table, several
-from mlcd.units import counted, format_duration, format_usd
+from mlcd.core.units import counted, format_duration, format_usd
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -187,6 +187,6 @@ def _percent(share: float | None) -> str:
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    from mlcd.version import VERSION
+    from mlcd.core.version import VERSION
 
     return {"mlcd": VERSION, **{name: version(name) for name in ("numpy", "scipy")}}

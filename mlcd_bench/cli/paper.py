@@ -52,7 +52,7 @@ def paper(study: str | None, seeds: int | None, output: str) -> None:
         if output != "json":
             _show(results, outcome)
     if output == "json":
-        from mlcd.version import VERSION
+        from mlcd.core.version import VERSION
 
         print_json({"version": VERSION, "studies": documents})
     else:

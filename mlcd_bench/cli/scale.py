@@ -52,7 +52,7 @@ def elastic(
     \b
     mlcd bench elastic DIR
     """
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
     from mlcd_bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score, without_noise
 
     read = read_folder(folder)
@@ -171,6 +171,6 @@ def _percent(value: float | None) -> str:
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    from mlcd.version import VERSION
+    from mlcd.core.version import VERSION
 
     return {"mlcd": VERSION, **{name: version(name) for name in ("numpy", "scipy", "kneed")}}

@@ -81,8 +81,8 @@ def serve(
     \b
     mlcd bench serve DIR --latency-ms 30 --method all
     """
-    from mlcd.assemble.planners.serve import SERVE_METHODS
-    from mlcd.errors import UserError
+    from mlcd.core.errors import UserError
+    from mlcd.planners.serve.planner import SERVE_METHODS
     from mlcd_bench.serve import Caps, compete, read_folder, serve_problems, summary, unprofiled
 
     if latency_ms is not None and latency_factor is not None:
@@ -131,6 +131,6 @@ def _show(console: Console, runs: Sequence[ServeResult], trials: int, name: str,
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    from mlcd.version import VERSION
+    from mlcd.core.version import VERSION
 
     return {"mlcd": VERSION, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats
-from mlcd.errors import UserError
-from mlcd.modeling.critical_batch import Starts
-from mlcd.modeling.statistical_efficiency import METRIC_ERROR, StatisticalEfficiency, from_noise
+from mlcd.core.configuration import Floats
+from mlcd.core.errors import UserError
+from mlcd.planners.modeling.critical_batch import Starts
+from mlcd.planners.modeling.statistical_efficiency import METRIC_ERROR, StatisticalEfficiency, from_noise
 from mlcd_bench.elastic.folder import Run
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error
 from mlcd_bench.elastic.problem import Problem

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlcd.configuration import Floats
-from mlcd.errors import RecordingError
+from mlcd.core.configuration import Floats
+from mlcd.core.errors import RecordingError
 
 STEPS, RUNS = "throughput.csv", "validation.csv"
 STEP_COLUMNS = ("model", "cluster", "num_nodes", "num_gpus", "local_batch", "step_time_s")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 
 FARTHEST = 100.0
 """How many times from the middle look of its run a look may lie: one must not decide an average."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats
-from mlcd.errors import RecordingError
-from mlcd.modeling.performance import NodePrice, local_batch
+from mlcd.core.configuration import Floats
+from mlcd.core.errors import RecordingError
+from mlcd.planners.modeling.performance import NodePrice, local_batch
 from mlcd_bench.elastic.folder import Folder
 from mlcd_bench.elastic.target import Reached, Target, common_target
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 
 
 @dataclass(frozen=True)

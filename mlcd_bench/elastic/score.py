@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.job import Objective
-from mlcd.modeling.tradeoff import choose
+from mlcd.core.job import Objective
+from mlcd.planners.modeling.tradeoff import choose
 from mlcd_bench.elastic.evidence import reference_run
 from mlcd_bench.elastic.problem import Problem
 from mlcd_bench.elastic.searches import SEARCHES, Found

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import mlcd_bench.elastic.evidence as evidence
-from mlcd.configuration import Floats
-from mlcd.errors import UserError
-from mlcd.job import Objective
-from mlcd.modeling.iteration_time import fit_iteration_time
-from mlcd.modeling.performance import Epochs, Forecast, PerformanceModel, StepTimes
-from mlcd.modeling.probe_design import corner_probes, first_probes, verified_choice
-from mlcd.modeling.tradeoff import choose
+from mlcd.core.configuration import Floats
+from mlcd.core.errors import UserError
+from mlcd.core.job import Objective
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
+from mlcd.planners.modeling.performance import Epochs, Forecast, PerformanceModel, StepTimes
+from mlcd.planners.modeling.probe_design import corner_probes, first_probes, verified_choice
+from mlcd.planners.modeling.tradeoff import choose
 from mlcd_bench.elastic.gradient_noise import normalised_noise
 from mlcd_bench.elastic.problem import Problem
 from mlcd_bench.elastic.scavenger import LinearSteps, NoiseEpochs, fit_linear_steps, fit_noise_epochs

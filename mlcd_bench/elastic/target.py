@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 from mlcd_bench.elastic.folder import Run
 
 WINDOW = 5

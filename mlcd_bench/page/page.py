@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from mlcd.core.units import counted
 from mlcd.reports.figures.marks import legend
 from mlcd.reports.markup import element, text
-from mlcd.units import counted
 from mlcd_bench.page.cells import percent
 from mlcd_bench.page.data import Contest, Focus, Standing, Trace
 from mlcd_bench.page.duels import duels, places

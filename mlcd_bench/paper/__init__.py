@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from mlcd.errors import UnknownName
+from mlcd.core.errors import UnknownName
 from mlcd_bench.paper import (
     budget_sweep,
     cherrypick,

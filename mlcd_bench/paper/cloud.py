@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 
-from mlcd.backends import Recording, Simulated
 from mlcd.catalog import load_offers
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job, Objective
+from mlcd.clouds import Recording, Simulated
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job, Objective
 from mlcd_bench.problems import Problem, Scenario, problems, rescaled, training_hours
 from mlcd_bench.simulated import SimulatedRecording, recorded_from
 

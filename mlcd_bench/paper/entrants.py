@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from mlcd.job import Search
+from mlcd.core.job import Search
 from mlcd_bench.paper.cloud import favoured
 from mlcd_bench.paper.references import Optimum
 from mlcd_bench.problems import Problem

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from mlcd.job import Objective
+from mlcd.core.job import Objective
 from mlcd_bench.paper.study import Measure, Measured, Runs, Verdict
 from mlcd_bench.train import Result
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlcd.backends import Point, Simulated
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration
-from mlcd.job import Hints, Job
-from mlcd.measurement import Outcome
-from mlcd.modeling.physics import STATE_BYTES_PER_PARAMETER, device_gb
+from mlcd.clouds import Point, Simulated
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Hints, Job
+from mlcd.core.measurement import Outcome
+from mlcd.planners.modeling.physics import STATE_BYTES_PER_PARAMETER, device_gb
 from mlcd_bench.paper.cloud import fastest, testbed
 from mlcd_bench.paper.entrants import BEYOND, CONVBO, HETERBO, NET_VALUE, OPT, OURS, SHIPPED
 from mlcd_bench.paper.measures import advantage, advantages, at_least, median, saving

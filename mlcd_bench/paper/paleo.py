@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlcd.job import Communication
+from mlcd.core.job import Communication
 from mlcd_bench.paper.cloud import FEW_GPU_TYPES, testbed, within, within_budget_for
 from mlcd_bench.paper.entrants import CONVBO, HETERBO, NET_VALUE, OPT, OURS, SHIPPED, Named
 from mlcd_bench.paper.measures import NEAR, advantage, keeps_limit, misses_optimum, optimality

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlcd.history import History
+from mlcd.core.history import History
 from mlcd_bench.baselines.train import RandomSearch
 from mlcd_bench.paper.cloud import optimum
 from mlcd_bench.problems import Problem

@@ -15,16 +15,16 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mlcd import service_level
-from mlcd.assemble.planners.serve import serve_method
-from mlcd.backends.serving.recorded import RecordedService
-from mlcd.clock import VirtualClock
-from mlcd.drive import search
-from mlcd.history import History
-from mlcd.ledger import Ledger, Started
-from mlcd.measurement import Measurement
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.version import VERSION
+from mlcd.clouds.serving.recorded import RecordedService
+from mlcd.core.clock import VirtualClock
+from mlcd.core.drive import search
+from mlcd.core.history import History
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.measurement import Measurement
+from mlcd.core.version import VERSION
+from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.planner import serve_method
 from mlcd_bench.serve.problem import ServeProblem
 
 

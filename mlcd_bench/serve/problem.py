@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mlcd.configuration import Configuration, Space
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.knowledge.recordings import ServingFolder
-from mlcd.seen import Knowledge, SeenModel
-from mlcd.service import Cap, Figure, Service
-from mlcd.service_level import worth
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.planners.serve.knowledge.recordings import ServingFolder
+from mlcd.planners.serve.known_models import Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap, Figure, Service
+from mlcd.planners.serve.promise import worth
 
 
 @dataclass(frozen=True)

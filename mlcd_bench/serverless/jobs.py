@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlcd.catalog.serverless import load_tariff
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.modeling.serverless.published import published
-from mlcd.serverless import Serverless, Workload
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.nouns import Serverless, Workload
+from mlcd.planners.functions.tariff import load_tariff
 
 MB = 1e6
 

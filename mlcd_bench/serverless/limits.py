@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlcd.job import Goal, Objective
-from mlcd.planners.serverless.plans import cheapest, fastest
-from mlcd.planners.serverless.problem import StageProblem
+from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.plans import cheapest, fastest
+from mlcd.planners.functions.problem import StageProblem
 
 BUDGET, DEADLINE = "budget", "deadline"
 

@@ -1,7 +1,7 @@
 """Training to a target loss: each method on simulated functions, driven by the product's own loop.
 
 How many epochs the target takes, nobody is told. A seed draws a loss curve that reaches it after the job's epochs, but
-for noise (see `mlcd/backends/serverless/simulated_losses.py`), and what sampling has estimated beforehand: the job's
+for noise (see `mlcd/clouds/functions/simulated_losses.py`), and what sampling has estimated beforehand: the job's
 epochs times a log-normal error, as far off on average as CE-scaling found (figure 4: up to 40 %). Methods know what an
 epoch takes, but for the noise of each.
 
@@ -20,24 +20,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.backends.serverless import SimulatedFunctions
-from mlcd.backends.serverless.simulated_epochs import Platform
-from mlcd.backends.serverless.simulated_losses import Losses
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Space
-from mlcd.drive import launch
-from mlcd.history import History
-from mlcd.job import Job, Target
-from mlcd.ledger import Ledger, Started
-from mlcd.planners.serverless.adaptive import AdaptiveTraining
-from mlcd.planners.serverless.outlook import after
-from mlcd.planners.serverless.plans import PLANNERS
-from mlcd.planners.serverless.problem import StageProblem
-from mlcd.planners.serverless.space import calibration_space
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.serverless import Stage
-from mlcd.strategy import Step
-from mlcd.version import VERSION
+from mlcd.clouds.functions import SimulatedFunctions
+from mlcd.clouds.functions.simulated_epochs import Platform
+from mlcd.clouds.functions.simulated_losses import Losses
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Space
+from mlcd.core.drive import launch
+from mlcd.core.history import History
+from mlcd.core.job import Job, Target
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.strategy import Step
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import Stage
+from mlcd.planners.functions.outlook import after
+from mlcd.planners.functions.plans import PLANNERS
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.space import calibration_space
 from mlcd_bench.serverless.jobs import BenchJob
 from mlcd_bench.serverless.limits import BUDGET, Limit, limits
 from mlcd_bench.serverless.runs import TRAINING, Run

@@ -12,10 +12,10 @@ from functools import partial
 from itertools import product
 from typing import TypeVar
 
-from mlcd.job import Goal
-from mlcd.planners.serverless.plans import PLANNERS
-from mlcd.planners.serverless.problem import StageProblem
-from mlcd.serverless import Tuning
+from mlcd.core.job import Goal
+from mlcd.planners.functions.nouns import Tuning
+from mlcd.planners.functions.plans import PLANNERS
+from mlcd.planners.functions.problem import StageProblem
 from mlcd_bench.serverless.jobs import BenchJob
 from mlcd_bench.serverless.limits import Limit, limits
 from mlcd_bench.serverless.runs import TUNING, Run

@@ -8,8 +8,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from mlcd.errors import MissingExtra
-from mlcd.strategy import Strategy
+from mlcd.core.errors import MissingExtra
+from mlcd.core.strategy import Strategy
 
 
 def _optuna_tpe(seed: int) -> Strategy:

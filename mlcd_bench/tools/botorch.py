@@ -22,11 +22,11 @@ from botorch.acquisition import LogExpectedImprovement
 from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.modeling.gaussian_process import features
-from mlcd.strategy import Step
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.strategy import Step
+from mlcd.planners.modeling.gaussian_process import features
 from mlcd_bench.baselines.train.candidates import Mask, generator
 from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, draw, next_trial
 

@@ -28,10 +28,10 @@ from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.model.random_forest import RandomForest
 from smac.runhistory import StatusType, TrialInfo, TrialValue
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.strategy import Step
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Step
 from mlcd_bench.baselines.train.candidates import Mask, generator
 from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, bounds, draw, nearest, next_trial
 

@@ -15,12 +15,12 @@ from math import log
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mlcd.configuration import Space
-from mlcd.forecasts import forecasts, objective
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.modeling.gaussian_process import features
-from mlcd.strategy import Probe, Step
+from mlcd.core.configuration import Space
+from mlcd.core.forecasts import forecasts, objective
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
+from mlcd.planners.modeling.gaussian_process import features
 from mlcd_bench.baselines.train.candidates import Mask, generator, untried
 from mlcd_bench.baselines.train.conventional import finish
 

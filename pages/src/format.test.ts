@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { bytes, count, duration, moment, percent, plural, rate, significant, usd, whole } from "./format";
 
-// What mlcd/units.py says of the same numbers.
+// What mlcd/core/units.py says of the same numbers.
 describe("a page writes numbers as the command line does", () => {
   it.each([
     [0, "$0.00"],

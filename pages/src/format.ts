@@ -1,4 +1,4 @@
-/** Money, durations and rates as mlcd/units.py writes them, so that a page and the command line say the same. */
+/** Money, durations and rates as mlcd/core/units.py writes them, so that a page and the command line say the same. */
 
 /** As Python's format(value, ".{places}f"): an exact tie goes to the even digit, which toFixed does not do. */
 function fixed(value: number, places: number): string {

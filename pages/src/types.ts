@@ -1,4 +1,4 @@
-/** The documents of the API, /api/v1: what mlcd/web sends. */
+/** The documents of the API, /api/v1: what mlcd/service/web sends. */
 
 export type * from "./types/asking";
 export type * from "./types/catalog";

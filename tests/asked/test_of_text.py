@@ -10,15 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.asked import KINDS, of_text, serving
-from mlcd.asked.serving import CAPS
 from mlcd.cli.options import read_job
 from mlcd.cli.scale import scale
 from mlcd.cli.train import train
 from mlcd.cli.tune import tune
-from mlcd.errors import JobFileError, UserError
-from mlcd.job import Job, Objective
-from mlcd.service import Arrivals, Cap, Figure, ModelFacts
+from mlcd.core.errors import JobFileError, UserError
+from mlcd.core.job import Job, Objective
+from mlcd.planners.form import KINDS, of_text
+from mlcd.planners.serve import form as serving
+from mlcd.planners.serve.form import CAPS
+from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ModelFacts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MACHINES, FUNCTIONS = EXAMPLES / "resnet50.yaml", EXAMPLES / "functions" / "mobilenet.yaml"
@@ -132,6 +133,6 @@ def test_a_mistake_in_the_knobs_is_told_by_its_line() -> None:
 
 
 def test_every_kind_has_words() -> None:
-    from mlcd.asked.words import WORDS
+    from mlcd.planners.form.words import WORDS
 
     assert set(KINDS) < set(WORDS)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.asked import parsed
-from mlcd.asked.words import MOST_EACH, MOST_LETTERS, WORDS
 from mlcd.cli.scale import scale
 from mlcd.cli.serve import serve
 from mlcd.cli.train import train
 from mlcd.cli.tune import tune
 from mlcd.cli.what_if import what_if
-from mlcd.errors import UserError
+from mlcd.core.errors import UserError
+from mlcd.planners.form import parsed
+from mlcd.planners.form.words import MOST_EACH, MOST_LETTERS, WORDS
 
 COMMANDS: dict[str, click.Command] = {"train": train, "tune": tune, "scale": scale, "serve": serve, "what-if": what_if}
 OF_THE_COMMAND_ALONE = {"decide_only", "yes", "output", "knobs", "detach", "begin_from", "variables"}

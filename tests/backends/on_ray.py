@@ -19,17 +19,17 @@ from pathlib import Path
 import pytest
 from mlcd_fixtures import elastic_job
 
-from mlcd import assemble
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local.teardown import processes_of
-from mlcd.backends.ray import Ray, available, cluster
-from mlcd.backends.ray.nodes import Nodes
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration
-from mlcd.job import Job
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ledger, Reserved, Settled
-from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.clouds.local.teardown import processes_of
+from mlcd.clouds.ray import Ray, available, cluster
+from mlcd.clouds.ray.nodes import Nodes
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Reserved, Settled
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.runs.run import start as start_run
+from mlcd.planners.jobfile import load_job
 from mlcd.testing.live_backends import LiveBackendContract
 
 PATIENT_S = 90
@@ -286,7 +286,7 @@ def test_an_elastic_job_goes_from_nodes_to_nodes_and_is_one_training(tmp_path):
     types = TYPES.replace("probe: 20s", f"probe: 12s\nprobe_extra: 1s\ncheckpoints: {tmp_path}/kept")
     (tmp_path / "types.yaml").write_text(types)
     (tmp_path / "job.yaml").write_text(ELASTIC)
-    run = assemble.start(load_job(tmp_path / "job.yaml"), Ledger(None))
+    run = start_run(load_job(tmp_path / "job.yaml"), Ledger(None))
     decision = run.search()
     run.launch()
     account = run.book.account

@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.backend import Launch, LiveBackend, Purpose
-from mlcd.backends.local import teardown
-from mlcd.backends.serving.trial import Pace
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job
-from mlcd.knobs import Knob
-from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.clouds.local import teardown
+from mlcd.clouds.serving.trial import Pace
+from mlcd.core.backend import Launch, LiveBackend, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.serve.knobs import Knob
 
 RUN = f"serve{uuid4().hex[:8]}"
 """Another name in every process of the tests."""

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from mlcd.backends import Recorded, Simulated
-from mlcd.backends.simulated import Weather
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Hints, Job
-from mlcd.measurement import Ended, Outcome
+from mlcd.clouds import Recorded, Simulated
+from mlcd.clouds.simulated import Weather
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Hints, Job
+from mlcd.core.measurement import Ended, Outcome
 from mlcd.testing.backends import BackendContract
 from mlcd.testing.clouds import small_recording
 
@@ -46,7 +46,7 @@ class TestSimulatedCloud(BackendContract):
 
 def ends(backend: Simulated, offer: Offer, launches: int = 200) -> list[Outcome]:
     """How so many probes end; OK for those that nothing ended."""
-    from mlcd.backend import Launch, Purpose
+    from mlcd.core.backend import Launch, Purpose
 
     found = []
     for ordinal in range(launches):
@@ -75,7 +75,7 @@ def test_the_same_seed_is_the_same_cloud_and_another_is_not():
 
 
 def test_a_recorded_probe_takes_what_the_recording_says_and_half_of_it_when_it_fails():
-    from mlcd.backend import Launch, Purpose
+    from mlcd.core.backend import Launch, Purpose
 
     recording = small_recording([[None, 50.0, 80.0, 90.0]], [1.0], probe_s=600)
     clock = VirtualClock()

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mlcd.backends.serverless.calls import Answer
-from mlcd.backends.serverless.counted import Counted, TooManyRequests
-from mlcd.backends.serverless.dataset import bounds, load, store
-from mlcd.backends.serverless.meter import Bill, Meter
-from mlcd.backends.serverless.models import Models
-from mlcd.backends.serverless.tries import LATEST_S, STRAGGLER, Group, Lost, Pace
-from mlcd.backends.serverless.worker import calibrate
-from mlcd.errors import BackendError
-from mlcd.serverless import MOST_ATTEMPTS, Allocation, StorageRate, Tariff
-from mlcd.workloads import partition
+from mlcd.clouds.functions.calls import Answer
+from mlcd.clouds.functions.counted import Counted, TooManyRequests
+from mlcd.clouds.functions.dataset import bounds, load, store
+from mlcd.clouds.functions.meter import Bill, Meter
+from mlcd.clouds.functions.models import Models
+from mlcd.clouds.functions.tries import LATEST_S, STRAGGLER, Group, Lost, Pace
+from mlcd.clouds.functions.worker import calibrate
+from mlcd.core.errors import BackendError
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, StorageRate, Tariff
+from mlcd.planners.functions.workloads import partition
 
 STEPS = 10
 

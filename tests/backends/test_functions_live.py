@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.serverless import LithopsFunctions
-from mlcd.backends.serverless.ahead import READY
-from mlcd.backends.serverless.tries import Pace
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job, Search
-from mlcd.measurement import Ended, Event, Outcome, Sample
-from mlcd.serverless import Allocation, Epoch, Serverless, StorageRate, Tariff, Tuning, Work, Workload
-from mlcd.storages.local import available, serve
-from mlcd.workloads import facts, partition, trainer
+from mlcd.clouds.functions import LithopsFunctions
+from mlcd.clouds.functions.ahead import READY
+from mlcd.clouds.functions.tries import Pace
+from mlcd.clouds.storages.local import available, serve
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job, Search
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.functions.nouns import Allocation, Epoch, Serverless, StorageRate, Tariff, Tuning, Work, Workload
+from mlcd.planners.functions.workloads import facts, partition, trainer
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'"

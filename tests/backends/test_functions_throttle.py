@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mlcd.backends.serverless.throttle import SLICE_S, Throttle, share_of, threads_of
+from mlcd.clouds.functions.throttle import SLICE_S, Throttle, share_of, threads_of
 
 
 @dataclass

@@ -11,14 +11,14 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
-from mlcd.backends.local.job_user import PROCESSES, job_user, why_no_job_user
-from mlcd.backends.local.teardown import FIRST_USER, USERS
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration
-from mlcd.job import SUBMITTED, Job
-from mlcd.measurement import Ended, Outcome
+from mlcd.clouds.local import Local, load_node_types, teardown, why_not_isolated
+from mlcd.clouds.local.job_user import PROCESSES, job_user, why_no_job_user
+from mlcd.clouds.local.teardown import FIRST_USER, USERS
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import SUBMITTED, Job
+from mlcd.core.measurement import Ended, Outcome
 
 if (why := why_no_job_user()) is not None:
     pytest.skip(f"only root gives jobs users of their own: {why}", allow_module_level=True)

@@ -12,17 +12,17 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.environment import KEPT, URL_WITH_USER, check_environment, inherited, secrets, wanted
-from mlcd.backends.local import Local, load_node_types, why_not_isolated
-from mlcd.backends.local.apart import OwnPlace
-from mlcd.backends.ray.node import Node
-from mlcd.backends.serving.trial import Pace, Trials
-from mlcd.backends.skypilot.task import task_of
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.errors import UserError
-from mlcd.job import SUBMITTED, Job
+from mlcd.clouds.environment import KEPT, URL_WITH_USER, check_environment, inherited, secrets, wanted
+from mlcd.clouds.local import Local, load_node_types, why_not_isolated
+from mlcd.clouds.local.apart import OwnPlace
+from mlcd.clouds.ray.node import Node
+from mlcd.clouds.serving.trial import Pace, Trials
+from mlcd.clouds.skypilot.task import task_of
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import UserError
+from mlcd.core.job import SUBMITTED, Job
 
 RUN = f"environment{uuid4().hex[:8]}"
 PATIENCE_S = 30.0
@@ -124,7 +124,7 @@ def test_on_a_node_of_a_ray_cluster_whose_shell_had_it(tmp_path: Path, monkeypat
 
 def test_in_functions_of_this_machine(tmp_path: Path):
     pytest.importorskip("lithops", reason="pip install 'mlcd[lithops]'")
-    from mlcd.backends.serverless.calls import _interpreter
+    from mlcd.clouds.functions.calls import _interpreter
 
     program = "import os; print(dict(os.environ))"
     command = [_interpreter(tmp_path, 1_024, "mark"), "-c", program]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.learning import STABLE_AFTER_S, Learning
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Elastic, Hints, Job, Target
-from mlcd.measurement import Ended, Event, Outcome, Sample
+from mlcd.clouds.learning import STABLE_AFTER_S, Learning
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Elastic, Hints, Job, Target
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 JOB = Job(
     "job",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.live import LiveJob, Patience
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Goal, Job
-from mlcd.measurement import Sample
+from mlcd.clouds.live import LiveJob, Patience
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Goal, Job
+from mlcd.core.measurement import Sample
 
 
 @dataclass

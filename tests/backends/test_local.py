@@ -10,14 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.backend import Launch, LiveBackend
-from mlcd.backends.local import Local, load_node_types, teardown, why_not_isolated
-from mlcd.backends.local.node_types import NodeType
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration
-from mlcd.errors import UserError
-from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.clouds.local import Local, load_node_types, teardown, why_not_isolated
+from mlcd.clouds.local.node_types import NodeType
+from mlcd.core.backend import Launch, LiveBackend
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.errors import UserError
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.testing.live_backends import STEPS, LiveBackendContract, python_job
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")

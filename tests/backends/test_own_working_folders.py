@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import mlcd.backends.local.apart as apart
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local import Local, load_node_types, what_probes_share, why_not_isolated
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome
+import mlcd.clouds.local.apart as apart
+from mlcd.clouds.local import Local, load_node_types, what_probes_share, why_not_isolated
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Outcome
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts overlays")
 PROGRAM = """

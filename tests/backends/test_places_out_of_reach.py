@@ -9,22 +9,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.assemble import Cloud
-from mlcd.backends.ray import Ray, load_node_types
-from mlcd.backends.serverless import LithopsFunctions
-from mlcd.backends.serving import OpenInference
-from mlcd.clock import WallClock
-from mlcd.configuration import Choice, ProbeTime, Space, serving_space
-from mlcd.job import Job
-from mlcd.knobs import KnobTable
-from mlcd.planners.serverless import calibration_space
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.profilers.training import TrainingProfiler
-from mlcd.serverless import Serverless, StorageRate, Tariff, Workload
-from mlcd.service import Endpoint, ModelFacts, Service
+from mlcd.clouds.functions import LithopsFunctions
+from mlcd.clouds.ray import Ray, load_node_types
+from mlcd.clouds.serving import OpenInference
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Choice, ProbeTime, Space, serving_space
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import Serverless, StorageRate, Tariff, Workload
+from mlcd.planners.functions.space import calibration_space
+from mlcd.planners.functions.workloads import facts
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Service
 from mlcd.testing.outages import OutageContract
-from mlcd.workloads import facts
 
 TYPES = "types: {small: {cpus: 2, memory: 4GB, link: 1Gbit, usd_per_hour: $3}}"
 

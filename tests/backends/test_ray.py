@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.backends.ray import load_node_types, node
-from mlcd.configuration import ProbeTime
-from mlcd.errors import UserError
-from mlcd.job import Communication
-from mlcd.platforms import processes
+from mlcd.clouds.platforms import processes
+from mlcd.clouds.ray import load_node_types, node
+from mlcd.core.configuration import ProbeTime
+from mlcd.core.errors import UserError
+from mlcd.core.job import Communication
 
 INSIDE = Path(__file__).with_name("on_ray.py")
 ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]

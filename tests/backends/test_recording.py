@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.backends import load_recording
-from mlcd.configuration import ProbeTime
-from mlcd.errors import RecordingError
-from mlcd.measurement import Outcome
+from mlcd.clouds import load_recording
+from mlcd.core.configuration import ProbeTime
+from mlcd.core.errors import RecordingError
+from mlcd.core.measurement import Outcome
 
 ROOT = Path(__file__).parents[2]
 Change = Callable[[str], str]

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from serving_contract import PACE, ServingContract, clock, events_of, launch, saved_model
 
-from mlcd.backends.serving import Embedded
-from mlcd.errors import UserError
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.service import Arrivals, ModelFacts, Service
+from mlcd.clouds.serving import Embedded
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Outcome
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Arrivals, ModelFacts, Service
 
 ENDLESS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from serving_contract import PACE, clock, launch
-from mlcd.backends.serving import Embedded
-from mlcd.job import Job
-from mlcd.service import ModelFacts, Service
+from mlcd.clouds.serving import Embedded
+from mlcd.core.job import Job
+from mlcd.planners.serve.nouns import ModelFacts, Service
 service = Service(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
 for event in Embedded(Path(sys.argv[2]), clock(), PACE).run(Job("m", 1.0, service=service), launch()):
     print(launch().label, flush=True)

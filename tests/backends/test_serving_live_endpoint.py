@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from serving_contract import PACE, ServingContract, clock, events_of, free_port, launch, saved_model
 
-from mlcd.backends.serving import OpenInference
-from mlcd.errors import UserError
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.service import Endpoint, ModelFacts, Service
+from mlcd.clouds.serving import OpenInference
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Outcome
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Service
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def url(model: Path) -> Iterator[str]:
 @contextmanager
 def serving(model: Path) -> Iterator[str]:
     """A server that somebody else has started."""
-    command = [sys.executable, "-m", "mlcd.servers", str(model), "--port", "0", "--name", "m"]
+    command = [sys.executable, "-m", "mlcd.clouds.servers", str(model), "--port", "0", "--name", "m"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().split()[1]
@@ -64,7 +64,7 @@ class TestStartedByACommand(ServingContract):
     @pytest.fixture
     def backend(self, tmp_path, model):
         port = free_port()
-        command = f"exec {sys.executable} -m mlcd.servers {model} --port {port} --name m --batch {{batch}}"
+        command = f"exec {sys.executable} -m mlcd.clouds.servers {model} --port {port} --name m --batch {{batch}}"
         return OpenInference(Endpoint(f"http://127.0.0.1:{port}", "m", command), tmp_path, clock(), PACE)
 
     @pytest.fixture

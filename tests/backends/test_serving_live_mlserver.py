@@ -6,11 +6,11 @@ import pytest
 from real_mlserver import mlserver, repository
 from serving_contract import PACE, clock, free_port, launch
 
-from mlcd.backends.serving import OpenInference
-from mlcd.job import Job
-from mlcd.measurement import Outcome
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.service import Endpoint, ModelFacts, Service
+from mlcd.clouds.serving import OpenInference
+from mlcd.core.job import Job
+from mlcd.core.measurement import Outcome
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Service
 
 JOB = Job("sums", 1.0, service=Service(ModelFacts("sums"), shapes={"x.1": 4}))
 

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF, functions_job, random_world, truth
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.serverless.simulated import SimulatedFunctions
-from mlcd.backends.serverless.simulated_epochs import Faults, Platform
-from mlcd.backends.serverless.simulated_losses import OFFLINE_ERROR, Losses
-from mlcd.clock import VirtualClock
-from mlcd.errors import BackendError
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.modeling.serverless.calibration import calibrate
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.planners.serverless.space import configuration
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.serverless import MOST_ATTEMPTS, Allocation, Epoch, Tuning, Work, Workload
+from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated_epochs import Faults, Platform
+from mlcd.clouds.functions.simulated_losses import OFFLINE_ERROR, Losses
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import BackendError
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.functions.beliefs.calibration import calibrate
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, Tuning, Work, Workload
+from mlcd.planners.functions.space import configuration
 from mlcd.testing.backends import BackendContract
 
 WHERE = Allocation(4, 1_024, "s3")

@@ -22,25 +22,28 @@ from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.skypilot import Fate, InMemory
 
-from mlcd import drive
-from mlcd.assemble import Cloud, go_on, method, skypilot_cloud
-from mlcd.assemble import cloud as cloud_of
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
-from mlcd.backends.skypilot.follow import Lines
-from mlcd.backends.skypilot.names import cluster_name, owner_of
-from mlcd.backends.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
-from mlcd.backends.skypilot.stream import Stream
-from mlcd.backends.skypilot.task import GOING_S, task_of
 from mlcd.catalog import CLOUDS, retired_types
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError, WrongState
-from mlcd.job import Communication, Goal, Job, Search
-from mlcd.ledger import Account, Book, Ledger, Settled, Started, Status, Voided
-from mlcd.measurement import Ended, Outcome, Sample
-from mlcd.planners.train import RunToCompletion
-from mlcd.platforms import processes
+from mlcd.clouds.places.skypilot import skypilot_cloud
+from mlcd.clouds.platforms import processes
+from mlcd.clouds.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
+from mlcd.clouds.skypilot.follow import Lines
+from mlcd.clouds.skypilot.names import cluster_name, owner_of
+from mlcd.clouds.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
+from mlcd.clouds.skypilot.stream import Stream
+from mlcd.clouds.skypilot.task import GOING_S, task_of
+from mlcd.core import drive
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError, WrongState
+from mlcd.core.job import Communication, Goal, Job, Search
+from mlcd.core.ledger import Account, Book, Ledger, Settled, Started, Status, Voided
+from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.core.place import Cloud
+from mlcd.core.place import cloud as cloud_of
+from mlcd.core.runs.run import go_on
+from mlcd.planners.train.completion import RunToCompletion
+from mlcd.planners.train.methods import method
 from mlcd.testing.backends import BackendContract
 from mlcd.testing.outages import OutageContract
 
@@ -398,7 +401,7 @@ def test_new_limits_do_not_throw_away_the_work_of_a_job_that_still_runs(home, ch
     path = Train(home, replace(a_job(checkpoints=checkpoints), on="skypilot:aws"))
     killed_in_the_run(path, 40)
     revive(path)
-    monkeypatch.setattr("mlcd.assemble.places.skypilot.Sdk", lambda: path.sky)
+    monkeypatch.setattr("mlcd.clouds.places.skypilot.Sdk", lambda: path.sky)
     before, (name,) = path.ledger.lines("digits-1"), path.sky.names()
     more = Goal(budget_usd=90.0)
     if checkpoints:
@@ -659,7 +662,7 @@ VMS = {
 VALIDATE = """
 import inspect, json, sys, sky
 from types import SimpleNamespace
-from mlcd.backends.skypilot import Sdk
+from mlcd.clouds.skypilot import Sdk
 
 class Fits:  # the SDK, whose functions only see whether a call fits them
     seen = set()

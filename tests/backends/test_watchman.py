@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.backends.local import teardown
-from mlcd.backends.local.watchman import Watchman
-from mlcd.configuration import Configuration, Offer
+from mlcd.clouds.launches import Launches
+from mlcd.clouds.local import teardown
+from mlcd.clouds.local.watchman import Watchman
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.configuration import Configuration, Offer
 
 DAMAGED = [b"", b"\xff\xfe garbage", b"[]", b'{"started_at": null}', b"nan"]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from mlcd import assemble
-from mlcd.backend import Launch, Purpose
-from mlcd.backends import Recorded, Recording, Simulated
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Space
-from mlcd.errors import UnknownName, UserError
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.measurement import Ended, Outcome
-from mlcd.strategy import Finish, Probe, Step
+from mlcd.clouds import Recorded, Recording, Simulated
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Space
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Outcome
+from mlcd.core.strategy import Finish, Probe, Step
+from mlcd.planners.train.methods import METHODS
 from mlcd.testing.clouds import small_recording
 from mlcd_bench.contest import Crash, contest, tasks
 from mlcd_bench.failing import Failing
@@ -76,7 +76,7 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> None:
         ("broken", Broken()),
         ("deadly", Broken(fatal=True)),
     ):
-        monkeypatch.setitem(assemble.METHODS.built_in, name, lambda seed, strategy=strategy: strategy)
+        monkeypatch.setitem(METHODS.built_in, name, lambda seed, strategy=strategy: strategy)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.errors import UnknownName
+from mlcd.core.errors import UnknownName
 from mlcd_bench.paper import STUDIES, Outcome, Verdict, cloud, conclude, conduct, find, play
 from mlcd_bench.paper.cloud import LIMIT_FACTOR, favoured, finishes, optimum
 from mlcd_bench.paper.measures import advantages, at_least, at_most, every_run, keeps_limit, optimality

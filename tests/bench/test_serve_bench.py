@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mlcd_fixtures.recorded_services import write_device, write_instances, write_language
 
-from mlcd.assemble.planners.serve import SERVE_METHODS
+from mlcd.planners.serve.planner import SERVE_METHODS
 from mlcd_bench.serve import Caps, ServeProblem, play, read_folder, serve_problems, summary
 
 Mlcd = Callable[..., Any]

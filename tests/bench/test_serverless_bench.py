@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.job import Job, Target
+from mlcd.core.job import Job, Target
 from mlcd_bench.serverless import JOBS, METHODS, Run, cases, kept, saving, savings
 from mlcd_bench.serverless.jobs import BenchJob
 from mlcd_bench.serverless.runs import pooled

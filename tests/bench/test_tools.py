@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.configuration import Choice, Configuration
-from mlcd.errors import MissingExtra, UnknownName
-from mlcd.history import History, Refusal
-from mlcd.job import Goal, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.strategy import Finish, Probe, Strategy
+from mlcd.core.configuration import Choice, Configuration
+from mlcd.core.errors import MissingExtra, UnknownName
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
 from mlcd_bench.methods import check_installed, entrants, parse_methods, tools

@@ -23,12 +23,12 @@ from weather.backend import (
 from weather.conditions import ASSUMED_NOISE, BOOST_S, ROWS, Weather
 from weather.trial import Setting, Task, tried
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends import Recording
-from mlcd.backends.recording import Point
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.clouds import Recording
+from mlcd.clouds.recording import Point
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd_bench.problems import Scenario, job_of, problems
 
 RATE, HOURS = 100.0, 40.0

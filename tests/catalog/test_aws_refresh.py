@@ -16,7 +16,7 @@ import pytest
 from mlcd.catalog import load_rows
 from mlcd.catalog.fetch.aws import refresh
 from mlcd.catalog.files import write_rows
-from mlcd.errors import BackendError, CatalogError, MissingExtra
+from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
 MakeClient = Callable[[str, str], Any]
 MakeItem = Callable[..., str]

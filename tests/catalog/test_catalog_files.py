@@ -7,7 +7,7 @@ import pytest
 from mlcd.catalog import load_offers, load_rows
 from mlcd.catalog.files import parse_rows, write_rows
 from mlcd.catalog.row import COLUMNS
-from mlcd.errors import CatalogError, UnknownName, UserError
+from mlcd.core.errors import CatalogError, UnknownName, UserError
 
 GOOD = {
     "instance_type": "p3.2xlarge",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mlcd.catalog import CLOUDS, SORT_ORDERS, load_rows, select
-from mlcd.errors import UnknownName, UserError
+from mlcd.core.errors import UnknownName, UserError
 
 ROWS = [row for cloud in CLOUDS for row in load_rows(cloud)]
 

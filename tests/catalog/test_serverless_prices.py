@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mlcd.catalog import load_offers
-from mlcd.catalog.serverless import COLUMNS, load_tariff
-from mlcd.errors import CatalogError, UnknownName
-from mlcd.serverless import STORAGES
+from mlcd.core.errors import CatalogError, UnknownName
+from mlcd.planners.functions.nouns import STORAGES
+from mlcd.planners.functions.tariff import COLUMNS, load_tariff
 
 PACKAGED = (resources.files("mlcd.catalog") / "serverless.csv").read_text(encoding="utf-8")
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from mlcd_fixtures.recorded_services import write_device
 
-from mlcd.ledger import Ledger
-from mlcd.team import Audit, Members, Role
+from mlcd.core.ledger import Ledger
+from mlcd.service.team import Audit, Members, Role
 
 CHAR_RNN = Path(__file__).parents[2] / "examples" / "recordings" / "char-rnn-local"
 
@@ -85,11 +85,11 @@ def one_person(home: Path) -> Iterator[Service]:
 
 @contextmanager
 def _served(ledger: Ledger, home: Path, mode: Any, members: Members | None, **settings: Any) -> Iterator[str]:
-    from mlcd.web.app import create_app
-    from mlcd.web.feed import Feed
-    from mlcd.web.settings import Settings
-    from mlcd.web.state import State
-    from mlcd.workers.here import Here
+    from mlcd.service.web.app import create_app
+    from mlcd.service.web.feed import Feed
+    from mlcd.service.web.settings import Settings
+    from mlcd.service.web.state import State
+    from mlcd.service.workers.here import Here
 
     audit, told = Audit(ledger.database, _now), Settings(mode, home, **settings)
     with pytest.MonkeyPatch.context() as patch, closing(Here(ledger)) as crew:

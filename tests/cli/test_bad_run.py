@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger, start
-from mlcd.jobfile import load_job
-from mlcd.ledger import Stopped
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Stopped
+from mlcd.core.runs.run import start
+from mlcd.planners.jobfile import load_job
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from mlcd import assemble
-from mlcd.database import connect
+from mlcd.core.database import connect
+from mlcd.core.home import home as home_folder
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -155,7 +155,7 @@ def test_the_state_folder_is_where_a_shell_would_have_it_and_jobs_find_it_from_t
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/users/ada")
     monkeypatch.setenv("MLCD_HOME", told)
-    assert str(assemble.home()) == where.format(here=tmp_path, user="/users/ada")
+    assert str(home_folder()) == where.format(here=tmp_path, user="/users/ada")
 
 
 def test_a_state_folder_of_a_user_who_is_not_there_is_told(mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.guarantee import ANOTHER_SEARCH
+from mlcd.core.guarantee import ANOTHER_SEARCH
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from mlcd_fixtures.elastic_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_run
 
-from mlcd.backend import Provenance
-from mlcd.job import Elastic, Fingerprint, Mode
-from mlcd.ledger import Ledger
-from mlcd.modeling.iteration_time import fit_iteration_time
-from mlcd.modeling.performance import NodePrice, PerformanceModel
-from mlcd.modeling.statistical_efficiency import from_noise
-from mlcd.models import Identity, Machine, StoredModel, save
+from mlcd.core.backend import Provenance
+from mlcd.core.job import Elastic, Fingerprint, Mode
+from mlcd.core.ledger import Ledger
+from mlcd.memory.models import Identity, Machine, StoredModel, save
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
+from mlcd.planners.modeling.statistical_efficiency import from_noise
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

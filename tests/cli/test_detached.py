@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger, resume
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local import teardown
-from mlcd.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Stopped
-from mlcd.measurement import Measurement, Outcome
+from mlcd.clouds.local import teardown
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Stopped
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.runs.run import resume
 from mlcd.testing.live_backends import last_account
 
 Mlcd = Callable[..., Any]

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from mlcd_fixtures.serving_runs import JOB, SERVICE, SPACE, serving_run
 
-from mlcd.ledger import Ledger
-from mlcd.service import Cap, Figure
+from mlcd.core.ledger import Ledger
+from mlcd.planners.serve.nouns import Cap, Figure
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

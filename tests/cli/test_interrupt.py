@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mlcd import assemble
-from mlcd.assemble import Run
-from mlcd.backend import Backend, Launch, Provenance
 from mlcd.cli.interrupt import stop_on_ctrl_c
 from mlcd.cli.train import see_through
-from mlcd.errors import Interrupted
-from mlcd.job import Job
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ledger, Status
-from mlcd.measurement import Event, Outcome
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.core.backend import Backend, Launch, Provenance
+from mlcd.core.errors import Interrupted
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Status
+from mlcd.core.measurement import Event, Outcome
+from mlcd.core.runs.run import Run, go_on, start
+from mlcd.planners.jobfile import load_job
+from mlcd.planners.profilers.training import TrainingProfiler
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -59,12 +59,12 @@ class PressesCtrlC:
 
 @pytest.fixture
 def ledger(home: Path) -> Iterator[Ledger]:
-    with closing(assemble.open_ledger()) as opened:
+    with closing(open_ledger()) as opened:
         yield opened
 
 
 def begin(ledger: Ledger, job: Path, presses: int, during: int = 1) -> tuple[Run, PressesCtrlC]:
-    run = assemble.start(load_job(job), ledger)
+    run = start(load_job(job), ledger)
     backend = PressesCtrlC(run.cloud.backend, presses, during)
     profiler = TrainingProfiler(backend, tight=None, warm_up=False)
     run.cloud = replace(run.cloud, backend=backend, profiler=profiler)
@@ -91,7 +91,7 @@ def test_ctrl_c_once_finishes_the_probe_and_says_how_to_go_on(
     assert account.open == ()
     assert account.status is Status.STOPPED
     assert cloud.torn_down == ["demo-2-1", "demo-2-2"]
-    resumed = assemble.go_on("last", ledger)
+    resumed = go_on("last", ledger)
     assert resumed.search() == decision
     assert resumed.book.account.history.measurements == undisturbed.book.account.history.measurements
 
@@ -112,7 +112,7 @@ def test_ctrl_c_twice_stops_the_probe_and_pays_for_what_it_took(ledger: Ledger, 
     assert account.history.spent_usd == pytest.approx(first.usd + cut.usd)
     assert account.open == ()
     assert cloud.torn_down == ["demo-2-1", "demo-2-2"]
-    resumed = assemble.go_on("last", ledger)
+    resumed = go_on("last", ledger)
     assert resumed.search() == decision
     total = undisturbed.book.account.history.spent_usd + cut.usd
     assert resumed.book.account.history.spent_usd == pytest.approx(total)

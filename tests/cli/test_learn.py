@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("onnx", reason="pip install mlcd[serve]")
 pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
 
-from mlcd.knowledge import read_knowledge
 from mlcd.learn.zoo import cnn
+from mlcd.planners.serve.knowledge import read_knowledge
 
 Mlcd = Callable[..., Any]
 KNOBS = "knobs:\n  precision: [fp32]\n  threads: [1]\n  batch: [1, 2]\nprice: {threads: 0.04}\n"

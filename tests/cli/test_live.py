@@ -16,8 +16,8 @@ from time import monotonic
 
 import pytest
 
-from mlcd.backends.local import teardown, why_not_isolated
-from mlcd.ledger import Account
+from mlcd.clouds.local import teardown, why_not_isolated
+from mlcd.core.ledger import Account
 from mlcd.testing.live_backends import SAVING, TWO_TYPES, last_account
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")

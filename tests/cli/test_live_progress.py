@@ -18,18 +18,19 @@ from mlcd_fixtures.elastic_runs import JOB, SPACE
 from rich.console import Console
 from served import Service, one_person
 
-from mlcd.assemble import open_ledger, start
-from mlcd.backend import Launch, Provenance, Purpose
 from mlcd.cli import main
 from mlcd.cli.live import Live
 from mlcd.cli.watch import Teller
-from mlcd.clock import VirtualClock
-from mlcd.jobfile import load_job
-from mlcd.ledger import Started, Stopped
-from mlcd.measurement import Sample
-from mlcd.remote import RemoteLedger, Server, watch
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Started, Stopped
+from mlcd.core.measurement import Sample
+from mlcd.core.runs.run import start
+from mlcd.planners.jobfile import load_job
 from mlcd.reports.headway import Headway, from_json, to_json
 from mlcd.reports.progress import ProgressLine
+from mlcd.service.remote import RemoteLedger, Server, watch
 from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from mlcd_fixtures.ledgers import SPACE
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.clock import VirtualClock
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Reserved, Started
+from mlcd.clouds.launches import Launches
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Reserved, Started
 
 Mlcd = Callable[..., Any]
 

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
-from mlcd.asked import of_text
-from mlcd.assemble import BACKENDS, first_probes, open_ledger, rents, start
-from mlcd.errors import MlcdError
-from mlcd.ledger import Started
-from mlcd.strategy import Finish
-from mlcd.units import format_usd
+from mlcd.core.errors import MlcdError
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Started
+from mlcd.core.place import BACKENDS
+from mlcd.core.runs.real_money import rents
+from mlcd.core.runs.run import first_probes, start
+from mlcd.core.strategy import Finish
+from mlcd.core.units import format_usd
+from mlcd.planners.form import of_text
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -160,7 +160,9 @@ def test_a_server_that_a_command_starts_need_not_be_there_before(mlcd: Mlcd, tmp
     (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = f"exec {sys.executable} -m mlcd.servers {tmp_path}/net.onnx --name net --port {port} --batch {{batch}}"
+    command = (
+        f"exec {sys.executable} -m mlcd.clouds.servers {tmp_path}/net.onnx --name net --port {port} --batch {{batch}}"
+    )
     knobs = {
         "knobs": {"batch": [2]},
         "price": {"base": 0.04},

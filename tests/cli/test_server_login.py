@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from served import Service, a_team, one_person
 
-from mlcd.version import VERSION
+from mlcd.core.version import VERSION
 
 Mlcd = Callable[..., Any]
 Login = Callable[..., Any]

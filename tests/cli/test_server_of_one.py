@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from served import ALONE, Service, one_person
 
-from mlcd.clock import VirtualClock
-from mlcd.ledger import Stopped
-from mlcd.workers.asked import to_json
+from mlcd.core.clock import VirtualClock
+from mlcd.core.ledger import Stopped
+from mlcd.service.workers.asked import to_json
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -15,10 +15,10 @@ import pytest
 from served import ALONE, Service, a_team
 
 from mlcd.cli.server import HERE
-from mlcd.clock import VirtualClock
-from mlcd.ledger import Stopped
-from mlcd.remote import Order, RemoteLedger, Server, submit, watch
-from mlcd.workers.asked import to_json
+from mlcd.core.clock import VirtualClock
+from mlcd.core.ledger import Stopped
+from mlcd.service.remote import Order, RemoteLedger, Server, submit, watch
+from mlcd.service.workers.asked import to_json
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

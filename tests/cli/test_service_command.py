@@ -18,9 +18,10 @@ from typing import Any
 import httpx
 import pytest
 
-from mlcd import assemble
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ledger
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.jobfile import load_job
 
 PATIENCE_S = 300.0
 Mlcd = Callable[..., Any]
@@ -167,9 +168,9 @@ def test_a_wrong_option_of_the_service_is_one_line(mlcd: Mlcd, tmp_path: Path):
 
 
 def test_ui_opens_the_browser_on_the_newest_run_and_takes_the_next_free_port(home: Path, tmp_path: Path):
-    ledger = assemble.open_ledger(home)
+    ledger = open_ledger(home)
     for _ in range(2):
-        assemble.start(load_job(Path(__file__).parents[2] / "examples" / "resnet50.yaml"), ledger)
+        start(load_job(Path(__file__).parents[2] / "examples" / "resnet50.yaml"), ledger)
     ledger.close()
     browser, opened = tmp_path / "browser", tmp_path / "opened"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new; mv {opened}.new {opened}\n')

@@ -16,17 +16,17 @@ from time import monotonic
 import pytest
 from mlcd_fixtures import elastic_job
 
-from mlcd.assemble import open_ledger
-from mlcd.assemble.planners import planner_of
-from mlcd.backends.local import teardown
-from mlcd.configuration import Configuration, Space
-from mlcd.drive import launch
-from mlcd.history import History
-from mlcd.job import Elastic, Job
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ledger, Reserved, Started
-from mlcd.measurement import Measurement, Outcome
-from mlcd.strategy import Apply, Finish, Step
+from mlcd.clouds.local import teardown
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.drive import launch
+from mlcd.core.history import History
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Elastic, Job
+from mlcd.core.ledger import Ledger, Reserved, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.planner import planner_of
+from mlcd.core.strategy import Apply, Finish, Step
+from mlcd.planners.jobfile import load_job
 from mlcd.testing.live_backends import last_account
 
 NODES = """

@@ -13,9 +13,9 @@ import click
 import pytest
 
 from mlcd.cli.team import team as team_group
-from mlcd.database import open_database
-from mlcd.ledger import Ledger
-from mlcd.team import Per, Role, left, submit
+from mlcd.core.database import open_database
+from mlcd.core.ledger import Ledger
+from mlcd.service.team import Per, Role, left, submit
 
 
 @pytest.fixture(params=["this machine's", "postgresql", "sqlite's URL"])
@@ -133,8 +133,8 @@ def test_the_words_of_the_command_line_are_the_words_there_are(option: str, kind
 
 
 def test_a_budget_of_the_command_line_is_kept_by_submissions(mlcd: Any, home: Path):
-    from mlcd.job import Goal, Job
-    from mlcd.team import Member
+    from mlcd.core.job import Goal, Job
+    from mlcd.service.team import Member
 
     mlcd("team", "add", "ada", "--budget", 10)
     job = Job("resnet", 1.0, Goal(budget_usd=4.0))

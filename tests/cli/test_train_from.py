@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger, resume
-from mlcd.assemble.begun_from import copy_checkpoint
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local.teardown import FIRST_USER
-from mlcd.errors import UserError
-from mlcd.job import Job
-from mlcd.ledger import Reserved
+from mlcd.clouds.local.teardown import FIRST_USER
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.errors import UserError
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Reserved
+from mlcd.core.runs.begun_from import copy_checkpoint
+from mlcd.core.runs.run import resume
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

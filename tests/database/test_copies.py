@@ -8,12 +8,12 @@ import pytest
 from mlcd_fixtures.ledgers import begin
 from sqlalchemy import insert, select
 
-from mlcd.clock import VirtualClock
-from mlcd.database import open_database
-from mlcd.database.copy import copy, main
-from mlcd.database.schema import METADATA, members, upload_parts
-from mlcd.errors import WrongState
-from mlcd.ledger import Ledger, Stopped
+from mlcd.core.clock import VirtualClock
+from mlcd.core.database import open_database
+from mlcd.core.database.copy import copy, main
+from mlcd.core.database.schema import METADATA, members, upload_parts
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Ledger, Stopped
 
 
 def filled(where: Path | str) -> None:

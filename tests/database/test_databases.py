@@ -13,10 +13,10 @@ import psycopg
 import pytest
 from sqlalchemy import select
 
-from mlcd.database import Database, open_database
-from mlcd.database.failures import _explain_postgres
-from mlcd.database.schema import teams
-from mlcd.errors import (
+from mlcd.core.database import Database, open_database
+from mlcd.core.database.failures import _explain_postgres
+from mlcd.core.database.schema import teams
+from mlcd.core.errors import (
     LedgerCorrupt,
     LedgerError,
     LedgerFull,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.database import open_database
-from mlcd.database.log_pieces import LogPieces
-from mlcd.errors import LedgerError
+from mlcd.core.database import open_database
+from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.errors import LedgerError
 
 
 def appended(pieces: LogPieces, bodies: list[bytes]) -> bytes:

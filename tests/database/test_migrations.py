@@ -15,13 +15,13 @@ import pytest
 from mlcd_fixtures.ledgers import begin
 from sqlalchemy import Engine, make_url
 
-from mlcd.assemble import start
-from mlcd.database import schema
-from mlcd.database.connect import postgres_engine, sqlite_engine, transaction
-from mlcd.database.upgrade import FORMAT, _upgrade
-from mlcd.errors import LedgerCorrupt, LedgerTooNew
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.ledger import Ledger, Line
+from mlcd.core.database import schema
+from mlcd.core.database.connect import postgres_engine, sqlite_engine, transaction
+from mlcd.core.database.upgrade import FORMAT, _upgrade
+from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.ledger import Ledger, Line
+from mlcd.core.runs.run import start
 from mlcd.testing.postgres import PostgresServer, binaries
 
 BEFORE_MIGRATIONS = """
@@ -152,7 +152,7 @@ def test_opening_imports_no_migrations_unless_there_are_any(tmp_path: Path, foun
     path = tmp_path / "ledger.db"
     if found == "current":
         Ledger(path).close()
-    script = "import sys; from mlcd.ledger import Ledger; Ledger(sys.argv[1]); sys.exit('alembic' in sys.modules)"
+    script = "import sys; from mlcd.core.ledger import Ledger; Ledger(sys.argv[1]); sys.exit('alembic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script, f"sqlite:///{path}"], check=False).returncode == 0
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from mlcd.database import Database, open_database
-from mlcd.database.schema import upload_parts, uploads
-from mlcd.database.sent import PART_BYTES, SentModels
-from mlcd.errors import UnknownName, UserError
+from mlcd.core.database import Database, open_database
+from mlcd.core.database.schema import upload_parts, uploads
+from mlcd.core.database.sent import PART_BYTES, SentModels
+from mlcd.core.errors import UnknownName, UserError
 
 MB = 1 << 20
 

@@ -16,10 +16,10 @@ from every_command import ALONE
 from pydantic import BaseModel
 
 import mlcd
-from mlcd import jobfile
-from mlcd.jobfile import blocks
-from mlcd.ledger import Entry
-from mlcd.measurement import Outcome
+from mlcd.core.ledger import Entry
+from mlcd.core.measurement import Outcome
+from mlcd.planners import jobfile
+from mlcd.planners.jobfile import blocks
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 import mlcd
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local import Local, NodeType, NodeTypes, why_not_isolated
-from mlcd.backends.local.teardown import marks
-from mlcd.clock import WallClock
-from mlcd.configuration import Configuration, ProbeTime
-from mlcd.measurement import Ended, Outcome, Sample
+from mlcd.clouds.local import Local, NodeType, NodeTypes, why_not_isolated
+from mlcd.clouds.local.teardown import marks
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, ProbeTime
+from mlcd.core.measurement import Ended, Outcome, Sample
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TYPE = NodeType("test", 0.9, 4.0, 1_000.0, 0.1)  # large, to be up soon

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.errors import RecordingError
-from mlcd.knowledge import read_curves, read_knowledge, write_knowledge
-from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.service import Figure, ModelFacts, Operator, Profile
+from mlcd.core.errors import RecordingError
+from mlcd.planners.serve.knowledge import read_curves, read_knowledge, write_knowledge
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Figure, ModelFacts, Operator, Profile
 
 CELL = ("precision", "batch")
 sizes = st.floats(0, 1e12, allow_subnormal=False)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from mlcd_fixtures.recorded_services import write_device, write_instances, write_language
 
-from mlcd.configuration import Configuration
-from mlcd.errors import RecordingError
-from mlcd.knowledge.recordings import inputs_of, read_folder
-from mlcd.seen import Kind
-from mlcd.service import Counted, Figure, Operator, Profile
+from mlcd.core.configuration import Configuration
+from mlcd.core.errors import RecordingError
+from mlcd.planners.serve.knowledge.recordings import inputs_of, read_folder
+from mlcd.planners.serve.known_models import Kind
+from mlcd.planners.serve.nouns import Counted, Figure, Operator, Profile
 
 
 def place(folder_space: tuple[Configuration, ...], **knobs: object) -> Configuration:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mlcd.errors import UnknownName
-from mlcd.knowledge import shipped, shipped_curves, shipped_names
-from mlcd.seen import Kind
-from mlcd.service import Figure
+from mlcd.core.errors import UnknownName
+from mlcd.planners.serve.knowledge import shipped, shipped_curves, shipped_names
+from mlcd.planners.serve.known_models import Kind
+from mlcd.planners.serve.nouns import Figure
 
 FAMILIES = {"cnn", "transformer", "rnn", "gan", "recsys"}
 CELLS = {"cpu": ("precision", "threads", "batch"), "h200": ("precision", "sm_share", "batch")}

@@ -9,20 +9,20 @@ import pytest
 pytest.importorskip("onnx", reason="pip install mlcd[serve]")
 pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
 
-from mlcd.errors import UnknownName, UserError
-from mlcd.knobs import KnobTable
-from mlcd.knowledge import read_curves, read_knowledge
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.learn import onnx_operators
 from mlcd.learn.cells_process import Stopped, measure_batches
 from mlcd.learn.on_cpu import CELL, Cells, Learning, describe
 from mlcd.learn.onnx_cells import cells
 from mlcd.learn.zoo import cnn, recurrent, transformer
 from mlcd.learn.zoo_models import ZOO, write_zoo
-from mlcd.operators.facts import family
-from mlcd.operators.onnx_feed import example_feed
-from mlcd.operators.onnx_file import open_model
-from mlcd.operators.onnx_session import open_session
-from mlcd.service import Figure
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.knowledge import read_curves, read_knowledge
+from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.operators.facts import family
+from mlcd.planners.serve.operators.onnx_feed import example_feed
+from mlcd.planners.serve.operators.onnx_file import open_model
+from mlcd.planners.serve.operators.onnx_session import open_session
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_the_zoo_has_at_least_twenty_models_of_five_families(tmp_path: Path):
 
 
 def test_the_cell_is_what_a_server_is_set_by():
-    from mlcd.servers.settings import Settings
+    from mlcd.clouds.servers.settings import Settings
 
     assert Settings.of({"precision": "int8", "threads": 2, "batch": 4}).batch == 4
     assert CELL == ("precision", "threads", "batch")

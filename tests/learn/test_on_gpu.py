@@ -19,7 +19,6 @@ pytest.importorskip("torch", reason="pip install mlcd[frameworks]")
 
 import torch
 
-from mlcd.knowledge import read_knowledge
 from mlcd.learn import torch_wired
 from mlcd.learn.gpu_work import Plan, Work, measure, profile, works
 from mlcd.learn.host import preparation, requests_per_s
@@ -30,6 +29,7 @@ from mlcd.learn.torch_measure import Cells, Loaded, measured
 from mlcd.learn.torch_model import TorchModel, fields, images, tokens, vectors
 from mlcd.learn.torch_operators import OPERATORS
 from mlcd.learn.torch_zoo import MODELS
+from mlcd.planners.serve.knowledge import read_knowledge
 
 SMALL = "wide_deep_small"
 

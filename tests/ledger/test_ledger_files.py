@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from mlcd.assemble import Run, start
-from mlcd.backend import Provenance
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.database import connect
-from mlcd.database.failures import _explain, _explain_os
-from mlcd.database.upgrade import FORMAT
-from mlcd.errors import (
+from mlcd.core.backend import Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.database import connect
+from mlcd.core.database.failures import _explain, _explain_os
+from mlcd.core.database.upgrade import FORMAT
+from mlcd.core.errors import (
     LedgerCorrupt,
     LedgerError,
     LedgerFull,
@@ -28,8 +27,9 @@ from mlcd.errors import (
     UnknownName,
     WrongState,
 )
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.ledger import Ledger, Started, Stopped
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.ledger import Ledger, Started, Stopped
+from mlcd.core.runs.run import Run, start
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1, 2)),))
 PATH = Path("/state/ledger.db")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.errors import LedgerFull, WrongState
-from mlcd.ledger.lock import held, hold, holder
+from mlcd.core.errors import LedgerFull, WrongState
+from mlcd.core.ledger.lock import held, hold, holder
 
 
 @pytest.fixture

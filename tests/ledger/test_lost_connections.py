@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import begin
 
-from mlcd.clock import VirtualClock
-from mlcd.errors import LedgerUnreachable, WrongState
-from mlcd.ledger import Ledger, Resumed, Stopped
-from mlcd.ledger.rows import Draft, draft
-from mlcd.ledger.session_lock import RECONNECT_S, HeldRun
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import LedgerUnreachable, WrongState
+from mlcd.core.ledger import Ledger, Resumed, Stopped
+from mlcd.core.ledger.rows import Draft, draft
+from mlcd.core.ledger.session_lock import RECONNECT_S, HeldRun
 from mlcd.testing.postgres import PostgresServer
 
 STATEMENTS = 5

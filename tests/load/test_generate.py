@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_loop import latencies_s, loaded
 
-from mlcd.errors import UserError
-from mlcd.load import Closed, Open, RequestFailed, generate
+from mlcd.clouds.load import Closed, Open, RequestFailed, generate
+from mlcd.core.errors import UserError
 
 STALL_FROM_S, STALL_TO_S, SERVICE_S = 4.0, 4.5, 0.005
 

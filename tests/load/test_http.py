@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mlcd.errors import UserError
-from mlcd.load import Answer, Http, Request, RequestFailed
-from mlcd.load.target import reason
+from mlcd.clouds.load import Answer, Http, Request, RequestFailed
+from mlcd.clouds.load.target import reason
+from mlcd.core.errors import UserError
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -138,7 +138,7 @@ def test_what_is_wrong_with_an_answer_is_said_in_one_line(wire: bytes | None, sa
     ids=["length", "chunks", "until closed"],
 )
 def test_an_answer_without_an_end_takes_no_memory_without_one(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlcd.load.http.MOST_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr("mlcd.clouds.load.http.MOST_BODY_BYTES", 1 << 20)
     wire = b"HTTP/1.1 200 OK\r\n" + head + (b"\r\n" if b"chunked" in head else b"\r\n\r\n") + bytes(2 << 20)
     assert failure(Endpoint(wire)) == "the answer has more than 1 MB"
 

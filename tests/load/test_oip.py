@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from mlcd.errors import BackendError, UserError
-from mlcd.load import Closed, generate
-from mlcd.load.oip import speak, targets
-from mlcd.load.oip_example import Input, example_inputs
-from mlcd.load.oip_grpc import SERVICE, message
-from mlcd.tensors import JSON_LENGTH, pack, unpack
+from mlcd.clouds.load import Closed, generate
+from mlcd.clouds.load.oip import speak, targets
+from mlcd.clouds.load.oip_example import Input, example_inputs
+from mlcd.clouds.load.oip_grpc import SERVICE, message
+from mlcd.clouds.tensors import JSON_LENGTH, pack, unpack
+from mlcd.core.errors import BackendError, UserError
 
 INPUTS = (Input("x", "FP32", (-1, 3)), Input("ids", "INT64", (-1, -1)))
 SHAPES = {"ids.1": 4}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from endpoint import endpoint
 
-from mlcd.load import Closed, Http, Open, Report, Request, generate
-from mlcd.load.arrivals import Arrivals
+from mlcd.clouds.load import Closed, Http, Open, Report, Request, generate
+from mlcd.clouds.load.arrivals import Arrivals
 
 CLIENTS, DELAY_MS, SECONDS = 8, 50.0, 3
 

@@ -7,9 +7,9 @@ import selectors
 from collections.abc import Callable
 from contextlib import suppress
 
-from mlcd.load.arrivals import Arrivals
-from mlcd.load.generate import Report, load
-from mlcd.load.target import Target
+from mlcd.clouds.load.arrivals import Arrivals
+from mlcd.clouds.load.generate import Report, load
+from mlcd.clouds.load.target import Target
 
 
 class _Jump(selectors.SelectSelector):

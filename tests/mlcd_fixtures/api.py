@@ -14,15 +14,15 @@ from typing import Any, Protocol
 
 import pytest
 
-from mlcd.asked import of_text, recorded_model
-from mlcd.asked.serving import serving_job
-from mlcd.assemble import start, what_if
-from mlcd.job import Goal, Job
-from mlcd.ledger import Ledger, Line, Settled, Stopped
-from mlcd.ledger.entries import from_json
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Ledger, Line, Settled, Stopped
+from mlcd.core.ledger.entries import from_json
+from mlcd.core.runs.run import start, what_if
+from mlcd.planners.form import of_text, recorded_model
+from mlcd.planners.serve.form import serving_job
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page
-from mlcd.workers.asked import to_json
+from mlcd.service.workers.asked import to_json
 from mlcd_fixtures.recorded_services import write_device
 
 TRAIN = """\

@@ -7,13 +7,14 @@ import os
 import signal
 from pathlib import Path
 
-from mlcd.assemble import go_on, open_ledger, start
-from mlcd.job import Job
-from mlcd.ledger import Line
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Line
+from mlcd.core.runs.run import go_on, start
 
 # A process that has imported everything and forks children: a kill then hits the run, not the imports.
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["mlcd.assemble"])
+CHILDREN.set_forkserver_preload(["mlcd.core.runs.run"])
 
 
 def see_through(job: Job, home: Path) -> None:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlcd.assemble import Cloud
-from mlcd.backend import Events, Launch, Provenance, Purpose
-from mlcd.backends.virtual import play
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.job import Elastic, Goal, Hints, Job, Mode, Target
-from mlcd.measurement import Ended, Event, Noise, Outcome, Sample, Z
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
+from mlcd.core.job import Elastic, Goal, Hints, Job, Mode, Target
+from mlcd.core.measurement import Ended, Event, Noise, Outcome, Sample, Z
+from mlcd.core.place import Cloud
+from mlcd.planners.profilers.training import TrainingProfiler
 
 TARGET = Target("accuracy", 0.9)
 REPORTS = 40

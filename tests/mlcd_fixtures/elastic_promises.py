@@ -6,18 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlcd.assemble import Cloud
-from mlcd.assemble.planners import planner_of
-from mlcd.backend import Purpose
-from mlcd.configuration import Configuration
-from mlcd.decision import Decision, Prediction
-from mlcd.drive import launch, search
-from mlcd.job import Job, Mode
-from mlcd.ledger import Account, Ledger, Line, Reserved, Settled, Started
-from mlcd.measurement import Outcome
-from mlcd.planners.elastic import local_batch, machine_of, reached
-from mlcd.planners.elastic.search import MORE_FOR_A_TYPE, MOST_PROBES
-from mlcd.planners.elastic.steer import MOST_SETBACKS
+from mlcd.core.backend import Purpose
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Decision, Prediction
+from mlcd.core.drive import launch, search
+from mlcd.core.job import Job, Mode
+from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Started
+from mlcd.core.measurement import Outcome
+from mlcd.core.place import Cloud
+from mlcd.core.planner import planner_of
+from mlcd.planners.scale.belief import reached
+from mlcd.planners.scale.search import MORE_FOR_A_TYPE, MOST_PROBES
+from mlcd.planners.scale.share import local_batch, machine_of
+from mlcd.planners.scale.steer import MOST_SETBACKS
 from mlcd.testing.promises import check_books, check_decision, check_repeatable
 
 

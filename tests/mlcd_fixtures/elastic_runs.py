@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Configuration, Offer, Space
-from mlcd.decision import Decision, Forecast, Prediction
-from mlcd.job import Elastic, Goal, Job, Objective, Target
-from mlcd.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started
-from mlcd.measurement import Measurement, Noise, Outcome
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
+from mlcd.core.decision import Decision, Forecast, Prediction
+from mlcd.core.job import Elastic, Goal, Job, Objective, Target
+from mlcd.core.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Noise, Outcome
 
 NODE = Offer("node", 0.8, 4, 16)
 BATCHES = (64, 128, 256, 512, 1024)

@@ -6,17 +6,27 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlcd.assemble import Cloud
-from mlcd.backends.serverless.simulated import SimulatedFunctions
-from mlcd.backends.serverless.simulated_epochs import Faults, Platform
-from mlcd.backends.serverless.simulated_losses import Losses
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Space
-from mlcd.job import Goal, Job, Objective, Search, Target
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.planners.serverless.space import calibration_space
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.serverless import MB_PER_VCPU, STORAGES, Calibration, Link, Serverless, StorageRate, Tariff, Tuning, Workload
+from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated_epochs import Faults, Platform
+from mlcd.clouds.functions.simulated_losses import Losses
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Space
+from mlcd.core.job import Goal, Job, Objective, Search, Target
+from mlcd.core.place import Cloud
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import (
+    MB_PER_VCPU,
+    STORAGES,
+    Calibration,
+    Link,
+    Serverless,
+    StorageRate,
+    Tariff,
+    Tuning,
+    Workload,
+)
+from mlcd.planners.functions.space import calibration_space
 
 TARIFF = Tariff(
     usd_per_gb_s=1.6667e-5,

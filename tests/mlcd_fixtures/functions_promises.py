@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from mlcd.assemble import Cloud
-from mlcd.assemble.planners import planner_of
-from mlcd.backend import Purpose
-from mlcd.backends.serverless.simulated import SimulatedFunctions
-from mlcd.drive import launch, search
-from mlcd.forecasts import remaining
-from mlcd.job import Job
-from mlcd.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Started, Voided
-from mlcd.ledger.entries import to_json
-from mlcd.strategy import Apply, Finish, Probe, Round
+from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.core.backend import Purpose
+from mlcd.core.drive import launch, search
+from mlcd.core.forecasts import remaining
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Started, Voided
+from mlcd.core.ledger.entries import to_json
+from mlcd.core.place import Cloud
+from mlcd.core.planner import planner_of
+from mlcd.core.strategy import Apply, Finish, Probe, Round
 from mlcd.testing.promises import HAIR, check_books
 from mlcd_fixtures.functions import FunctionsWorld
 

@@ -19,21 +19,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mlcd.backend import Provenance
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.database import open_database
-from mlcd.errors import LedgerError, UnknownName, WrongState
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Line, Resumed, Started, Stopped, Unreadable
+from mlcd.core.backend import Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.database import open_database
+from mlcd.core.errors import LedgerError, UnknownName, WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Line, Resumed, Started, Stopped, Unreadable
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
 """All examples of a test share one ledger, and all subclasses one test."""
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1, 2)),))
 WRITER = """
 import sys
-from mlcd.clock import VirtualClock
-from mlcd.ledger import Ledger, Stopped
+from mlcd.core.clock import VirtualClock
+from mlcd.core.ledger import Ledger, Stopped
 ledger = Ledger(sys.argv[1])
 print('ready', flush=True)
 run = sys.stdin.readline().strip()
@@ -43,7 +43,7 @@ print(*(ledger.ask('asked', '{}') for _ in range(10)), flush=True)
 """
 HOLDER = """
 import sys
-from mlcd.ledger import Ledger
+from mlcd.core.ledger import Ledger
 with Ledger(sys.argv[1]).hold('held-1'):
     print('holding', flush=True)
     sys.stdin.readline()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Configuration, Offer, Space, Surcharge
-from mlcd.decision import Decision, Forecast, Relaxation
-from mlcd.job import Goal, Job, Objective, Search, Target
-from mlcd.ledger import Book, Decided, Ended, Ledger, Line, Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome
-from mlcd.serverless import (
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Configuration, Offer, Space, Surcharge
+from mlcd.core.decision import Decision, Forecast, Relaxation
+from mlcd.core.job import Goal, Job, Objective, Search, Target
+from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.functions.nouns import (
     STORAGES,
     Allocation,
     Calibrated,

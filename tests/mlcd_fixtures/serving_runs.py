@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mlcd import service_level
-from mlcd.backend import Launch, Provenance
-from mlcd.clock import Clock, VirtualClock
-from mlcd.configuration import Configuration, ProbeTime, Space, serving_space
-from mlcd.drive import Guard, search
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective, Search
-from mlcd.knobs import KnobTable
-from mlcd.ledger import Ledger, Line, Started
-from mlcd.measurement import Measurement, Outcome
-from mlcd.service import Cap, Counted, Figure, ModelFacts, Served, Service
-from mlcd.strategy import Finish, Look, Probe, Step, Watch
+from mlcd.core.backend import Launch, Provenance
+from mlcd.core.clock import Clock, VirtualClock
+from mlcd.core.configuration import Configuration, ProbeTime, Space, serving_space
+from mlcd.core.drive import Guard, search
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.ledger import Ledger, Line, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Look, Probe, Step, Watch
+from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, ModelFacts, Served, Service
 
 TABLE = KnobTable(
     {"batch": (1, 4, 16, 32), "threads": (1, 2, 4), "precision": ("fp32", "int8"), "memory_gb": (0.5, 4.0)},

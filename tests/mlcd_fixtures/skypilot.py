@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from mlcd.backends.skypilot.client import ClusterState, End, EndKind
-from mlcd.clock import Clock
-from mlcd.errors import BackendError
+from mlcd.clouds.skypilot.client import ClusterState, End, EndKind
+from mlcd.core.clock import Clock
+from mlcd.core.errors import BackendError
 
 REPORTS_EVERY_S = 5.0
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.modeling.critical_batch import Starts, as_read, log_epochs, slopes, with_starts
-from mlcd.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling.critical_batch import Starts, as_read, log_epochs, slopes, with_starts
+from mlcd.planners.modeling.statistical_efficiency import from_noise
 
 ENDS = (16.0, 4096.0)
 BATCHES = 16 * 2.0 ** np.arange(9)

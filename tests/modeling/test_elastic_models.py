@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.modeling.critical_batch import Starts
-from mlcd.modeling.iteration_time import fit_iteration_time, read_iteration_time
-from mlcd.modeling.performance import (
+from mlcd.planners.modeling.critical_batch import Starts
+from mlcd.planners.modeling.iteration_time import fit_iteration_time, read_iteration_time
+from mlcd.planners.modeling.performance import (
     NodePrice,
     PerformanceModel,
     ResourcePrice,
@@ -20,12 +20,8 @@ from mlcd.modeling.performance import (
     local_batch,
     read_performance_model,
 )
-from mlcd.modeling.statistical_efficiency import (
-    Direction,
-    from_noise,
-    read_statistical_efficiency,
-)
-from mlcd.modeling.step_laws import LAWS, LINEAR, OVERLAP
+from mlcd.planners.modeling.statistical_efficiency import Direction, from_noise, read_statistical_efficiency
+from mlcd.planners.modeling.step_laws import LAWS, LINEAR, OVERLAP
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error, normalised_noise
 from mlcd_bench.elastic.scavenger import fit_linear_steps, fit_noise_epochs
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import serving_space
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.knobs import KnobTable
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serving.instances import InstancesBelief
-from mlcd.modeling.serving.instances_types import instance_types
-from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.service import Cap, Figure, ModelFacts, Served, Service
+from mlcd.core.configuration import serving_space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.beliefs.instances import InstancesBelief
+from mlcd.planners.serve.beliefs.instances_types import instance_types
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, Service
 
 BATCHES = (8, 16, 32, 64, 128, 256)
 TYPES = {"c5.xlarge": 0.17, "c5.4xlarge": 0.68, "m5.large": 0.10, "m5.2xlarge": 0.38, "g4dn.xlarge": 0.53}

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import serving_space
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.knobs import KnobTable
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serving import language
-from mlcd.modeling.serving.language import LanguageBelief
-from mlcd.modeling.serving.language_fit import Tried, learn, prior
-from mlcd.modeling.serving.language_machines import Machine, counted, machines
-from mlcd.seen import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.service import Cap, Figure, ModelFacts, Served, Service
+from mlcd.core.configuration import serving_space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.beliefs import language
+from mlcd.planners.serve.beliefs.language import LanguageBelief
+from mlcd.planners.serve.beliefs.language_fit import Tried, learn, prior
+from mlcd.planners.serve.beliefs.language_machines import Machine, counted, machines
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, Service
 
 USERS = (1, 2, 4, 8, 16, 32, 64)
 GPUS = {  # name: dollars an hour, count, GB of all, GB/s of each

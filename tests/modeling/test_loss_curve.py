@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.modeling.loss_curve import COVERED, FEWEST, LossCurve, fit
-from mlcd.modeling.loss_curve_shapes import EXPONENTS, NAMES, shapes
-from mlcd.serverless import DELTA
+from mlcd.planners.functions.nouns import DELTA
+from mlcd.planners.modeling.loss_curve import COVERED, FEWEST, LossCurve, fit
+from mlcd.planners.modeling.loss_curve_shapes import EXPONENTS, NAMES, shapes
 
 Curve = Callable[[float], float]
 KNOWN: dict[str, Curve] = {

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backends import Simulated
 from mlcd.catalog import load_offers
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Configuration, Offer, Space
-from mlcd.job import Hints, Job
-from mlcd.modeling.memory_need import NO_HINTS, MemoryNeed, cannot_fit, draw_memory_need
+from mlcd.clouds import Simulated
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
+from mlcd.core.job import Hints, Job
+from mlcd.planners.modeling.memory_need import NO_HINTS, MemoryNeed, cannot_fit, draw_memory_need
 from mlcd.planners.train.space import grid
 from mlcd.testing.clouds import small_recording
 

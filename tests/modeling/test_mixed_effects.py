@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlcd.modeling.serving.mixed_effects import Group, Shown, Weights, learn
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Weights, learn
 
 GROUPS = (Group("level", 1.0, 1.0), Group("slope", 1.0, 1.0))
 OF = np.array([0, 1])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mlcd.configuration import Offer
-from mlcd.job import Communication
-from mlcd.modeling.acquisition import expected_improvement
-from mlcd.modeling.gaussian_process import features, posterior
-from mlcd.modeling.physics import Model, needed_gb, samples_per_s, step_s
+from mlcd.core.configuration import Offer
+from mlcd.core.job import Communication
+from mlcd.planners.modeling.acquisition import expected_improvement
+from mlcd.planners.modeling.gaussian_process import features, posterior
+from mlcd.planners.modeling.physics import Model, needed_gb, samples_per_s, step_s
 from mlcd.testing.clouds import small_recording
 
 GPU = Offer("gpu", 3.0, 8, 64, "V100", 1, 15.7, 16, 10)

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.modeling.serverless.boundary import Boundary, at_once, boundary, waves
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.serverless import (
+from mlcd.planners.functions.beliefs.boundary import Boundary, at_once, boundary, waves
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
     Link,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.modeling.serverless.epoch import EpochModel, affine_exchange
-from mlcd.serverless import Allocation, Calibration, Link, StorageRate, Tariff, Workload
+from mlcd.planners.functions.beliefs.epoch import EpochModel, affine_exchange
+from mlcd.planners.functions.nouns import Allocation, Calibration, Link, StorageRate, Tariff, Workload
 
 WORKLOAD = Workload("lr", "higgs", samples=10_000, data_mb=100.0, model_mb=2.0, batch=300)
 TARIFF = Tariff(

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.catalog.serverless import load_tariff
-from mlcd.modeling.serverless.boundary import boundary
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.modeling.serverless.published import CONSTANTS, STARTS, cold_start, published
-from mlcd.serverless import STORAGES, Serverless, Workload
+from mlcd.planners.functions.beliefs.boundary import boundary
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.beliefs.published import CONSTANTS, STARTS, cold_start, published
+from mlcd.planners.functions.nouns import STORAGES, Serverless, Workload
+from mlcd.planners.functions.tariff import load_tariff
 
 HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)
 MEASURED = Path(__file__).parents[3] / "shared/data/serverless/lambda_memory_duration_2018.csv"

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.history import History
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serving.cells import as_numbers, axes_of, profiled
-from mlcd.modeling.serving.device import DeviceBelief
-from mlcd.modeling.serving.evidence import Ratio, host_limits, seen_ratio, shown_ratio, told_by
-from mlcd.modeling.serving.fields import MEMORY, TIME, WORK, prior
-from mlcd.modeling.serving.likeness import likeness, log_calls, log_largest_gb
-from mlcd.modeling.serving.running import patterns
-from mlcd.modeling.serving.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, Law, Seen, bent, surface
-from mlcd.seen import Cell, Kind, SeenModel
-from mlcd.service import Arrivals, Figure, ModelFacts, Operator, Profile, Served, Service
+from mlcd.core.history import History
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.beliefs.cells import as_numbers, axes_of, profiled
+from mlcd.planners.serve.beliefs.device import DeviceBelief
+from mlcd.planners.serve.beliefs.evidence import Ratio, host_limits, seen_ratio, shown_ratio, told_by
+from mlcd.planners.serve.beliefs.fields import MEMORY, TIME, WORK, prior
+from mlcd.planners.serve.beliefs.likeness import likeness, log_calls, log_largest_gb
+from mlcd.planners.serve.beliefs.running import patterns
+from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, Law, Seen, bent, surface
+from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
+from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, Operator, Profile, Served, Service
 from mlcd.testing.services import World, random_world
 
 CELLS = [

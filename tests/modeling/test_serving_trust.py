@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mlcd.modeling.serving.mixed_effects import Group, Shown, learn
-from mlcd.modeling.serving.trust import trusted
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, learn
+from mlcd.planners.serve.beliefs.trust import trusted
 
 GROUPS = (Group("level", 1.0, 0.5), Group("slope", 1.0, 0.5))
 OF = np.array([0, 1])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.modeling.speed_surface import Belief, Evidence, Laws, believe, draw_laws
+from mlcd.planners.modeling.speed_surface import Belief, Evidence, Laws, believe, draw_laws
 from mlcd.testing.clouds import small_recording
 
 NODES = np.arange(1, 13)
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_surfaces_and_another_does_not():
 
 def test_the_posterior_of_the_residual_is_the_textbook_one():
     """One law, no freedom: the surfaces' mean and spread are those of plain Gaussian conditioning."""
-    from mlcd.modeling.speed_surface import ALONE_SPREAD, SCALES, _residuals
+    from mlcd.planners.modeling.speed_surface import ALONE_SPREAD, SCALES, _residuals
 
     nothing = np.zeros((1, 1))
     flat = Laws(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.job import Objective
-from mlcd.modeling.probe_design import corner_probes, first_probes, verified_choice
-from mlcd.modeling.tradeoff import choose, knee, pareto_mask
+from mlcd.core.job import Objective
+from mlcd.planners.modeling.probe_design import corner_probes, first_probes, verified_choice
+from mlcd.planners.modeling.tradeoff import choose, knee, pareto_mask
 
 POINTS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 

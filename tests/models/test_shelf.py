@@ -10,15 +10,15 @@ from importlib.resources import files
 import pytest
 from sqlalchemy import delete, insert
 
-from mlcd.asked import of_text
-from mlcd.assemble import start
-from mlcd.assemble.stored_models import learned_models
-from mlcd.backend import Provenance
-from mlcd.database import open_database
-from mlcd.database.schema import models
-from mlcd.errors import UnknownName
-from mlcd.ledger import Ledger
-from mlcd.models import Identity, InDatabase, InFiles, Machine, StoredModel, shelf_of
+from mlcd.core.backend import Provenance
+from mlcd.core.database import open_database
+from mlcd.core.database.schema import models
+from mlcd.core.errors import UnknownName
+from mlcd.core.ledger import Ledger
+from mlcd.core.runs.run import start
+from mlcd.memory.models import Identity, InDatabase, InFiles, Machine, StoredModel, shelf_of
+from mlcd.memory.stored_models import learned_models
+from mlcd.planners.form import of_text
 
 KEPT = StoredModel(
     "digits-1", Identity("digits"), (Machine("a", 1.0, 1),), (1, 2), (32,), {"x": [1.0]}, Provenance.LIVE
@@ -87,7 +87,7 @@ def test_one_persons_models_are_files_and_a_teams_are_in_its_database(tmp_path, 
 
 
 def test_what_a_run_on_one_machine_has_learned_a_run_on_another_one_starts_from(tmp_path, monkeypatch, team):
-    job = of_text("scale", files("mlcd.web").joinpath("examples/scale.yaml").read_text(encoding="utf-8"), {})
+    job = of_text("scale", files("mlcd.service.web").joinpath("examples/scale.yaml").read_text(encoding="utf-8"), {})
     emptied(team)
     monkeypatch.setenv("MLCD_HOME", str(tmp_path / "here"))
     first = start(job, team)

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Provenance
-from mlcd.configuration import Offer
-from mlcd.errors import UnknownName, UserError
-from mlcd.job import Fingerprint, Hints, Job, Target
-from mlcd.models import Identity, Machine, StoredModel, all_models, distance, forget, load, nearest, save
+from mlcd.core.backend import Provenance
+from mlcd.core.configuration import Offer
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.job import Fingerprint, Hints, Job, Target
+from mlcd.memory.models import Identity, Machine, StoredModel, all_models, distance, forget, load, nearest, save
 
 CNN = Identity("digits", Fingerprint("cnn", "mnist", "sgd"), 1.2e6, 60_000)
 NODE = Machine("node", 0.8, 1)

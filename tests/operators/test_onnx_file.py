@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.errors import UnknownName, UserError
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.learn import zoo
-from mlcd.operators import example_feed, open_model, open_session, profile_onnx
-from mlcd.operators.onnx_wire import Wholeness, wholeness
+from mlcd.planners.serve.operators import example_feed, open_model, open_session, profile_onnx
+from mlcd.planners.serve.operators.onnx_wire import Wholeness, wholeness
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clock import VirtualClock
+from mlcd.core.clock import VirtualClock
 from mlcd.learn import zoo
-from mlcd.operators import facts_of, key_operators, open_model, parts, profile_onnx
-from mlcd.operators.onnx_profile import own_times_us, read_passes
+from mlcd.planners.serve.operators import facts_of, key_operators, open_model, parts, profile_onnx
+from mlcd.planners.serve.operators.onnx_profile import own_times_us, read_passes
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.operators import key_operators, parts, profile_torch
-from mlcd.operators.torch_profile import read_pass
-from mlcd.service import Operator
+from mlcd.planners.serve.nouns import Operator
+from mlcd.planners.serve.operators import key_operators, parts, profile_torch
+from mlcd.planners.serve.operators.torch_profile import read_pass
 
 torch = pytest.importorskip("torch", reason="pip install 'mlcd[frameworks]'")
 

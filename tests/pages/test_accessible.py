@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from mlcd_fixtures.api import TRAIN, fill
 
-from mlcd.asked import of_text
-from mlcd.assemble import open_ledger, start
+from mlcd.core.home import open_ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.form import of_text
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "pages" / "node_modules" / "axe-core" / "axe.min.js"

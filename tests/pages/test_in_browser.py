@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from mlcd.asked import of_text
-from mlcd.assemble import open_ledger, start
+from mlcd.core.home import open_ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.form import of_text
 
 DEMO = "resnet50-1"
 SCALE = Path(__file__).parents[2] / "mlcd" / "web" / "examples" / "scale.yaml"
@@ -39,8 +40,9 @@ new MutationObserver(look).observe(document.body, {subtree: true, childList: tru
 """
 KILLED = """
 import os, signal, sys
-from mlcd.assemble import open_ledger, start
-from mlcd.jobfile import load_job
+from mlcd.core.home import open_ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.jobfile import load_job
 settled = 0
 def listen(line):
     global settled

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from mlcd.assemble import open_ledger, start
-from mlcd.backends.local import teardown
-from mlcd.jobfile import load_job
+from mlcd.clouds.local import teardown
+from mlcd.core.home import open_ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.jobfile import load_job
 from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 TALKING = "print('good morning', flush=True)\n" + SAVING.replace(

@@ -7,12 +7,12 @@ from typing import Any
 
 from mlcd_fixtures.elastic_runs import JOB, SPACE
 
-from mlcd.assemble import open_ledger
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.clock import VirtualClock
-from mlcd.ledger import Book, Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome
+from mlcd.clouds.launches import Launches
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Book, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
 
 PLACE = SPACE.configurations[0]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from mlcd_fixtures.elastic_runs import JOB, SPACE
 
-from mlcd.assemble import open_ledger
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.ledger import Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.reports.headway import Headway, to_json
 
 PLACE = SPACE.configurations[0]

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Space
-from mlcd.forecasts import remaining
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective, Target
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serverless.boundary import boundary
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.planners.serverless.adaptive import MOST_TRIES, AdaptiveTraining
-from mlcd.serverless import (
+from mlcd.core.configuration import Space
+from mlcd.core.forecasts import remaining
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective, Target
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Apply, Finish, Step
+from mlcd.planners.functions.adaptive import MOST_TRIES, AdaptiveTraining
+from mlcd.planners.functions.beliefs.boundary import boundary
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
     Epoch,
@@ -30,7 +31,6 @@ from mlcd.serverless import (
     Tariff,
     Workload,
 )
-from mlcd.strategy import Apply, Finish, Step
 
 METHODS = ("exact", "greedy", "lambdaml", "siren", "cirrus", "fixed")
 TARIFF = Tariff(

@@ -10,26 +10,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.assemble import Cloud
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends import Recording
-from mlcd.backends.virtual import play
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Space
-from mlcd.drive import launch, search
-from mlcd.forecasts import remaining, slow_rates
-from mlcd.history import History
-from mlcd.job import CONFIDENCE, Goal, Job, Objective
-from mlcd.ledger import Ledger, Started
-from mlcd.measurement import Ended, Event, Measurement, Mismatch, Outcome, Sample
-from mlcd.planners.train import NetValue, RunToCompletion
-from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS
+from mlcd.clouds import Recording
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.drive import launch, search
+from mlcd.core.forecasts import remaining, slow_rates
+from mlcd.core.history import History
+from mlcd.core.job import CONFIDENCE, Goal, Job, Objective
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.measurement import Ended, Event, Measurement, Mismatch, Outcome, Sample
+from mlcd.core.place import Cloud
+from mlcd.core.strategy import Finish, Probe, Step
+from mlcd.core.units import format_rate
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS, RunToCompletion
+from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.rescue import chance_here, chances, is_worth_leaving, shared_shift
-from mlcd.profilers.training import TrainingProfiler
-from mlcd.strategy import Finish, Probe, Step
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run
-from mlcd.units import format_rate
 
 RECORDING = small_recording([[100.0], [95.0]], [1.0, 1.2], work_samples=3_600_000, probe_s=300.0)
 FIRST, SECOND = RECORDING.space.configurations

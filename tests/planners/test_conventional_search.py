@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mlcd.configuration import Choice, Configuration
-from mlcd.forecasts import forecast
-from mlcd.history import History, Refusal
-from mlcd.job import Goal, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.acquisition import expected_saving
-from mlcd.strategy import Finish, Probe, Strategy
+from mlcd.core.configuration import Choice, Configuration
+from mlcd.core.forecasts import forecast
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Strategy
+from mlcd.planners.modeling.acquisition import expected_saving
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
 from mlcd_bench.baselines.train.cherrypick import CherryPick, trimmed

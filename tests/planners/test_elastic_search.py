@@ -13,19 +13,21 @@ from hypothesis import strategies as st
 from mlcd_fixtures.elastic_clouds import Kind, World
 from mlcd_fixtures.elastic_promises import account_of, scale
 
-from mlcd.configuration import Configuration
-from mlcd.forecasts import remaining
-from mlcd.history import History, Refusal
-from mlcd.job import Elastic, Goal, Mode, Objective, UnitPrice
-from mlcd.measurement import Measurement, Noise, Outcome
-from mlcd.modeling.iteration_time import fit_iteration_time
-from mlcd.modeling.performance import NodePrice, PerformanceModel
-from mlcd.modeling.statistical_efficiency import from_noise
-from mlcd.planners.elastic import ElasticSearch, believe, elastic_space, epochs_at_reference, machine_of
-from mlcd.planners.elastic.epochs import saved_by_batch
-from mlcd.planners.elastic.search import MOST_PROBES
-from mlcd.planners.elastic.steer import _as_it_is
-from mlcd.strategy import Finish, Probe
+from mlcd.core.configuration import Configuration
+from mlcd.core.forecasts import remaining
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Elastic, Goal, Mode, Objective, UnitPrice
+from mlcd.core.measurement import Measurement, Noise, Outcome
+from mlcd.core.strategy import Finish, Probe
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
+from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.scale.belief import believe
+from mlcd.planners.scale.epochs import epochs_at_reference, saved_by_batch
+from mlcd.planners.scale.search import MOST_PROBES, ElasticSearch
+from mlcd.planners.scale.share import machine_of
+from mlcd.planners.scale.space import elastic_space
+from mlcd.planners.scale.steer import _as_it_is
 
 LONG = World(dataset=1e7)
 """Days on one node, so that what probes do is next to nothing of it."""

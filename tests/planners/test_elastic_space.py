@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.errors import UserError
-from mlcd.job import Elastic, Job, UnitPrice
-from mlcd.planners.elastic.space import elastic_space
-from mlcd.units import parse_batches
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.errors import UserError
+from mlcd.core.job import Elastic, Job, UnitPrice
+from mlcd.core.units import parse_batches
+from mlcd.planners.scale.space import elastic_space
 
 NODE = Offer("node", 1.0, vcpus=4, memory_gb=16)
 FOUR_GPUS = Offer("gpus", 4.0, vcpus=32, memory_gb=64, accelerator="T4", accelerators=4)

@@ -12,14 +12,13 @@ from mlcd_fixtures.elastic_clouds import World
 from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.configuration import Configuration
-from mlcd.history import History
-from mlcd.job import Goal, Job, Mode, Objective
-from mlcd.ledger import Account
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.elastic import RunElastic
-from mlcd.planners.elastic.steer import MOST_SETBACKS
-from mlcd.strategy import Apply, Finish
+from mlcd.core.configuration import Configuration
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Mode, Objective
+from mlcd.core.ledger import Account
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Apply, Finish
+from mlcd.planners.scale.steer import MOST_SETBACKS, RunElastic
 
 LONG = World(dataset=1e7, run_reports=400)
 

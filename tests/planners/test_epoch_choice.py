@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlcd.job import Goal, Objective
-from mlcd.modeling.serverless.boundary import Boundary
-from mlcd.planners.serverless.choice import Options, furthest, options, reserved, single
+from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.choice import Options, furthest, options, reserved, single
 
 
 def offer(seconds: list[float], usd: list[float]) -> Options:

@@ -9,20 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Floats
-from mlcd.job import Goal, Objective, Target
-from mlcd.modeling.serverless.boundary import Boundary
-from mlcd.planners.serverless.choice import Epochs, Options, options
-from mlcd.planners.serverless.hedge import LEVELS, MISS, SHOWN, hedged
-from mlcd.planners.serverless.outlook import (
-    SAMPLING_ERROR,
-    UNLIKELY,
-    Outlook,
-    after,
-    before,
-    certain,
-    spread_over,
-)
+from mlcd.core.configuration import Floats
+from mlcd.core.job import Goal, Objective, Target
+from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.choice import Epochs, Options, options
+from mlcd.planners.functions.hedge import LEVELS, MISS, SHOWN, hedged
+from mlcd.planners.functions.outlook import SAMPLING_ERROR, UNLIKELY, Outlook, after, before, certain, spread_over
 
 SURE = np.ones(10)
 Corner = tuple[float, float]

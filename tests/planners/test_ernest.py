@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.history import History, Refusal
-from mlcd.job import Goal, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.strategy import Finish, Probe, Strategy
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
 from mlcd_bench.baselines.train.ernest import Ernest

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.history import History
-from mlcd.job import Goal, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serving.draws import Draws
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Strategy
+from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.foresight import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox, belief_of, expected_gains, misled, worths_of
-from mlcd.seen import Kind, Knowledge
-from mlcd.service import Cap, Figure, Served
-from mlcd.service_level import worth
-from mlcd.strategy import Finish, Probe, Strategy
+from mlcd.planners.serve.known_models import Kind, Knowledge
+from mlcd.planners.serve.nouns import Cap, Figure, Served
+from mlcd.planners.serve.promise import worth
 from mlcd.testing.services import World, random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
 

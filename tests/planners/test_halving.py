@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from mlcd_fixtures.functions import TARIFF
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.serverless import SuccessiveHalving, calibration_space
-from mlcd.planners.serverless.halving import MOST_LAUNCHES, best
-from mlcd.serverless import Calibration, Epoch, Link, Serverless, Tuning, Workload
-from mlcd.strategy import Apply, Finish, Step
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Apply, Finish, Step
+from mlcd.planners.functions.halving import MOST_LAUNCHES, SuccessiveHalving, best
+from mlcd.planners.functions.nouns import Calibration, Epoch, Link, Serverless, Tuning, Workload
+from mlcd.planners.functions.space import calibration_space
 
 CALIBRATION = Calibration(((128.0, 0.5), (1_769.0, 0.04)), {"elasticache": Link(0.001, 100.0)}, 60.0)
 SERVERLESS = Serverless(

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.configuration import Configuration
-from mlcd.guarantee import allowed, refusal
-from mlcd.history import History
-from mlcd.job import Goal, Objective
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Configuration
+from mlcd.core.guarantee import allowed, refusal
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Strategy
 from mlcd.planners.train.heterbo import HeterBO
-from mlcd.strategy import Finish, Probe, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording, small_recording
 from mlcd.testing.promises import search_and_run
 from mlcd.testing.strategies import StrategyContract

@@ -6,19 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.backends import Recording
-from mlcd.configuration import Configuration, Offer
-from mlcd.forecasts import forecast
-from mlcd.guarantee import allowed, safe
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Reserved, Settled
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import NetValue
-from mlcd.planners.train.net_value import MOST_LAUNCHES
+from mlcd.clouds import Recording
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.forecasts import forecast
+from mlcd.core.guarantee import allowed, safe
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import Reserved, Settled
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Round, Strategy
+from mlcd.planners.train.net_value import MOST_LAUNCHES, NetValue
 from mlcd.planners.train.space import grid
 from mlcd.planners.train.speed_belief import LARGE, promising
-from mlcd.strategy import Finish, Probe, Round, Strategy
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
 from mlcd.testing.strategies import StrategyContract

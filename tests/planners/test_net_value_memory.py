@@ -6,20 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from mlcd.assemble import cloud, method
-from mlcd.assemble.places.skypilot import SKYPILOT_PROBE
-from mlcd.assemble.probe_limit import usual_probe_limit, with_probe_limit
-from mlcd.backends import Simulated
 from mlcd.catalog import load_offers
-from mlcd.configuration import Configuration
-from mlcd.history import History
-from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.memory_need import NO_HINTS
-from mlcd.planners.train import NetValue
+from mlcd.clouds import Simulated
+from mlcd.clouds.places.skypilot import SKYPILOT_PROBE
+from mlcd.core.configuration import Configuration
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Hints, Job, Objective, Search
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.place import cloud
+from mlcd.core.strategy import Finish, Probe, Round
+from mlcd.planners.modeling.memory_need import NO_HINTS
+from mlcd.planners.train.methods import method
+from mlcd.planners.train.net_value import NetValue
 from mlcd.planners.train.outlook import outlook
+from mlcd.planners.train.probe_limit import usual_probe_limit, with_probe_limit
 from mlcd.planners.train.space import grid
-from mlcd.strategy import Finish, Probe, Round
 from mlcd.testing.promises import search_and_run
 
 ONE_BILLION = Job(

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.configuration import Space, serving_space
-from mlcd.history import History, Refusal
-from mlcd.job import Goal, Objective
-from mlcd.knobs import KnobTable
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Space, serving_space
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Probe
 from mlcd.planners.serve.candidates import over, untried
 from mlcd.planners.serve.features import points, seen_values, shown
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
+from mlcd.planners.serve.nouns import Figure, ModelFacts, Served
 from mlcd.planners.serve.process import expected_improvement, posterior
-from mlcd.seen import Cell, Kind, SeenModel
-from mlcd.service import Figure, ModelFacts, Served
-from mlcd.service_level import service_of, value, worth
-from mlcd.strategy import Probe
+from mlcd.planners.serve.promise import service_of, value, worth
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
 from mlcd_bench.baselines.serve import Ernest, HeterBO, Morphling, Popular, Portfolio, Vesta

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.planners.serve import Falcon, GpEi
-from mlcd.seen import Kind, Knowledge
-from mlcd.strategy import Finish, Probe, Step, Strategy
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Finish, Probe, Step, Strategy
+from mlcd.planners.serve.falcon import Falcon
+from mlcd.planners.serve.gp_ei import GpEi
+from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
 from mlcd_bench.baselines.serve import Ernest, Exhaustive, HeterBO, Morphling, Popular, Portfolio, RandomTrials, Vesta

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from mlcd.configuration import serving_space
-from mlcd.history import History
-from mlcd.key_operators import key_weights
-from mlcd.knobs import KnobTable
-from mlcd.planners.serve import Falcon
+from mlcd.core.configuration import serving_space
+from mlcd.core.history import History
+from mlcd.core.strategy import Probe
+from mlcd.planners.serve.falcon import Falcon
 from mlcd.planners.serve.falcon_curves import Shape, best_setting, classify, curves, kept_knobs, surface
 from mlcd.planners.serve.falcon_trees import HEIGHT, Region, from_json, planted, split, to_json, two_means
 from mlcd.planners.serve.falcon_walk import Forest, follow
 from mlcd.planners.serve.features import points
-from mlcd.seen import Kind
-from mlcd.service import ModelFacts, Operator, Profile
-from mlcd.strategy import Probe
+from mlcd.planners.serve.key_operators import key_weights
+from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.known_models import Kind
+from mlcd.planners.serve.nouns import ModelFacts, Operator, Profile
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
 

@@ -9,24 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF
 
-from mlcd.configuration import Configuration
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective, Target
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.planners.serverless import (
-    PLANNERS,
-    PlanOnFunctions,
-    StageProblem,
-    calibration_space,
-    configuration,
-    nothing_fits,
-)
-from mlcd.planners.serverless.foresight import decide
-from mlcd.planners.serverless.plans import cheapest, fastest
-from mlcd.planners.serverless.sampling import expected_epochs
-from mlcd.planners.serverless.space import memory_levels
-from mlcd.serverless import (
+from mlcd.core.configuration import Configuration
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective, Target
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.foresight import decide
+from mlcd.planners.functions.nouns import (
     STORAGES,
     Allocation,
     Calibrated,
@@ -38,7 +28,11 @@ from mlcd.serverless import (
     Work,
     Workload,
 )
-from mlcd.strategy import Finish, Probe
+from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.sampling import expected_epochs
+from mlcd.planners.functions.search import PlanOnFunctions
+from mlcd.planners.functions.space import calibration_space, configuration, memory_levels, nothing_fits
 
 LR = Workload("lr", "higgs", 100_000, 100.0, 0.001, 1_000)
 SERVERLESS = Serverless(LR, functions=(1, 16), memory_mb=(256, 3_538), tariff=TARIFF)

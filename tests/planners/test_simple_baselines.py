@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.configuration import Choice, Configuration, Offer, Space
-from mlcd.history import History, Refusal
-from mlcd.job import Goal, Hints, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.physics import Model, device_gb, needed_gb, samples_per_s
-from mlcd.strategy import Finish, Probe, Strategy
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Goal, Hints, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Strategy
+from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_per_s
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
 from mlcd.testing.strategies import StrategyContract

@@ -14,19 +14,19 @@ from mlcd_fixtures.examples import SLOW
 from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from mlcd.catalog.serverless import load_tariff
-from mlcd.errors import UserError
-from mlcd.job import Goal, Objective
-from mlcd.modeling.serverless.boundary import Boundary, at_once
-from mlcd.modeling.serverless.epoch import EpochModel
-from mlcd.modeling.serverless.published import published
-from mlcd.planners.serverless.exact import solve
-from mlcd.planners.serverless.frontiers import merge
-from mlcd.planners.serverless.knapsack import Knapsack, knapsack
-from mlcd.planners.serverless.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.serverless.problem import Menu, StageProblem, keeps
-from mlcd.planners.serverless.relaxation import hull, relax
-from mlcd.serverless import Plan, Serverless, Stage, Tuning, Workload
+from mlcd.core.errors import UserError
+from mlcd.core.job import Goal, Objective
+from mlcd.planners.functions.beliefs.boundary import Boundary, at_once
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.exact import solve
+from mlcd.planners.functions.frontiers import merge
+from mlcd.planners.functions.knapsack import Knapsack, knapsack
+from mlcd.planners.functions.nouns import Plan, Serverless, Stage, Tuning, Workload
+from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
+from mlcd.planners.functions.problem import Menu, StageProblem, keeps
+from mlcd.planners.functions.relaxation import hull, relax
+from mlcd.planners.functions.tariff import load_tariff
 
 IMAGES = Workload("mobilenet", "images", samples=60_000, data_mb=184.0, model_mb=12.0, batch=128)
 HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import mlcd_tracker
-from mlcd.job import Job
-from mlcd.platforms import Reader
+from mlcd.clouds.platforms import Reader
+from mlcd.core.job import Job
 
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 

@@ -11,9 +11,9 @@ from socket import socket
 
 import pytest
 
-from mlcd.measurement import Outcome
-from mlcd.platforms import Diagnosis, diagnose
-from mlcd.platforms.failures import LAST_LINES, blame, last_lines
+from mlcd.clouds.platforms import Diagnosis, diagnose
+from mlcd.clouds.platforms.failures import LAST_LINES, blame, last_lines
+from mlcd.core.measurement import Outcome
 
 
 def failed(command: str, folder: Path) -> tuple[int, str]:

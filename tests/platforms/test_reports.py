@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.errors import UserError
-from mlcd.job import Hints, Job
-from mlcd.measurement import Sample
-from mlcd.platforms import Reader
-from mlcd.platforms.reports import PATTERN_RESTARTED, TRACKER_RESTARTED
+from mlcd.clouds.platforms import Reader
+from mlcd.clouds.platforms.reports import PATTERN_RESTARTED, TRACKER_RESTARTED
+from mlcd.core.errors import UserError
+from mlcd.core.job import Hints, Job
+from mlcd.core.measurement import Sample
 
 STEPS = Job("job", 1_000.0, hints=Hints(global_batch=32), report=r"step (?P<step>\d+)")
 SAMPLES = Job("job", 1_000.0, report=r"(?P<samples>[\d,.a-z]+) samples")

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mlcd_tracker
-from mlcd.job import Communication, Job
-from mlcd.measurement import Sample
-from mlcd.platforms import Reader, processes
+from mlcd.clouds.platforms import Reader, processes
+from mlcd.core.job import Communication, Job
+from mlcd.core.measurement import Sample
 from mlcd_tracker import EVERY_S, Tracker
 from mlcd_tracker.noise import Noise
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from mlcd.backend import Events, Launch, Provenance, Purpose
-from mlcd.configuration import Configuration, Offer, Surcharge
-from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample
-from mlcd.profilers.functions import FunctionsProfiler
-from mlcd.serverless import Allocation, Calibrated, Epoch, Serverless, Tuning, Work, Workload
-from mlcd.strategy import Watch
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.configuration import Configuration, Offer, Surcharge
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
+from mlcd.core.strategy import Watch
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import Allocation, Calibrated, Epoch, Serverless, Tuning, Work, Workload
 
 WHERE = Allocation(4, 1_024, "s3")
 PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, allocation=WHERE, surcharge=Surcharge(2.0))

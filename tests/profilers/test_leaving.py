@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from mlcd.backend import Events, Launch, Provenance, Purpose
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Elastic, Job, Target
-from mlcd.measurement import Ended, Event, Measurement, Noise, Outcome, Sample
-from mlcd.profilers.training import TrainingProfiler
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Elastic, Job, Target
+from mlcd.core.measurement import Ended, Event, Measurement, Noise, Outcome, Sample
+from mlcd.planners.profilers.training import TrainingProfiler
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1, 64)  # a dollar a second
 JOB = Job("job", 1e6, checkpoints=True, target=Target("accuracy", 0.9), elastic=Elastic((1, 4), (64, 128)))

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Events, Launch, Provenance, Purpose
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job
-from mlcd.measurement import Ended, Event, Measurement, Outcome, Sample
-from mlcd.profilers.serving import ServingProfiler
-from mlcd.service import Cap, Figure, ModelFacts, Service, Window
-from mlcd.service_level import certifies, keeps
-from mlcd.strategy import Look
+from mlcd.core.backend import Events, Launch, Provenance, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
+from mlcd.core.strategy import Look
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Service, Window
+from mlcd.planners.serve.promise import certifies, keeps
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 EVERY_S = 0.5

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.configuration import Configuration, Offer
-from mlcd.history import History
-from mlcd.job import Job, Target
-from mlcd.measurement import Ended, Mismatch, Outcome, Sample
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.history import History
+from mlcd.core.job import Job, Target
+from mlcd.core.measurement import Ended, Mismatch, Outcome, Sample
+from mlcd.core.strategy import Finish
+from mlcd.planners.profilers.training import TrainingProfiler, warm_up_length
 from mlcd.planners.train.completion import run_ended
-from mlcd.profilers.training import TrainingProfiler, warm_up_length
-from mlcd.strategy import Finish
 
 CONFIGURATION = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 JOB = Job("job", 1e6)

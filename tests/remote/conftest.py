@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 
-from mlcd.ledger import Line
-from mlcd.ledger.entries import to_json
-from mlcd.version import VERSION
+from mlcd.core.ledger import Line
+from mlcd.core.ledger.entries import to_json
+from mlcd.core.version import VERSION
 
 
 @dataclass

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mlcd.assemble import start
-from mlcd.errors import UnknownName, UserError, WrongState
-from mlcd.jobfile import load_job
-from mlcd.ledger import Ended, Ledger
-from mlcd.remote import Order, RemoteLedger, Server, ServerLost, logs, submit, tell, watch
-from mlcd.remote.watch import PAUSES_S, Event, events
+from mlcd.core.errors import UnknownName, UserError, WrongState
+from mlcd.core.ledger import Ended, Ledger
+from mlcd.core.runs.run import start
+from mlcd.planners.jobfile import load_job
+from mlcd.service.remote import Order, RemoteLedger, Server, ServerLost, logs, submit, tell, watch
+from mlcd.service.remote.watch import PAUSES_S, Event, events
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet50.yaml"
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"

@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.errors import MlcdError, UserError, WrongState
-from mlcd.remote import RemoteLedger, Server, ServerError, ServerLost, Tokens
-from mlcd.remote.team import RemoteTeam
-from mlcd.remote.tokens import address, checked
-from mlcd.version import VERSION
-from mlcd.web.answers import MEANING
+from mlcd.core.errors import MlcdError, UserError, WrongState
+from mlcd.core.version import VERSION
+from mlcd.service.remote import RemoteLedger, Server, ServerError, ServerLost, Tokens
+from mlcd.service.remote.team import RemoteTeam
+from mlcd.service.remote.tokens import address, checked
+from mlcd.service.web.answers import MEANING
 
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 

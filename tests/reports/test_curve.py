@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
 from rich.console import Console
 
-from mlcd.configuration import Configuration, Offer
-from mlcd.decision import Prediction
-from mlcd.errors import WrongState
-from mlcd.job import Elastic, Goal, Job, Mode, Objective
-from mlcd.ledger import Decided, Entry, Ledger, Line, Started
-from mlcd.measurement import Measurement, Noise, Outcome
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.decision import Prediction
+from mlcd.core.errors import WrongState
+from mlcd.core.job import Elastic, Goal, Job, Mode, Objective
+from mlcd.core.ledger import Decided, Entry, Ledger, Line, Started
+from mlcd.core.measurement import Measurement, Noise, Outcome
+from mlcd.core.units import format_duration, format_usd
 from mlcd.reports.curve import Curve, curve_document, curve_of, curve_table, notes
 from mlcd.reports.document import run_document
 from mlcd.reports.figures import alone, key, tradeoff
@@ -29,7 +30,6 @@ from mlcd.reports.html import NARROW, WIDE, curve_page, page
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, show_decision, show_outcome
 from mlcd.reports.words import goal_words, reached_words, result_words
-from mlcd.units import format_duration, format_usd
 
 KNEE = next(p for p in curve() if p.knee)
 UNKNOWN = replace(JOB, elastic=Elastic((1, 8), BATCHES, Mode.NONE))

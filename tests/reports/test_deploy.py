@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import elastic_run
 from mlcd_fixtures.serving_runs import JOB, SERVICE, language_lines, serving_lines
 
-from mlcd.configuration import Configuration, Offer
-from mlcd.decision import Decision
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.knobs import Knob
-from mlcd.ledger import Decided, Ledger
+from mlcd.clouds.servers.settings import Settings
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.decision import Decision
+from mlcd.core.errors import WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Decided, Ledger
+from mlcd.planners.serve.knobs import Knob
+from mlcd.planners.serve.nouns import Endpoint
 from mlcd.reports.deploy.deployment import OWN, Deployment, Part, deployment_of, holds, part_of, slug
 from mlcd.reports.deploy.files import Export
 from mlcd.reports.deploy.targets import TARGETS
 from mlcd.reports.story import Story
-from mlcd.servers.settings import Settings
-from mlcd.service import Endpoint
 
 NAMES = ("batch", "threads", "precision", "memory_gb", "max_wait_ms", "cores", "cpu_cores", "sm_share", "gpus",
          "instances", "users", "colour", "a b\n# c: {")  # fmt: skip

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mlcd.backend import Launch, Purpose
-from mlcd.configuration import Configuration, Offer
-from mlcd.job import Job
-from mlcd.measurement import Sample
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job
+from mlcd.core.measurement import Sample
 from mlcd.reports.headway import Gauge, Headway, from_json, to_json
 from mlcd.reports.progress import ProgressLine
 

@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends import Point, Recorded, Recording
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Configuration, Offer
-from mlcd.decision import Decision
-from mlcd.drive import launch, search
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import (
+from mlcd.clouds import Point, Recorded, Recording
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.decision import Decision
+from mlcd.core.drive import launch, search
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import (
     Decided,
     Ended,
     Ledger,
@@ -31,16 +31,16 @@ from mlcd.ledger import (
     Stopped,
     Voided,
 )
-from mlcd.ledger.account import Account
-from mlcd.measurement import Measurement, Outcome
-from mlcd.planners.train import RunToCompletion
+from mlcd.core.ledger.account import Account
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.units import enough_usd, format_usd
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.heterbo import HeterBO
-from mlcd.profilers.training import TrainingProfiler
 from mlcd.reports.figures.axes import Scale, shortened
 from mlcd.reports.figures.frontier import boundary
 from mlcd.reports.html import page
 from mlcd.reports.story import Story
-from mlcd.units import enough_usd, format_usd
 
 SMALL = Offer("small", 0.5, 4, 16, accelerator="T4", accelerators=1, tflops_per_accelerator=8)
 LARGE = Offer("large", 4.0, 32, 128, accelerator="A100", accelerators=2, tflops_per_accelerator=19)

@@ -20,12 +20,12 @@ from mlcd_fixtures.serverless_runs import (
     tuning_lines,
 )
 
-from mlcd.backend import Provenance
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.ledger import Account, Ledger
+from mlcd.core.backend import Provenance
+from mlcd.core.errors import WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account, Ledger
+from mlcd.planners.functions.nouns import LONGEST_CALL_S, Plan, Tuning
 from mlcd.reports.deploy.lambda_ import lambda_configuration
-from mlcd.serverless import LONGEST_CALL_S, Plan, Tuning
 
 
 def account_of(lines):

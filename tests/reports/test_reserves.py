@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures import serving_runs
 
-from mlcd import service_level
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.decision import Forecast
-from mlcd.forecasts import forecast, objective, remaining
-from mlcd.guarantee import safe
-from mlcd.history import History
-from mlcd.job import Goal, Job, Objective
-from mlcd.measurement import Measurement, Outcome
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.decision import Forecast
+from mlcd.core.forecasts import forecast, objective, remaining
+from mlcd.core.guarantee import safe
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve.nouns import Figure
 from mlcd.reports.reserves import reserves
-from mlcd.service import Figure
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1, 2, 3)), Choice(Offer("large", 3.0, 8, 32), (1, 2))))
 MANY = Space((Choice(Offer("node", 1.0, 4, 16), tuple(range(1, 3_001))),))

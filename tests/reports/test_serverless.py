@@ -33,25 +33,25 @@ from mlcd_fixtures.serverless_runs import (
 )
 from rich.console import Console
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.decision import Decision
-from mlcd.job import Goal, Objective
-from mlcd.ledger import Account, Ended, Line, Reserved, Settled, Started, Stopped
-from mlcd.measurement import Measurement, Outcome, Sample
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.decision import Decision
+from mlcd.core.job import Goal, Objective
+from mlcd.core.ledger import Account, Ended, Line, Reserved, Settled, Started, Stopped
+from mlcd.core.measurement import Measurement, Outcome, Sample
+from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, Work
 from mlcd.reports.document import run_document
+from mlcd.reports.functions.boundary import brief, knee, ordered
+from mlcd.reports.functions.cells import CANNOT, comparison_cells
+from mlcd.reports.functions.document import plan_document
+from mlcd.reports.functions.rows import EpochRow, Folded, best_path, epoch_rows, folded, run_rows, stage_rows
+from mlcd.reports.functions.terminal import boundary_table, calibration_table, plan_table, show_plan
+from mlcd.reports.functions.words import METHODS, decision_sentence, fine_usd, gap_words, short_s
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import command, page
 from mlcd.reports.progress import ProgressLine
-from mlcd.reports.serverless.boundary import brief, knee, ordered
-from mlcd.reports.serverless.cells import CANNOT, comparison_cells
-from mlcd.reports.serverless.document import plan_document
-from mlcd.reports.serverless.rows import EpochRow, Folded, best_path, epoch_rows, folded, run_rows, stage_rows
-from mlcd.reports.serverless.terminal import boundary_table, calibration_table, plan_table, show_plan
-from mlcd.reports.serverless.words import METHODS, decision_sentence, fine_usd, gap_words, short_s
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
-from mlcd.serverless import Allocation, Epoch, Planned, Stage, Work
-from mlcd.units import format_duration, format_usd
 
 BOTH = replace(TUNED, goal=Goal(Objective.FASTEST, 5.0, 60.0))
 VOID = {"meta", "br"}

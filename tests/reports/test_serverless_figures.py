@@ -19,15 +19,15 @@ from mlcd_fixtures.serverless_runs import (
     tuning_lines,
 )
 
-from mlcd.job import Target
-from mlcd.ledger import Account
+from mlcd.core.job import Target
+from mlcd.core.ledger import Account
+from mlcd.planners.functions.nouns import Allocation, Plan, Planned, Stage, Tuning
 from mlcd.reports.figures import allocations, allocations_key, alone, loss_curve, loss_key, stages, stages_key
 from mlcd.reports.figures.axes import Scale, fitted, time_ticks, usd_tick
 from mlcd.reports.figures.loss import can_be_drawn
+from mlcd.reports.functions.picture import plan_picture
+from mlcd.reports.functions.rows import best_path
 from mlcd.reports.html import NARROW, WIDE
-from mlcd.reports.serverless.picture import plan_picture
-from mlcd.reports.serverless.rows import best_path
-from mlcd.serverless import Allocation, Plan, Planned, Stage, Tuning
 
 SVG = "{http://www.w3.org/2000/svg}"
 MANY = replace(TUNED, serverless=replace(TUNED.serverless, tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]

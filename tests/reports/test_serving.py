@@ -26,18 +26,19 @@ from mlcd_fixtures.serving_runs import (
 )
 from rich.console import Console
 
-from mlcd import service_level
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.configuration import Configuration
-from mlcd.decision import Decision
-from mlcd.job import Goal, Job, Objective
-from mlcd.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
-from mlcd.measurement import Measurement, Outcome, Sample
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Decision
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
+from mlcd.core.measurement import Measurement, Outcome, Sample
+from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served
 from mlcd.reports.document import run_document
 from mlcd.reports.figures import best_so_far, latencies, latency_tradeoff
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import NARROW, WIDE, command, page
-from mlcd.reports.serving.words import (
+from mlcd.reports.serve.words import (
     asked_words,
     decision_sentence,
     format_price,
@@ -48,7 +49,6 @@ from mlcd.reports.serving.words import (
 )
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
-from mlcd.service import Cap, Counted, Figure, Served
 
 TIGHT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
 HALF_KEPT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))

@@ -16,7 +16,7 @@ from mlcd_fixtures.serverless_runs import points, training_lines, tuning_lines
 from mlcd_fixtures.serving_runs import JOB as SERVED
 from mlcd_fixtures.serving_runs import language_lines, serving_lines
 
-from mlcd.ledger import Account, Ledger, Line, Reserved, Settled, Status, Stopped
+from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Status, Stopped
 from mlcd.reports.html import page
 from mlcd.reports.view import Summary, kind_of, ledger_rows, line_words, view_of, waiting_summary, waiting_view
 from mlcd.reports.view.summary import place_words

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from mlcd.backends.serving.embedded import _kept_to
-from mlcd.errors import UserError
-from mlcd.servers import other_cores
-from mlcd.servers.cores import server_cores
+from mlcd.clouds.servers import other_cores
+from mlcd.clouds.servers.cores import server_cores
+from mlcd.clouds.serving.embedded import _kept_to
+from mlcd.core.errors import UserError
 
 HERE = os.sched_getaffinity(0)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.servers import OUT_OF_MEMORY, UNSUPPORTED, at_precision, peak_gb
-from mlcd.tensors import JSON_LENGTH, pack, unpack
+from mlcd.clouds.servers import OUT_OF_MEMORY, UNSUPPORTED, at_precision, peak_gb
+from mlcd.clouds.tensors import JSON_LENGTH, pack, unpack
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
@@ -43,7 +43,15 @@ def save(path: Path, nodes, weights) -> Path:
 
 
 def start(model: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mlcd.servers", str(model), "--port", "0", *(str(word) for word in arguments)]
+    command = [
+        sys.executable,
+        "-m",
+        "mlcd.clouds.servers",
+        str(model),
+        "--port",
+        "0",
+        *(str(word) for word in arguments),
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=model.parent)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mlcd.errors import UserError
-from mlcd.servers import Settings
-from mlcd.servers.__main__ import _arguments
+from mlcd.clouds.servers import Settings
+from mlcd.clouds.servers.__main__ import _arguments
+from mlcd.core.errors import UserError
 
 
 def test_knobs_that_are_not_named_are_as_usual():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.clock import VirtualClock
+from mlcd.core.clock import VirtualClock
 
 
 class InMemory:

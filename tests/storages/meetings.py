@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.storages import Meeting, Storage, Vector
+from mlcd.clouds.storages import Meeting, Storage, Vector
 
 
 @dataclass(frozen=True)

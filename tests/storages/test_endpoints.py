@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.backends.serverless.endpoints import Endpoints
-from mlcd.storages import connect
-from mlcd.storages.local import available
+from mlcd.clouds.functions.endpoints import Endpoints
+from mlcd.clouds.storages import connect
+from mlcd.clouds.storages.local import available
 
 
 @pytest.mark.parametrize("name", ["s3", "vm-ps"])

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from in_memory import InMemory
 from meetings import exact, meet, vectors
 
-from mlcd.clock import VirtualClock
-from mlcd.storages import Meeting, MeetingBroken, StorageGone
-from mlcd.storages.exchange import GROWTH, KEPT_BYTES, KEPT_KEYS, LATEST_S, SOONEST_S
-from mlcd.storages.storage import StorageError
-from mlcd.storages.vectors import to_bytes
+from mlcd.clouds.storages import Meeting, MeetingBroken, StorageGone
+from mlcd.clouds.storages.exchange import GROWTH, KEPT_BYTES, KEPT_KEYS, LATEST_S, SOONEST_S
+from mlcd.clouds.storages.storage import StorageError
+from mlcd.clouds.storages.vectors import to_bytes
+from mlcd.core.clock import VirtualClock
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

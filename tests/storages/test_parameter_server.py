@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from meetings import exact, vectors
 
-from mlcd.storages import connect, wire
-from mlcd.storages.local import serve
-from mlcd.storages.storage import StorageError
-from mlcd.storages.vectors import to_bytes
+from mlcd.clouds.storages import connect, wire
+from mlcd.clouds.storages.local import serve
+from mlcd.clouds.storages.storage import StorageError
+from mlcd.clouds.storages.vectors import to_bytes
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from meetings import exact, meet, vectors
 
-from mlcd.clock import WallClock
-from mlcd.errors import UserError
-from mlcd.serverless import STORAGES
-from mlcd.storages import Averaging, Meeting, MeetingBroken, connect
-from mlcd.storages.local import available, reachable, serve
-from mlcd.storages.transfers import time_transfers
+from mlcd.clouds.storages import Averaging, Meeting, MeetingBroken, connect
+from mlcd.clouds.storages.local import available, reachable, serve
+from mlcd.clouds.storages.transfers import time_transfers
+from mlcd.core.clock import WallClock
+from mlcd.core.errors import UserError
+from mlcd.planners.functions.nouns import STORAGES
 
 
 @pytest.fixture(scope="module", params=STORAGES)

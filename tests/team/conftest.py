@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.database import Database, open_database
-from mlcd.decision import Decision
-from mlcd.job import Job
-from mlcd.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started, Stopped, Voided
-from mlcd.measurement import Measurement, Outcome
-from mlcd.team import Members
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.database import Database, open_database
+from mlcd.core.decision import Decision
+from mlcd.core.job import Job
+from mlcd.core.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started, Stopped, Voided
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.service.team import Members
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 PLACE = SPACE.configurations[0]

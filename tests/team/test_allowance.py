@@ -10,16 +10,28 @@ from typing import Any
 
 import pytest
 
-from mlcd.backend import Provenance
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.database import Database, open_database
-from mlcd.errors import LedgerCorrupt, UnknownName, UserError, WrongState
-from mlcd.job import Goal, Job
-from mlcd.ledger import Ledger, Started
-from mlcd.service import ModelFacts, Service
-from mlcd.team import Budget, Left, Member, Members, OverBudget, Role, left, recheck, release, standing, submit
-from mlcd.workers.asked import from_json, to_json
+from mlcd.core.backend import Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.database import Database, open_database
+from mlcd.core.errors import LedgerCorrupt, UnknownName, UserError, WrongState
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Ledger, Started
+from mlcd.planners.serve.nouns import ModelFacts, Service
+from mlcd.service.team import (
+    Budget,
+    Left,
+    Member,
+    Members,
+    OverBudget,
+    Role,
+    left,
+    recheck,
+    release,
+    standing,
+    submit,
+)
+from mlcd.service.workers.asked import from_json, to_json
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 

@@ -17,11 +17,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.errors import UserError, WrongState
-from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Ledger, Status
-from mlcd.team import Budget, Member, Members, OverBudget, Per, Role, left, recheck, release, submit, used
-from mlcd.workers.asked import to_json
+from mlcd.core.errors import UserError, WrongState
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Ledger, Status
+from mlcd.service.team import (
+    Budget,
+    Member,
+    Members,
+    OverBudget,
+    Per,
+    Role,
+    left,
+    recheck,
+    release,
+    submit,
+    used,
+)
+from mlcd.service.workers.asked import to_json
 
 NUMBERS = itertools.count()
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE, Status.STOPPED)

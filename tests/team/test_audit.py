@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from mlcd.database import Database
-from mlcd.errors import LedgerError
-from mlcd.team import Audit
-from mlcd.team.tokens import new_secret
+from mlcd.core.database import Database
+from mlcd.core.errors import LedgerError
+from mlcd.service.team import Audit
+from mlcd.service.team.tokens import new_secret
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from mlcd.database import Database, schema
-from mlcd.errors import UnknownName, UserError, WrongState
-from mlcd.team import Budget, Member, Members, Per, Role
-from mlcd.team.tokens import hashed, new_secret, without_secrets
+from mlcd.core.database import Database, schema
+from mlcd.core.errors import UnknownName, UserError, WrongState
+from mlcd.service.team import Budget, Member, Members, Per, Role
+from mlcd.service.team.tokens import hashed, new_secret, without_secrets
 
 LETTERS = string.ascii_letters + string.digits + "-_"
 

@@ -7,10 +7,23 @@ from typing import Any
 
 import pytest
 
-from mlcd.job import Goal, Job
-from mlcd.ledger import Ledger
-from mlcd.team import Budget, Left, Member, Members, OverBudget, Per, Role, Used, left, recheck, submit, used
-from mlcd.workers.asked import to_json
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Ledger
+from mlcd.service.team import (
+    Budget,
+    Left,
+    Member,
+    Members,
+    OverBudget,
+    Per,
+    Role,
+    Used,
+    left,
+    recheck,
+    submit,
+    used,
+)
+from mlcd.service.workers.asked import to_json
 
 MONTHLY = Budget(50.0, Per.MONTH)
 

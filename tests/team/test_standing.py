@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.decision import Decision
-from mlcd.job import Goal, Job
-from mlcd.ledger import (
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.decision import Decision
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import (
     Account,
     Decided,
     Ended,
@@ -23,8 +23,8 @@ from mlcd.ledger import (
     Stopped,
     Voided,
 )
-from mlcd.measurement import Measurement, Outcome
-from mlcd.team.standing import Facts
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.service.team.standing import Facts
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 PLACE = SPACE.configurations[0]

@@ -14,12 +14,12 @@ from queue import SimpleQueue
 from typing import Any
 from urllib.parse import unquote
 
-from mlcd.ledger import Ledger
-from mlcd.team import SESSION_LASTS, Audit, Members, Role
-from mlcd.web.app import create_app
-from mlcd.web.feed import Feed
-from mlcd.web.settings import Limits, Settings
-from mlcd.web.state import State
+from mlcd.core.ledger import Ledger
+from mlcd.service.team import SESSION_LASTS, Audit, Members, Role
+from mlcd.service.web.app import create_app
+from mlcd.service.web.feed import Feed
+from mlcd.service.web.settings import Limits, Settings
+from mlcd.service.web.state import State
 
 API = "/api/v1"
 PLENTY = Limits(per_minute=100_000, submissions_per_minute=100_000, sign_ins_per_minute=100_000)

@@ -11,12 +11,12 @@ import pytest
 from stage import API, Stage, staged
 from starlette.requests import Request
 
-from mlcd.asked import of_text
-from mlcd.errors import BackendError, LedgerCorrupt, LedgerError, MlcdError, UnknownName, UserError, WrongState
-from mlcd.jobfile.knobs import parse_knobs
-from mlcd.web.app import create_app
-from mlcd.web.failures import Refusal, refusal
-from mlcd.web.pages import Built, page, read
+from mlcd.core.errors import BackendError, LedgerCorrupt, LedgerError, MlcdError, UnknownName, UserError, WrongState
+from mlcd.planners.form import of_text
+from mlcd.planners.serve.knobs_file import parse_knobs
+from mlcd.service.web.app import create_app
+from mlcd.service.web.failures import Refusal, refusal
+from mlcd.service.web.pages import Built, page, read
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 

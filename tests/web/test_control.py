@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from stage import API, Stage, staged
 
-from mlcd.assemble import start
-from mlcd.assemble.machine import claim
-from mlcd.backend import Launch, Purpose
-from mlcd.decision import Decision
-from mlcd.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
-from mlcd.measurement import Measurement, Outcome
-from mlcd.workers.asked import from_json
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.decision import Decision
+from mlcd.core.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.runs.machine import claim
+from mlcd.core.runs.run import start
+from mlcd.service.workers.asked import from_json
 
 
 @pytest.fixture(params=["service", "ui"])

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from stage import API, JOB, Stage, staged
 
-from mlcd.errors import LedgerError
+from mlcd.core.errors import LedgerError
 from mlcd.testing.postgres import PASSWORD, PostgresServer
 
 BODIES = {

@@ -16,14 +16,14 @@ from mlcd_fixtures.elastic_runs import curve, elastic_run
 from mlcd_fixtures.serving_runs import serving_lines
 from stage import API, Stage, staged
 
-from mlcd.asked import of_text
-from mlcd.assemble import start, what_if
-from mlcd.job import Goal
-from mlcd.ledger import Ledger
+from mlcd.core.job import Goal
+from mlcd.core.ledger import Ledger
+from mlcd.core.runs.run import start, what_if
+from mlcd.planners.form import of_text
 from mlcd.reports.story import Story
-from mlcd.web.tradeoff import FARTHEST, tradeoff_of
+from mlcd.service.web.tradeoff import FARTHEST, tradeoff_of
 
-FUNCTIONS = files("mlcd.web").joinpath("examples", "tune.yaml").read_text(encoding="utf-8")
+FUNCTIONS = files("mlcd.service.web").joinpath("examples", "tune.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

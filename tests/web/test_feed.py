@@ -17,21 +17,21 @@ from mlcd_fixtures.elastic_runs import JOB, SPACE
 from sqlalchemy import insert
 from stage import Idle, staged
 
-from mlcd.backend import Provenance
-from mlcd.clock import VirtualClock
-from mlcd.database.schema import entries
-from mlcd.decision import Decision
-from mlcd.errors import LedgerError, UnknownName
-from mlcd.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
+from mlcd.core.backend import Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.database.schema import entries
+from mlcd.core.decision import Decision
+from mlcd.core.errors import LedgerError, UnknownName
+from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Refused, Resumed, Started, Stopped
 from mlcd.reports.view import summary_of
-from mlcd.team import Audit
-from mlcd.web import feed as feed_module
-from mlcd.web.app import create_app
-from mlcd.web.feed import Feed
-from mlcd.web.recent import Recent
-from mlcd.web.settings import Settings
-from mlcd.web.state import State
-from mlcd.workers.asked import to_json
+from mlcd.service.team import Audit
+from mlcd.service.web import feed as feed_module
+from mlcd.service.web.app import create_app
+from mlcd.service.web.feed import Feed
+from mlcd.service.web.recent import Recent
+from mlcd.service.web.settings import Settings
+from mlcd.service.web.state import State
+from mlcd.service.workers.asked import to_json
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
 PLACE = SPACE.configurations[0]

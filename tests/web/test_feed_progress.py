@@ -16,12 +16,12 @@ from mlcd_fixtures.api import Event, events
 from mlcd_fixtures.elastic_runs import JOB, SPACE
 from stage import API, staged
 
-from mlcd.backend import Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.decision import Decision
-from mlcd.ledger import Book, Decided, Ended, Ledger, Refused, Started
+from mlcd.core.backend import Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.decision import Decision
+from mlcd.core.ledger import Book, Decided, Ended, Ledger, Refused, Started
 from mlcd.reports.headway import Headway, to_json
-from mlcd.web.feed import Feed
+from mlcd.service.web.feed import Feed
 
 PLACE = SPACE.configurations[0]
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

@@ -9,9 +9,9 @@ import pytest
 from hostile_inputs import BREAKING, DOCUMENT, Hostile, hostile_inputs, listed
 from stage import API, JOB, PLENTY, staged
 
-from mlcd.assemble import start
-from mlcd.web.settings import Limits
-from mlcd.workers.asked import from_json
+from mlcd.core.runs.run import start
+from mlcd.service.web.settings import Limits
+from mlcd.service.workers.asked import from_json
 
 INPUTS = list(hostile_inputs())
 PLACES = ("simulated", "recorded", "local", "skypilot", "functions")

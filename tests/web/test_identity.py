@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, JOB, PLENTY, staged
 
-from mlcd.team import Per, Role
-from mlcd.web.failures import Refusal
-from mlcd.web.safety import peer
-from mlcd.web.safety.rates import Rates, network
-from mlcd.web.settings import Limits
+from mlcd.service.team import Per, Role
+from mlcd.service.web.failures import Refusal
+from mlcd.service.web.safety import peer
+from mlcd.service.web.safety.rates import Rates, network
+from mlcd.service.web.settings import Limits
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import pytest
 from mlcd_fixtures.ledgers import SPACE
 from stage import API, Stage, staged
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.clock import VirtualClock
-from mlcd.database.log_pieces import LogPieces
-from mlcd.job import Job
-from mlcd.ledger import Book, Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome
+from mlcd.clouds.launches import Launches
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.job import Job
+from mlcd.core.ledger import Book, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
 
 PLACE = SPACE.configurations[0]
 

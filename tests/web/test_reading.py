@@ -13,10 +13,10 @@ import pytest
 from mlcd_fixtures.api import Api, ReadingContract, fill
 from stage import API, Stage, staged
 
-from mlcd.ledger import Ledger
+from mlcd.core.ledger import Ledger
 
 EXAMPLES = {
-    name: files("mlcd.web").joinpath("examples", f"{name}.yaml").read_text(encoding="utf-8")
+    name: files("mlcd.service.web").joinpath("examples", f"{name}.yaml").read_text(encoding="utf-8")
     for name in ("scale", "tune", "functions")
 }
 

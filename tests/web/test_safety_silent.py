@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mlcd.web.safety.silent import Silent
+from mlcd.service.web.safety.silent import Silent
 
 
 @dataclass(eq=False)

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from mlcd.web.failures import Refusal
-from mlcd.web.safety.turns import Turns
+from mlcd.service.web.failures import Refusal
+from mlcd.service.web.safety.turns import Turns
 
 
 async def hold(turns: Turns, whose: str, begun: asyncio.Queue[str], leave: asyncio.Event) -> None:

@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
 )
 from stage import API, staged
 
-from mlcd.assemble import start
-from mlcd.workers.asked import from_json
+from mlcd.core.runs.run import start
+from mlcd.service.workers.asked import from_json
 
 CHECKS = [
     not_a_server_error,

@@ -15,21 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, JOB, staged
 
-from mlcd.assemble import start
-from mlcd.assemble.arrival import at_hand
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.database import open_database
-from mlcd.errors import UserError
-from mlcd.job import Job
-from mlcd.ledger import Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome
-from mlcd.team import Per
-from mlcd.web.places import confined, is_free, placed, spoken
-from mlcd.web.reading import TEXT, Limits, in_a_child
-from mlcd.web.settings import PLACES, Settings
-from mlcd.workers.asked import from_json
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.database import open_database
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.core.ledger import Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.runs.arrival import at_hand
+from mlcd.core.runs.run import start
+from mlcd.service.team import Per
+from mlcd.service.web.places import confined, is_free, placed, spoken
+from mlcd.service.web.reading import TEXT, Limits, in_a_child
+from mlcd.service.web.settings import PLACES, Settings
+from mlcd.service.workers.asked import from_json
 
 ROOT = Path(__file__).parents[2]
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))

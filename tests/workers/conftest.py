@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from in_the_middle import Gate
 
-from mlcd.job import Goal, Hints, Job, Objective, Search
-from mlcd.jobfile import load_job
+from mlcd.core.job import Goal, Hints, Job, Objective, Search
+from mlcd.planners.jobfile import load_job
 
 PATIENCE_S = 300.0
 SIMULATED = Job(

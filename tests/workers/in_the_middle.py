@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mlcd import assemble
 from mlcd.catalog.files import packaged_text
-from mlcd.errors import Interrupted
-from mlcd.job import Job
-from mlcd.ledger import Ledger
+from mlcd.core.errors import Interrupted
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger
+from mlcd.core.runs.run import start
 
 
 class Gate:
@@ -57,7 +57,7 @@ class Gate:
 def begun(ledger: Ledger, job: Job, steps: int = 1) -> str:
     """A run that was stopped after a round of probes."""
     left = iter([False] * steps)
-    run = assemble.start(job, ledger)
+    run = start(job, ledger)
     with pytest.raises(Interrupted):
         run.search(lambda: next(left, True))
     return run.name

@@ -6,8 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-from mlcd.ledger import Ledger
-from mlcd.workers.here import Here
+from mlcd.core.ledger import Ledger
+from mlcd.service.workers.here import Here
 
 
 def hold_a_run(folder: Path, run: str) -> None:

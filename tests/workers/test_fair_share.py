@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
-from mlcd import assemble
-from mlcd.caps import Caps
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Status, Stopped
-from mlcd.workers.asked import to_json
-from mlcd.workers.process import Errand
-from mlcd.workers.queue import QUEUE, Queue
-from mlcd.workers.run import see_through
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Status, Stopped
+from mlcd.service.caps import Caps
+from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.process import Errand
+from mlcd.service.workers.queue import QUEUE, Queue
+from mlcd.service.workers.run import see_through
 
 AT_MOST, AT_ONCE = 3, 4
 
@@ -148,7 +148,7 @@ EXHAUSTIVE = {"method": "exhaustive", "nodes": (1, 100)}
     ids=["probes", "time"],
 )
 def test_a_run_that_only_computes_is_stopped_at_its_caps_and_says_so(home, simulated, caps, words):
-    with closing(assemble.open_ledger(home)) as ledger:
+    with closing(open_ledger(home)) as ledger:
         job = replace(simulated, search=replace(simulated.search, **EXHAUSTIVE))
         run = ledger.ask(job.name, to_json(job, False))
         see_through(run, ledger, caps=caps)

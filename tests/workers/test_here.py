@@ -17,19 +17,20 @@ from in_the_middle import begun
 from parent_of_a_run import hold_a_run
 from threadpoolctl import threadpool_limits
 
-from mlcd import assemble
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Resumed, Settled, Status, Stopped
-from mlcd.measurement import Outcome
-from mlcd.workers.asked import to_json
-from mlcd.workers.here import Here
-from mlcd.workers.process import only_computes
+from mlcd.core.errors import WrongState
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Resumed, Settled, Status, Stopped
+from mlcd.core.measurement import Outcome
+from mlcd.core.runs.run import start
+from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.here import Here
+from mlcd.service.workers.process import only_computes
 
 
 @pytest.fixture
 def ledger(home: Path) -> Iterator[Ledger]:
-    opened = assemble.open_ledger(home)
+    opened = open_ledger(home)
     yield opened
     opened.close()
 
@@ -63,7 +64,7 @@ def entries(ledger: Ledger, run: str) -> list[object]:
 def test_a_run_that_was_submitted_ends_as_a_direct_one_entry_by_entry(ledger, here, simulated, until, tmp_path):
     direct = Ledger(tmp_path / "direct.db")
     with threadpool_limits(1):
-        run = assemble.start(simulated, direct)
+        run = start(simulated, direct)
         run.search()
         run.launch()
     sent = asked(ledger, simulated)
@@ -125,7 +126,7 @@ def test_what_cannot_go_on_says_why_in_the_ledger(ledger, here, recorded, record
 
 
 def test_what_cannot_be_torn_down_says_so_in_the_ledger(ledger, here, recorded, recording, until):
-    run = assemble.start(recorded, ledger).name
+    run = start(recorded, ledger).name
     recording.rename(recording.with_name("moved"))
     here.down(run)
     until(lambda: here.alive() == 0)
@@ -212,7 +213,7 @@ def test_a_run_of_which_all_is_simulated_has_the_caps_of_one_that_only_computes(
 
 WARMS_UP = """
 import multiprocessing.forkserver
-from mlcd.workers.process import warm_up
+from mlcd.service.workers.process import warm_up
 warm_up()
 print(open(f"/proc/{multiprocessing.forkserver._forkserver._forkserver_pid}/status").read())
 """

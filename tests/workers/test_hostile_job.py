@@ -19,8 +19,8 @@ import pytest
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
-from mlcd.backends.local.job_user import why_no_job_user
-from mlcd.ledger import Ledger, Status
+from mlcd.clouds.local.job_user import why_no_job_user
+from mlcd.core.ledger import Ledger, Status
 from mlcd.testing.postgres import PASSWORD, PostgresServer
 
 if (why := why_no_job_user()) is not None:

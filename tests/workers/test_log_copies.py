@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import SPACE
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.database import open_database
-from mlcd.database.log_pieces import LogPieces
-from mlcd.ledger import Ledger
-from mlcd.workers.log_copies import LogCopies, logs_copied
+from mlcd.clouds.launches import Launches
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.database import open_database
+from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.ledger import Ledger
+from mlcd.service.workers.log_copies import LogCopies, logs_copied
 
 MOST = 40
 

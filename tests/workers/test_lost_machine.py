@@ -18,17 +18,17 @@ pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.ledgers import SPACE
 
-from mlcd.assemble.machine import claim, elsewhere
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.ledger import Ended, Ledger, Reserved, Settled, Started, Status
-from mlcd.team import Audit
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ended, Ledger, Reserved, Settled, Started, Status
+from mlcd.core.runs.machine import claim, elsewhere
+from mlcd.service.team import Audit
+from mlcd.service.workers.lost_machine import give_up_machine
+from mlcd.service.workers.queue import Queue
+from mlcd.service.workers.run import Driven, see_through, take_down
 from mlcd.testing.postgres import PostgresServer
-from mlcd.workers.lost_machine import give_up_machine
-from mlcd.workers.queue import Queue
-from mlcd.workers.run import Driven, see_through, take_down
 
 Mlcd = Callable[..., Any]
 Move = Callable[[str], None]

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import JOB, SPACE
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.clock import VirtualClock
-from mlcd.errors import LedgerError
-from mlcd.ledger import Ledger, Line, Reserved, Settled, Started
-from mlcd.measurement import Measurement, Outcome, Sample
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import LedgerError
+from mlcd.core.ledger import Ledger, Line, Reserved, Settled, Started
+from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.reports.headway import from_json
-from mlcd.workers.noted import EVERY_S, Noted
+from mlcd.service.workers.noted import EVERY_S, Noted
 
 PLACE = SPACE.configurations[0]
 LAUNCH = Launch("digits-1-1", PLACE, Purpose.RUN, 1_000.0, None, 1)

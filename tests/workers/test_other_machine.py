@@ -20,7 +20,7 @@ import pytest
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
-from mlcd.ledger import Ledger, Status
+from mlcd.core.ledger import Ledger, Status
 from mlcd.testing.postgres import PostgresServer
 
 Until = Callable[[Callable[[], bool]], None]

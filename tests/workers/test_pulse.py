@@ -16,21 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import SPACE
 
-from mlcd import assemble
-from mlcd.backend import Launch, Purpose
-from mlcd.clock import WallClock
-from mlcd.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
-from mlcd.workers.here import Here
-from mlcd.workers.pace import PACE, Pace
-from mlcd.workers.pulse import DEADLINE, Pulse, Watch
-from mlcd.workers.run import _bind_to_deadline
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.home import open_ledger
+from mlcd.core.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
+from mlcd.core.runs.run import start
+from mlcd.service.workers.here import Here
+from mlcd.service.workers.pace import PACE, Pace
+from mlcd.service.workers.pulse import DEADLINE, Pulse, Watch
+from mlcd.service.workers.run import _bind_to_deadline
 
 QUICK = replace(PACE, watch_s=0.05, unheard_s=0.5, kill_s=0.2)
 
 
 @pytest.fixture
 def ledger(home: Path) -> Iterator[Ledger]:
-    with closing(assemble.open_ledger(home)) as opened:
+    with closing(open_ledger(home)) as opened:
         yield opened
 
 
@@ -49,7 +50,7 @@ def hung(crew: Here, ledger: Ledger, run: str, gate, until) -> int:
 @pytest.mark.parametrize("how", ["stop", "down"])
 def test_a_process_that_hangs_is_ended_and_its_run_is_put_away(how, ledger, simulated, gate, until):
     with closing(Here(ledger, at_once=1, pace=QUICK)) as crew:
-        run = assemble.start(simulated, ledger).name
+        run = start(simulated, ledger).name
         hung(crew, ledger, run, gate, until)
         getattr(crew, how)(run)
         until(lambda: crew.alive() == 0)
@@ -115,7 +116,7 @@ def test_a_launch_that_is_settled_binds_nobody_any_more_and_the_earliest_end_cou
 
 def test_a_deadline_binds_the_driver_where_time_is_real(ledger, simulated):
     limited = replace(simulated, goal=replace(simulated.goal, deadline_s=3_600.0))
-    run = assemble.start(limited, ledger)
+    run = start(limited, ledger)
     pulse = Pulse()
     _bind_to_deadline(run, pulse)
     assert pulse.late_s == -math.inf, "a simulated hour takes a moment"

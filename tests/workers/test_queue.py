@@ -16,17 +16,17 @@ from in_the_middle import Gate, begun
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
-from mlcd import assemble
-from mlcd.errors import WrongState
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Settled, Status, Stopped
-from mlcd.measurement import Outcome
+from mlcd.core.errors import WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Settled, Status, Stopped
+from mlcd.core.measurement import Outcome
+from mlcd.core.runs.run import start
+from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.pace import PACE, Pace
+from mlcd.service.workers.queue import Queue
+from mlcd.service.workers.supervise import Supervisor
+from mlcd.service.workers.worker import HURRY, sweeps
 from mlcd.testing.postgres import PostgresServer
-from mlcd.workers.asked import to_json
-from mlcd.workers.pace import PACE, Pace
-from mlcd.workers.queue import Queue
-from mlcd.workers.supervise import Supervisor
-from mlcd.workers.worker import HURRY, sweeps
 
 Until = Callable[[Callable[[], bool]], None]
 QUICK = Pace(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, doubt_s=0.5, poll_s=0.2, again_s=0.2)
@@ -240,7 +240,7 @@ def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_aga
 ):
     pace = replace(QUICK, watch_s=0.1, unheard_s=0.5, kill_s=0.2)
     with closing(Ledger(postgres_url)) as ledger, closing(Queue(ledger)) as queue:
-        run, gate = assemble.start(simulated, ledger).name, Gate(home)
+        run, gate = start(simulated, ledger).name, Gate(home)
         gate.shut()
         with closing(Supervisor(postgres_url, workers=1, at_once=2, pace=pace)):
             queue.send(run)

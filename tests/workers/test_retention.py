@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import SPACE
 from sqlalchemy import insert, select
 
-from mlcd.backend import Launch, Provenance, Purpose
-from mlcd.backends.launches import Launches
-from mlcd.clock import VirtualClock
-from mlcd.database.log_pieces import LogPieces
-from mlcd.database.schema import upload_parts, uploads
-from mlcd.database.sent import SentModels
-from mlcd.decision import Decision
-from mlcd.job import Job
-from mlcd.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
-from mlcd.measurement import Measurement, Outcome
-from mlcd.service import ModelFacts, Service
-from mlcd.team import Audit
-from mlcd.workers.asked import to_json
-from mlcd.workers.retention import drop_old
+from mlcd.clouds.launches import Launches
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.clock import VirtualClock
+from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.schema import upload_parts, uploads
+from mlcd.core.database.sent import SentModels
+from mlcd.core.decision import Decision
+from mlcd.core.job import Job
+from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.nouns import ModelFacts, Service
+from mlcd.service.team import Audit
+from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.retention import drop_old
 
 Mlcd = Callable[..., Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -10,22 +10,23 @@ from pathlib import Path
 import pytest
 from in_the_middle import begun
 
-from mlcd import assemble
-from mlcd.clock import VirtualClock
-from mlcd.errors import Interrupted
-from mlcd.job import Job
-from mlcd.ledger import Ledger, Resumed, Status, Stopped
-from mlcd.measurement import Measurement, Outcome
-from mlcd.workers.asked import to_json
-from mlcd.workers.crew import NEVER_BEGAN
-from mlcd.workers.run import see_through
-from mlcd.workers.told import BY_THE_USER, LEAVE, Told
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import Interrupted
+from mlcd.core.home import open_ledger
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Resumed, Status, Stopped
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.runs.run import start
+from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.crew import NEVER_BEGAN
+from mlcd.service.workers.run import see_through
+from mlcd.service.workers.told import BY_THE_USER, LEAVE, Told
 
 LONG_S = 30.0
 
 
 def test_sigint_only_asks_to_stop(home: Path):
-    told = Told("any", assemble.open_ledger(home))
+    told = Told("any", open_ledger(home))
     with told.listening():
         assert not told.stop()
         signal.raise_signal(signal.SIGINT)
@@ -33,8 +34,8 @@ def test_sigint_only_asks_to_stop(home: Path):
 
 
 def test_sigterm_ends_it_now_but_not_in_the_middle_of_an_entry_and_not_twice(home: Path, recorded: Job):
-    ledger = assemble.open_ledger(home)
-    run = assemble.start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
+    ledger = open_ledger(home)
+    run = start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
     told, written = Told(run.name, ledger), []
 
     def write() -> None:
@@ -53,7 +54,7 @@ def test_sigterm_ends_it_now_but_not_in_the_middle_of_an_entry_and_not_twice(hom
 
 def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
     ledger = Ledger(home / "ledger.db")
-    run = assemble.start(recorded, ledger).name
+    run = start(recorded, ledger).name
     told = Told(run, ledger, every_s=0.01)
     ledger.wish(run, "down")
     with told.listening(), pytest.raises(KeyboardInterrupt):
@@ -63,7 +64,7 @@ def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
 
 
 def test_whoever_is_told_to_leave_leaves_between_two_steps_unless_the_user_wants_it_stopped(home: Path):
-    told = Told("any", assemble.open_ledger(home), queued=True)
+    told = Told("any", open_ledger(home), queued=True)
     with told.listening():
         assert not told.passes_on
         signal.raise_signal(LEAVE)
@@ -76,8 +77,8 @@ def test_whoever_is_told_to_leave_leaves_between_two_steps_unless_the_user_wants
 
 
 def test_whoever_is_told_to_end_while_an_entry_is_written_leaves_the_run_unstopped(home: Path, recorded: Job):
-    ledger = assemble.open_ledger(home)
-    run = assemble.start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
+    ledger = open_ledger(home)
+    run = start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
     told, between = Told(run.name, ledger, queued=True), []
 
     def write() -> None:
@@ -108,8 +109,8 @@ class CutOff:
 
 @pytest.mark.parametrize("queued", [True, False])
 def test_a_probe_that_is_cut_off_is_paid_for_and_its_run_is_stopped_only_where_nobody_goes_on(queued, home, recorded):
-    ledger = assemble.open_ledger(home)
-    run = assemble.start(recorded, ledger)
+    ledger = open_ledger(home)
+    run = start(recorded, ledger)
     told = Told(run.name, ledger, queued=queued)
     run = replace(run, cloud=replace(run.cloud, profiler=CutOff()))
     with told.listening(), pytest.raises(Interrupted):
@@ -136,8 +137,8 @@ class LeavesAfter(Told):
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_a_run_that_a_worker_leaves_is_not_stopped_and_ends_as_if_it_had_not_been_left(steps, home, recorded, tmp_path):
-    ledger, direct = assemble.open_ledger(home), Ledger(tmp_path / "direct.db")
-    run, whole = begun(ledger, recorded, 1), assemble.start(recorded, direct)
+    ledger, direct = open_ledger(home), Ledger(tmp_path / "direct.db")
+    run, whole = begun(ledger, recorded, 1), start(recorded, direct)
     see_through(run, ledger, told=LeavesAfter(run, ledger, steps))
     assert not ledger.is_driven(run)
     account = ledger.account(run)
@@ -153,7 +154,7 @@ def test_a_run_that_a_worker_leaves_is_not_stopped_and_ends_as_if_it_had_not_bee
 
 @pytest.mark.parametrize("queued", [True, False])
 def test_a_run_that_is_cut_off_keeps_its_claim_only_where_another_worker_goes_on(queued, home, recorded):
-    ledger = assemble.open_ledger(home)
+    ledger = open_ledger(home)
     run = begun(ledger, recorded)
     ledger.book(run, VirtualClock()).write(Resumed("a worker went on"))
     see_through(run, ledger, told=EndsAtOnce(run, ledger, queued=queued))
@@ -176,7 +177,7 @@ class StopsAtOnce(EndsAtOnce):
 
 @pytest.mark.parametrize(("told", "refused"), [(EndsAtOnce, None), (StopsAtOnce, NEVER_BEGAN)])
 def test_a_run_that_its_worker_leaves_before_it_began_is_another_ones_to_begin(told, refused, home, simulated):
-    ledger = assemble.open_ledger(home)
+    ledger = open_ledger(home)
     run = ledger.ask(simulated.name, to_json(simulated, False))
     see_through(run, ledger, told=told(run, ledger))
     (waiting,) = ledger.waiting()

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.backend import Launch, Purpose
-from mlcd.backends.local.apart import OwnPlace
-from mlcd.backends.local.job_user import TRUST
-from mlcd.backends.local.workplace import workplace
-from mlcd.configuration import Configuration, Offer
-from mlcd.errors import UserError
-from mlcd.job import SUBMITTED, Job
-from mlcd.workers.trust import check_trusted
+from mlcd.clouds.local.apart import OwnPlace
+from mlcd.clouds.local.job_user import TRUST
+from mlcd.clouds.local.workplace import workplace
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.errors import UserError
+from mlcd.core.job import SUBMITTED, Job
+from mlcd.service.workers.trust import check_trusted
 
 MEMBERS = Job("members", 1.0, folder=SUBMITTED)
 
@@ -38,7 +38,7 @@ def test_what_runs_nothing_here_needs_no_trust(on: str, monkeypatch: pytest.Monk
 
 
 def test_a_process_that_keeps_its_memory_private_is_no_ones_to_read():
-    program = "from mlcd.workers.trust import keep_memory_private as keep; keep(); print(flush=True); input()"
+    program = "from mlcd.service.workers.trust import keep_memory_private as keep; keep(); print(flush=True); input()"
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -49,7 +49,7 @@ def test_a_process_that_keeps_its_memory_private_is_no_ones_to_read():
 
 
 def test_a_members_run_that_is_gone_on_with_by_hand_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mlcd.backends.local.workplace.why_no_job_user", lambda: "it is not root")
+    monkeypatch.setattr("mlcd.clouds.local.workplace.why_no_job_user", lambda: "it is not root")
     monkeypatch.delenv(TRUST, raising=False)
     launch = Launch("members-1-1", Configuration(Offer("small", 1.0, 1.0, 1.0), 1), Purpose.PROBE, 1.0, 1.0, 1)
     with pytest.raises(UserError, match="as your own user"):

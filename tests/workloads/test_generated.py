@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.errors import UserError
-from mlcd.workloads import DATA, dataset, facts, partition, trainer
+from mlcd.core.errors import UserError
+from mlcd.planners.functions.workloads import DATA, dataset, facts, partition, trainer
 
 SETS = sorted(DATA)
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
-from mlcd.errors import UserError
-from mlcd.workloads import Trainer, partition, trainer
-from mlcd.workloads.linear import LogisticRegression, SupportVectorMachine
+from mlcd.core.errors import UserError
+from mlcd.planners.functions.workloads import Trainer, partition, trainer
+from mlcd.planners.functions.workloads.linear import LogisticRegression, SupportVectorMachine
 
 LINEAR = (LogisticRegression, SupportVectorMachine)
 PAPER_TARGET = 0.66

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from mlcd.errors import MissingExtra, UserError
-from mlcd.workloads import partition, trainer
+from mlcd.core.errors import MissingExtra, UserError
+from mlcd.planners.functions.workloads import partition, trainer
 
 
 @pytest.fixture

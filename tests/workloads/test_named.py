@@ -8,8 +8,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from mlcd.errors import UnknownName, UserError
-from mlcd.workloads import facts, partition, trainer
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.planners.functions.workloads import facts, partition, trainer
 
 NET = """
     from __future__ import annotations
@@ -100,7 +100,11 @@ def test_two_jobs_may_both_have_a_module_of_one_name(tmp_path):
         ("net:Maen", "higgs", "did you mean 'Mean'?"),
         ("net:squared", "higgs", "unknown class in"),
         ("broken:Net", "higgs", "cannot be imported: ModuleNotFoundError: No module named 'no_such_thing'"),
-        ("net:Half", "higgs", "model 'net:Half' lacks initial, gradient, loss: see mlcd.workloads.Trainer"),
+        (
+            "net:Half",
+            "higgs",
+            "model 'net:Half' lacks initial, gradient, loss: see mlcd.planners.functions.workloads.Trainer",
+        ),
         ("lr", "net:Half", "data 'net:Half' cannot be built"),
         ("net:Failing", "higgs", "model 'net:Failing' cannot be built: RuntimeError: no way"),
         ("../net:Mean", "higgs", "write it as module:Class"),

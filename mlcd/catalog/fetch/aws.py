@@ -18,7 +18,7 @@ from mlcd.catalog.fetch.aws_answers import InstanceSpecs, parse_instance_types, 
 from mlcd.catalog.fetch.summary import RefreshSummary
 from mlcd.catalog.files import load_rows, refreshed_path, write_rows
 from mlcd.catalog.row import CatalogRow
-from mlcd.errors import BackendError, CatalogError, MissingExtra
+from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
 PRICING_REGION = "us-east-1"
 """The Price List API answers for every region, but only from a few."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from mlcd.errors import CatalogError
+from mlcd.core.errors import CatalogError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Space
-from mlcd.guarantee import within_price_limits
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.service_level import best, certifies
-from mlcd.strategy import Finish
+from mlcd.core.configuration import Space
+from mlcd.core.guarantee import within_price_limits
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Finish
+from mlcd.planners.serve.promise import best, certifies
 
 Mask = NDArray[np.bool_]
 

@@ -1,7 +1,7 @@
 """Falcon: a tree for each key operator of the model, searched by MCTS-BO.
 
 Wu et al., 'Serving Unseen Deep Learning Models with Near-Optimal Configurations', SoCC 2022, section 3.3, Algorithm 1.
-Differences from the paper: docs/methods/falcon.md. The parts: `mlcd/key_operators.py`, `falcon_curves.py`,
+Differences from the paper: docs/methods/falcon.md. The parts: `key_operators.py`, `falcon_curves.py`,
 `falcon_trees.py`, `falcon_walk.py`.
 
 Symbols   KOP             key operator                  Omega_n, Omega_nm   tree n, its region m
@@ -16,19 +16,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.key_operators import key_weights
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import Mask, generator, over, untried
 from mlcd.planners.serve.falcon_trees import Tree, planted
 from mlcd.planners.serve.falcon_walk import Forest, Place, follow
 from mlcd.planners.serve.features import KEPT, SeenValues, seen_values, shown
 from mlcd.planners.serve.gp_ei import drawn_best
+from mlcd.planners.serve.key_operators import key_weights
+from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.process import expected_improvement, posterior
-from mlcd.seen import Knowledge
-from mlcd.service_level import service_of
-from mlcd.strategy import Probe, Step
+from mlcd.planners.serve.promise import service_of
 
 SPREAD = 0.2
 """How far a new model's values stray from V, of an optimum of 1, where too few trials tell."""

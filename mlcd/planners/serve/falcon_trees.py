@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from mlcd.configuration import Floats, Space
-from mlcd.knobs import Knobs
+from mlcd.core.configuration import Floats, Space
 from mlcd.planners.serve.falcon_curves import Curve, best_setting, curves, kept_knobs
 from mlcd.planners.serve.features import KnobCode, Points, points
+from mlcd.planners.serve.knobs import Knobs
 
 HEIGHT = 8
 """Section 6: 'we measure the tree height empirically and set it to eight'."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
+from mlcd.core.configuration import Floats, Space
 from mlcd.planners.serve.candidates import Mask
 from mlcd.planners.serve.falcon_trees import HEIGHT, Region, Tree, fitting, split
 from mlcd.planners.serve.features import KEPT, Same, points

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.knobs import Knob, Knobs
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.planners.serve.knobs import Knob, Knobs
+from mlcd.planners.serve.known_models import Cell, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Cap
+from mlcd.planners.serve.promise import service_of, value
 from mlcd.planners.serve.space import columns
-from mlcd.seen import Cell, Knowledge, SeenModel
-from mlcd.service import Cap
-from mlcd.service_level import service_of, value
 
 KEPT = 64
 """Tables that are remembered: enough for leave-one-out over a few dozen models."""

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.configuration import Configuration, Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.serving.draws import Draws
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish
+from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.grey_box import GreyBox, worths_of
-from mlcd.seen import Knowledge
-from mlcd.service import Served
-from mlcd.strategy import Finish
+from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import Served
 
 GAMES = 12
 """Samples that the search is played on."""

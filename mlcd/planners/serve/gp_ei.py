@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import generator, over, untried
 from mlcd.planners.serve.features import points, shown
+from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.process import expected_improvement, posterior
-from mlcd.seen import Knowledge
-from mlcd.strategy import Probe, Step
 
 FIRST = 2
 """Drawn by lot before there is anything to fit."""

@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.modeling.serving.belief import Belief
-from mlcd.modeling.serving.draws import Draws
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.strategy import Finish, Probe
+from mlcd.planners.serve.beliefs.belief import Belief
+from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.features import KEPT, Same
-from mlcd.seen import Kind, Knowledge
-from mlcd.service_level import best, certifies, keeps, service_of, value
-from mlcd.strategy import Finish, Probe
+from mlcd.planners.serve.known_models import Kind, Knowledge
+from mlcd.planners.serve.promise import best, certifies, keeps, service_of, value
 
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000
@@ -89,15 +89,15 @@ def belief_of(knowledge: Knowledge) -> Belief:
     """The belief for a kind of machines."""
     match knowledge.kind:
         case Kind.DEVICE:
-            from mlcd.modeling.serving.device import DeviceBelief
+            from mlcd.planners.serve.beliefs.device import DeviceBelief
 
             return DeviceBelief(knowledge)
         case Kind.LANGUAGE:
-            from mlcd.modeling.serving.language import LanguageBelief
+            from mlcd.planners.serve.beliefs.language import LanguageBelief
 
             return LanguageBelief(knowledge)
         case Kind.INSTANCES:
-            from mlcd.modeling.serving.instances import InstancesBelief
+            from mlcd.planners.serve.beliefs.instances import InstancesBelief
 
             return InstancesBelief(knowledge)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtr
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 
 LENGTHS = (0.2, 0.4, 0.8, 1.6)
 NUGGET = 1e-4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.configuration import Space
-from mlcd.knobs import Knob
+from mlcd.core.configuration import Space
+from mlcd.planners.serve.knobs import Knob
 
 
 def columns(space: Space, names: Sequence[str]) -> dict[str, tuple[Knob, ...]]:

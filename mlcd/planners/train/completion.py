@@ -14,16 +14,16 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from math import inf, log
 
-from mlcd.configuration import Configuration, Space
-from mlcd.forecasts import forecast, objective, slow_rates
-from mlcd.guarantee import choices, lifetime_s, safe
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.measurement import Measurement, Outcome
-from mlcd.on_trial import LIKELY, SHOWN
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.forecasts import forecast, objective, slow_rates
+from mlcd.core.guarantee import choices, lifetime_s, safe
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.on_trial import LIKELY, SHOWN
+from mlcd.core.strategy import Apply, Finish, Step, Watch
+from mlcd.core.units import format_count
 from mlcd.planners.train.rescue import HOPELESS, chance_here, chances, is_last_moment, is_worth_leaving
-from mlcd.strategy import Apply, Finish, Step, Watch
-from mlcd.units import format_count
 
 MOST_SETBACKS = 5
 MOST_SLOWDOWNS = 1

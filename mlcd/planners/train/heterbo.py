@@ -19,16 +19,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Configuration, Floats, Offer, Space
-from mlcd.forecasts import forecast, objective
-from mlcd.guarantee import allowed, safe
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.measurement import Measurement, Outcome
-from mlcd.modeling.acquisition import expected_improvement
-from mlcd.modeling.gaussian_process import features, posterior
-from mlcd.strategy import Finish, Probe, Step
-from mlcd.units import format_duration, format_rate, format_usd
+from mlcd.core.configuration import Configuration, Floats, Offer, Space
+from mlcd.core.forecasts import forecast, objective
+from mlcd.core.guarantee import allowed, safe
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish, Probe, Step
+from mlcd.core.units import format_duration, format_rate, format_usd
+from mlcd.planners.modeling.acquisition import expected_improvement
+from mlcd.planners.modeling.gaussian_process import features, posterior
 
 Mask = NDArray[np.bool_]
 

@@ -27,20 +27,20 @@ from math import sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from mlcd.configuration import Configuration, Floats, Space
-from mlcd.forecasts import forecast
-from mlcd.guarantee import allowed
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.measurement import SUREST, Measurement
-from mlcd.modeling.memory_need import Mask
-from mlcd.modeling.one_thread import one_thread
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.forecasts import forecast
+from mlcd.core.guarantee import allowed
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import SUREST, Measurement
+from mlcd.core.strategy import Finish, Look, Probe, Round, Step
+from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.modeling.memory_need import Mask
+from mlcd.planners.modeling.one_thread import one_thread
 from mlcd.planners.train.outlook import Outlook, outlook
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
 from mlcd.planners.train.speed_belief import promising
-from mlcd.strategy import Finish, Look, Probe, Round, Step
-from mlcd.units import format_duration, format_usd
 
 FREE_SHARE = 0.03
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""

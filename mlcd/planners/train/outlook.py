@@ -11,9 +11,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from mlcd.configuration import Configuration, Floats, Space
-from mlcd.job import Goal, Job, Objective
-from mlcd.modeling.physics import Model, rates_that_fit
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.planners.modeling.physics import Model, rates_that_fit
 
 TYPICAL_EFFICIENCY = 0.35
 """Share of the published rate that training keeps on most hardware."""

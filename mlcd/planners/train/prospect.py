@@ -15,16 +15,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Configuration, Floats, Space
-from mlcd.decision import Forecast
-from mlcd.forecasts import forecasts, needed_confidence
-from mlcd.guarantee import choices, safe
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.launch_spread import Spread
-from mlcd.measurement import SUREST, Measurement
-from mlcd.modeling.memory_need import Mask
-from mlcd.on_trial import Trial, for_fallbacks, is_possible, likely_margin, trial_s, trials
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.decision import Forecast
+from mlcd.core.forecasts import forecasts, needed_confidence
+from mlcd.core.guarantee import choices, safe
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.launch_spread import Spread
+from mlcd.core.measurement import SUREST, Measurement
+from mlcd.core.on_trial import Trial, for_fallbacks, is_possible, likely_margin, trial_s, trials
+from mlcd.planners.modeling.memory_need import Mask
 from mlcd.planners.train.speed_belief import belief_of
 
 Counts = NDArray[np.intp]

@@ -19,10 +19,10 @@ from typing import Self
 
 import numpy as np
 
-from mlcd.configuration import Floats
-from mlcd.guarantee import refusal, safe, within_price_limits
-from mlcd.measurement import Measurement
-from mlcd.modeling.memory_need import Mask
+from mlcd.core.configuration import Floats
+from mlcd.core.guarantee import refusal, safe, within_price_limits
+from mlcd.core.measurement import Measurement
+from mlcd.planners.modeling.memory_need import Mask
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Prospect
 
 WORTH_OF_A_CERTIFICATE = 0.2

@@ -19,13 +19,13 @@ from math import exp, hypot, inf, log, sqrt
 
 from scipy.special import ndtr
 
-from mlcd.configuration import Configuration, Space
-from mlcd.guarantee import safe
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
-from mlcd.measurement import Measurement
-from mlcd.on_trial import LOOK_AGAIN, is_possible
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.guarantee import safe
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
+from mlcd.core.measurement import Measurement
+from mlcd.core.on_trial import LOOK_AGAIN, is_possible
 
 SHARED_SPREAD = 0.1
 """Standard deviation of c before a run has shown anything."""

@@ -9,9 +9,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mlcd.configuration import Choice, Offer, Space
-from mlcd.errors import UserError
-from mlcd.job import Job
+from mlcd.core.configuration import Choice, Offer, Space
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
 
 ASKED = ("instance_type", "accelerators", "cpus", "memory", "infra", "cloud")
 """Of `resources`, what a type has to have."""

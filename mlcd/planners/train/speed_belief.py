@@ -9,11 +9,11 @@ from math import hypot
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Choice, Configuration, Floats, Space
-from mlcd.history import History
-from mlcd.job import Goal, Hints, Job, Objective
-from mlcd.measurement import Outcome
-from mlcd.modeling.speed_surface import Belief, Evidence, believe, draw_laws
+from mlcd.core.configuration import Choice, Configuration, Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Hints, Job, Objective
+from mlcd.core.measurement import Outcome
+from mlcd.planners.modeling.speed_surface import Belief, Evidence, believe, draw_laws
 
 FAILURES = (Outcome.OUT_OF_MEMORY, Outcome.FAILED)
 """Outcomes that say something of the configuration, and not of that one launch."""

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mlcd.errors import WrongState
-from mlcd.knobs import Knob, Knobs
-from mlcd.ledger import Account
-from mlcd.reports.serving.words import decision_sentence
-from mlcd.service import Counted, Figure, Service
-from mlcd.service_level import service_of
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Account
+from mlcd.planners.serve.knobs import Knob, Knobs
+from mlcd.planners.serve.nouns import Counted, Figure, Service
+from mlcd.planners.serve.promise import service_of
+from mlcd.reports.serve.words import decision_sentence
 
 LANGUAGE = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95)
 

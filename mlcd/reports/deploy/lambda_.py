@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlcd.backend import Provenance
-from mlcd.errors import WrongState
-from mlcd.ledger import Account
-from mlcd.reports.serverless.document import tariff_document
-from mlcd.reports.serverless.rows import epoch_rows
-from mlcd.reports.serverless.words import basis_words, chosen_plan
-from mlcd.serverless import LONGEST_CALL_S, Allocation, Plan, Serverless, Stage
+from mlcd.core.backend import Provenance
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Account
+from mlcd.planners.functions.nouns import LONGEST_CALL_S, Allocation, Plan, Serverless, Stage
+from mlcd.reports.functions.document import tariff_document
+from mlcd.reports.functions.rows import epoch_rows
+from mlcd.reports.functions.words import basis_words, chosen_plan
 
 PATIENCE = 3
 """Times the expected length of an epoch that its functions may take before Lambda ends them."""

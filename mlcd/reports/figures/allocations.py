@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlcd.planners.functions.nouns import STORAGES, Allocation, Plan, Planned
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, time_ticks, usd_tick
 from mlcd.reports.figures.marks import marker, ring
+from mlcd.reports.functions.boundary import brief, knee, ordered
+from mlcd.reports.functions.words import fine_usd, short_s
 from mlcd.reports.markup import element, text
-from mlcd.reports.serverless.boundary import brief, knee, ordered
-from mlcd.reports.serverless.words import fine_usd, short_s
-from mlcd.serverless import STORAGES, Allocation, Plan, Planned
 
 MOST_POINTS, MOST_NARROW = 240, 90
 """More than that cannot be told apart, and is only weight."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from mlcd.core.units import format_duration
 from mlcd.reports.markup import element, text
-from mlcd.units import format_duration
 
 CHARACTER = 6.4
 """Width of a character of figure text in pixels, taken generously: the reader's font is not known."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.reports.curve import Curve, Point
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, path, shortened, time_ticks, usd_tick
 from mlcd.reports.figures.limits import Limits
 from mlcd.reports.figures.marks import COLOURS, marker, ring
 from mlcd.reports.markup import element, text
-from mlcd.units import counted, format_duration, format_usd
 
 
 @dataclass(frozen=True)

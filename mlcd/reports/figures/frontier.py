@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlcd.job import Goal
+from mlcd.core.job import Goal
+from mlcd.core.units import format_duration, format_usd
 from mlcd.reports.figures.axes import (
     Area,
     Room,
@@ -22,7 +23,6 @@ from mlcd.reports.figures.limits import Limits
 from mlcd.reports.figures.marks import hover, marker, ring, type_order
 from mlcd.reports.markup import element
 from mlcd.reports.story import Story, Tried
-from mlcd.units import format_duration, format_usd
 
 
 @dataclass(frozen=True)

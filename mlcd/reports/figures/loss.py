@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlcd.job import Target
+from mlcd.core.job import Target
+from mlcd.planners.functions.nouns import STORAGES, Allocation, Epoch
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, marked, path
 from mlcd.reports.figures.marks import marker
+from mlcd.reports.functions.rows import EpochRow
+from mlcd.reports.functions.words import fine_usd, parts_words, short_s
 from mlcd.reports.markup import element, text
-from mlcd.reports.serverless.rows import EpochRow
-from mlcd.reports.serverless.words import fine_usd, parts_words, short_s
-from mlcd.serverless import STORAGES, Allocation, Epoch
 
 Point = tuple[EpochRow, Epoch]
 

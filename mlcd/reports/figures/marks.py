@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlcd.core.units import format_duration, format_usd
 from mlcd.reports.figures.axes import path
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
 from mlcd.reports.words import result_words
-from mlcd.units import format_duration, format_usd
 
 COLOURS = 8
 _SHAPES: tuple[tuple[int, float, float], ...] = (

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from mlcd.core.units import counted, format_rate
 from mlcd.reports.figures.axes import CHARACTER, Area, Room, Scale, drawing, marked, path, shortened
 from mlcd.reports.figures.marks import COLOURS, cross, hover, marker, outcome_words, ring, type_order
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story, Tried
-from mlcd.units import counted, format_rate
 
 WIDE_RANGE = 6
 """Node counts that differ by more than this factor are shown on a log scale."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlcd.measurement import Measurement
+from mlcd.core.measurement import Measurement
+from mlcd.core.units import counted, format_duration, format_rate, format_usd
+from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.promise import service_of, worth
 from mlcd.reports.figures.axes import CHARACTER, Area, Room, Scale, drawing, fitted, marked, path, shortened
 from mlcd.reports.figures.limits import Limits
 from mlcd.reports.figures.marks import cross, marker, outcome_words, ring
 from mlcd.reports.markup import element, text
-from mlcd.reports.serving.aim import Aim, aim, per_dollar
-from mlcd.reports.serving.words import UNITS, broken_words, format_price, format_s, main_figure, trial_words
+from mlcd.reports.serve.aim import Aim, aim, per_dollar
+from mlcd.reports.serve.words import UNITS, broken_words, format_price, format_s, main_figure, trial_words
 from mlcd.reports.story import Story, Tried
-from mlcd.service import Figure
-from mlcd.service_level import service_of, worth
-from mlcd.units import counted, format_duration, format_rate, format_usd
 
 
 def latencies(story: Story) -> list[Figure]:

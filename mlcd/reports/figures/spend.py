@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from mlcd.decision import Forecast
-from mlcd.history import History
-from mlcd.job import Goal
+from mlcd.core.decision import Forecast
+from mlcd.core.history import History
+from mlcd.core.job import Goal
+from mlcd.core.units import format_duration, format_usd
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, hours_tick, marked, path, usd_tick
 from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
-from mlcd.units import format_duration, format_usd
 
 FINAL_SHARE, FINAL_SHARE_NARROW = 0.28, 0.4
 """Of the width, for the final run."""

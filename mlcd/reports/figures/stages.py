@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from mlcd.core.units import counted, format_duration, format_usd
+from mlcd.planners.functions.nouns import Plan, Planned
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, path, time_ticks, usd_tick
 from mlcd.reports.figures.marks import COLOURS, marker
+from mlcd.reports.functions.words import METHODS, plan_name
 from mlcd.reports.markup import element, text
-from mlcd.reports.serverless.words import METHODS, plan_name
-from mlcd.serverless import Plan, Planned
-from mlcd.units import counted, format_duration, format_usd
 
 GAP = 66.0
 """Pixels between both halves, for the ticks and the name of the axis."""

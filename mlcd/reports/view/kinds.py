@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mlcd.measurement import Measurement
-from mlcd.reports.serverless.boundary import knee, ordered
-from mlcd.reports.serverless.document import planned_document
-from mlcd.reports.serverless.rows import EpochRow, StageRow, run_rows
-from mlcd.reports.serverless.words import chosen_plan, plan_name
-from mlcd.reports.serving.words import UNITS, broken_words, usd_per_million
+from mlcd.core.measurement import Measurement
+from mlcd.planners.functions.nouns import Plan, Planned
+from mlcd.planners.serve.nouns import Figure, Service
+from mlcd.planners.serve.promise import certifies, keeps
+from mlcd.reports.functions.boundary import knee, ordered
+from mlcd.reports.functions.document import planned_document
+from mlcd.reports.functions.rows import EpochRow, StageRow, run_rows
+from mlcd.reports.functions.words import chosen_plan, plan_name
+from mlcd.reports.serve.words import UNITS, broken_words, usd_per_million
 from mlcd.reports.story import Story, Tried
-from mlcd.serverless import Plan, Planned
-from mlcd.service import Figure, Service
-from mlcd.service_level import certifies, keeps
 
 
 def serving(story: Story) -> dict[str, Any] | None:

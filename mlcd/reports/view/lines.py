@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlcd.backend import Purpose
-from mlcd.job import Job
-from mlcd.ledger import (
+from mlcd.core.backend import Purpose
+from mlcd.core.job import Job
+from mlcd.core.ledger import (
     Decided,
     Ended,
     LimitsChanged,
@@ -21,9 +21,9 @@ from mlcd.ledger import (
     Voided,
     Warned,
 )
-from mlcd.reports.serverless.words import work_words
+from mlcd.core.units import counted, format_duration, format_usd
+from mlcd.reports.functions.words import work_words
 from mlcd.reports.words import goal_words, result_words
-from mlcd.units import counted, format_duration, format_usd
 
 
 def line_words(line: Line, job: Job) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
 
-from mlcd.backend import Purpose
-from mlcd.ledger import Settled
+from mlcd.core.backend import Purpose
+from mlcd.core.ledger import Settled
+from mlcd.planners.serve.promise import certifies
 from mlcd.reports.story import Story, Tried
-from mlcd.service_level import certifies
 
 Kept = tuple[float | None, float | None]
 NOTHING: Kept = (None, None)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcd.decision import Decision, Forecast
-from mlcd.forecasts import keeps_limits
-from mlcd.history import History
-from mlcd.job import Goal, Job
-from mlcd.ledger import Account, Line, Reserved, Status
+from mlcd.core.decision import Decision, Forecast
+from mlcd.core.forecasts import keeps_limits
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Line, Reserved, Status
+from mlcd.planners.serve.promise import certifies, service_of
 from mlcd.reports import answer as trained
-from mlcd.reports.serverless import answer as on_functions
-from mlcd.reports.serving import answer as served
-from mlcd.reports.serving.words import certificate_words, promise_words
+from mlcd.reports.functions import answer as on_functions
+from mlcd.reports.serve import answer as served
+from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
 from mlcd.reports.words import decision_words, slow_rate_words, where_words
-from mlcd.service_level import certifies, service_of
 
 ACTIVE = (Status.SEARCHING, Status.RUNNING)
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from mlcd.job import Job
-from mlcd.ledger import Account
-from mlcd.reports.serverless.words import chosen_plan, size_words
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account
+from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
 QUEUED, REFUSED = "queued", "refused"

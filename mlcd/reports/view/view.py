@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mlcd.ledger import Line
+from mlcd.core.ledger import Line
+from mlcd.planners.functions.nouns import Planned
 from mlcd.reports.answer import newest_warnings
 from mlcd.reports.document import run_document
 from mlcd.reports.story import Story
@@ -14,7 +15,6 @@ from mlcd.reports.view.kinds import functions, serving
 from mlcd.reports.view.path import path, refusals, spending
 from mlcd.reports.view.standing import actions, answer, certificate, next_words, under_way
 from mlcd.reports.view.summary import QUEUED, Summary, summary_of
-from mlcd.serverless import Planned
 
 
 def view_of(

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job, Objective
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import Mask, over, untried
 from mlcd.planners.serve.features import points
-from mlcd.seen import Knowledge
-from mlcd.service_level import service_of
-from mlcd.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.promise import service_of
 
 DESIGNED = 5
 """Trials that are taken for what they tell, before the model chooses."""

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Configuration, Space
-from mlcd.history import History
-from mlcd.job import Job
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import Mask, generator, over, untried
 from mlcd.planners.serve.gp_ei import drawn_best, expectation, improvements
-from mlcd.seen import Knowledge
-from mlcd.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Knowledge
 
 Type = tuple[str, ...]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 
 HIDDEN = 400
 LENGTH = 0.5

@@ -14,15 +14,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import generator, over, untried
 from mlcd.planners.serve.features import KEPT, SeenValues, points, seen_values, shown
 from mlcd.planners.serve.gp_ei import drawn_best, expectation
+from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.process import expected_improvement, posterior
-from mlcd.seen import Knowledge
-from mlcd.strategy import Probe, Step
 from mlcd_bench.baselines.serve.meta_model import MetaModel
 
 SPREAD = 0.2

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import Mask, over, untried
 from mlcd.planners.serve.features import seen_values
-from mlcd.seen import Knowledge
-from mlcd.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Knowledge
 
 NOTHING_SEEN = "the cheapest: no model was seen that would do"
 

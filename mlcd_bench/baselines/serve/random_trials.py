@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Job
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import generator, over, untried
-from mlcd.seen import Knowledge
-from mlcd.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Knowledge
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import nnls
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import generator, over, untried
 from mlcd.planners.serve.features import KEPT, SeenValues, seen_values, shown
-from mlcd.seen import Knowledge
-from mlcd.strategy import Probe, Step
+from mlcd.planners.serve.known_models import Knowledge
 from mlcd_bench.baselines.serve.popular import NOTHING_SEEN, best_then_cheapest
 
 LABELS = 9

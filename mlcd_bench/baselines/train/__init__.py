@@ -1,6 +1,6 @@
 """Searches for a training configuration, each made from what the job says of the search."""
 
-from mlcd.job import Search
+from mlcd.core.job import Search
 from mlcd_bench.baselines.train.cheapest_offer import CheapestOffer
 from mlcd_bench.baselines.train.cherrypick import CherryPick
 from mlcd_bench.baselines.train.convbo import ConvBO

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.configuration import Configuration, Floats, Offer, Space
-from mlcd.forecasts import forecasts
-from mlcd.guarantee import allowed
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.measurement import Outcome
+from mlcd.core.configuration import Configuration, Floats, Offer, Space
+from mlcd.core.forecasts import forecasts
+from mlcd.core.guarantee import allowed
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Outcome
 
 Mask = NDArray[np.bool_]
 

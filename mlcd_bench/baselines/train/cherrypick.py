@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.modeling.gaussian_process import features
-from mlcd.strategy import Probe, Step
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
+from mlcd.planners.modeling.gaussian_process import features
 from mlcd_bench.baselines.train.candidates import Mask, untried
 from mlcd_bench.baselines.train.conventional import (
     LEAST_RUNS,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.strategy import Probe, Step
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
 from mlcd_bench.baselines.train.candidates import generator, untried
 from mlcd_bench.baselines.train.conventional import (
     LEAST_RUNS,

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from mlcd.configuration import Floats, Space
-from mlcd.forecasts import forecast, forecasts, objective
-from mlcd.history import History
-from mlcd.job import Job, Objective
-from mlcd.measurement import Measurement
-from mlcd.modeling.acquisition import expected_saving
-from mlcd.modeling.gaussian_process import features, posterior
-from mlcd.strategy import Finish, Probe
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.forecasts import forecast, forecasts, objective
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement
+from mlcd.core.strategy import Finish, Probe
+from mlcd.planners.modeling.acquisition import expected_saving
+from mlcd.planners.modeling.gaussian_process import features, posterior
 from mlcd_bench.baselines.train.candidates import Mask, best_measured
 
 LEAST_RUNS = 6

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Floats, Space
-from mlcd.forecasts import forecast
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.measurement import Measurement
-from mlcd.strategy import Probe, Step
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.forecasts import forecast
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
+from mlcd.core.strategy import Probe, Step
 from mlcd_bench.baselines.train.candidates import Mask, generator, untried
 from mlcd_bench.baselines.train.conventional import LEAST_RUNS, Belief, finish, incumbent, over
 

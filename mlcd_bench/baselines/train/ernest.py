@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Configuration, Floats, Offer, Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.strategy import Finish, Probe, Step
+from mlcd.core.configuration import Configuration, Floats, Offer, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Finish, Probe, Step
 from mlcd_bench.baselines.train.candidates import Mask, best_of, measured_s, next_size, promising, same_type, untried
 from mlcd_bench.baselines.train.scale_out import TERMS, fit, most_telling, terms
 

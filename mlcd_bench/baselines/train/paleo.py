@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.modeling.physics import Model, rates_that_fit
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Finish, Step
+from mlcd.core.units import format_duration
+from mlcd.planners.modeling.physics import Model, rates_that_fit
 from mlcd.planners.train.outlook import TYPICAL_EFFICIENCY
-from mlcd.strategy import Finish, Step
-from mlcd.units import format_duration
 from mlcd_bench.baselines.train.candidates import best_of
 
 

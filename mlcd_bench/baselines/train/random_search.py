@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.configuration import Space
-from mlcd.history import History
-from mlcd.job import Job
-from mlcd.strategy import Finish, Probe, Step
-from mlcd.units import counted
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Finish, Probe, Step
+from mlcd.core.units import counted
 from mlcd_bench.baselines.train.candidates import best_measured, generator, untried
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from mlcd.configuration import Floats
+from mlcd.core.configuration import Floats
 
 TERMS = 4
 RIDGE = 1e-6

@@ -1,0 +1,173 @@
+"""What works on this machine, told beforehand and honestly."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from importlib import metadata, util
+
+from mlcd.catalog import CLOUDS, load_rows
+from mlcd.clouds.local import what_nodes_lack
+from mlcd.clouds.ray.cluster import resources
+from mlcd.clouds.skypilot import accounts, clouds_at_hand
+from mlcd.clouds.storages.local import available
+from mlcd.core.errors import MlcdError, UnknownName
+from mlcd.core.home import home, open_ledger
+from mlcd.core.units import counted
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.nouns import STORAGES
+
+CORE = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pydantic",
+    "pyyaml",
+    "click",
+    "rich",
+    "sqlalchemy",
+    "alembic",
+    "fastapi",
+    "uvicorn",
+)
+EXTRAS = {
+    "aws": ("boto3", "fresh AWS prices: mlcd catalog refresh aws"),
+    "serve": ("onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
+    "service": ("procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that works or does not; `needed` if MLCD cannot do without it."""
+
+    what: str
+    ok: bool
+    found: str
+    to_do: str = ""
+    needed: bool = True
+
+
+def checks(backend: str | None = None) -> list[Check]:
+    """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
+    if backend is None:
+        return [_python(), _core(), _state(), _catalog(), *_backends(), *_extras(), _ray(), _skypilot(), _lithops()]
+    if backend not in ABOUT:
+        raise UnknownName("backend to check", backend, ABOUT)
+    return ABOUT[backend]()
+
+
+def _python() -> Check:
+    ok = sys.version_info >= (3, 11)
+    return Check("python", ok, sys.version.split()[0], "" if ok else "MLCD needs Python 3.11 or newer")
+
+
+def _core() -> Check:
+    versions = [f"{name} {metadata.version(name)}" for name in CORE]
+    return Check("mlcd", True, f"{VERSION}, with {', '.join(versions)}")
+
+
+def _state() -> Check:
+    try:
+        with closing(open_ledger()) as ledger:
+            return Check("ledger", True, f"{ledger.database.name}, {counted(len(ledger.runs()), 'run')}")
+    except MlcdError as error:
+        return Check("ledger", False, str(error))
+
+
+def _catalog() -> Check:
+    try:
+        rows = [row for cloud in CLOUDS for row in load_rows(cloud, directory=home() / "catalog")]
+    except MlcdError as error:
+        return Check("catalog", False, str(error))
+    newest = max(row.price_date for row in rows)
+    return Check("catalog", True, f"{len(rows)} offers of {', '.join(CLOUDS)}, newest prices of {newest}")
+
+
+def _backends() -> list[Check]:
+    return [
+        Check("backend simulated", True, "a made-up cloud over the catalog; the default"),
+        Check("backend recorded:DIR", True, "replays a folder with recording.yaml and points.csv"),
+        Check("backend local", True, what_nodes_lack() or "real nodes on this machine, each with limits of its own"),
+    ]
+
+
+def _extras() -> list[Check]:
+    found = []
+    for extra, (module, purpose) in EXTRAS.items():
+        ok = util.find_spec(module) is not None
+        version = f"{module} {metadata.version(module)}" if ok else "not installed"
+        to_do = "" if ok else f"for {purpose}: pip install 'mlcd[{extra}]'"
+        found.append(Check(f"extra {extra}", ok, version, to_do, needed=False))
+    return found
+
+
+def _ray() -> Check:
+    ok = util.find_spec("ray") is not None
+    version = f"ray {metadata.version('ray')}" if ok else "not installed"
+    to_do = "" if ok else "for jobs on a Ray cluster: pip install 'mlcd[ray]'"
+    return Check("extra ray", ok, version, to_do, needed=False)
+
+
+def _ray_and_cluster() -> list[Check]:
+    """The package, and the cluster, which is asked."""
+    package = replace(_ray(), needed=True)
+    if not package.ok:
+        return [package]
+    try:
+        marked = resources()
+    except MlcdError as error:
+        return [package, Check("cluster", False, "not reached", str(error))]
+    told = f"its nodes' own resources: {', '.join(marked)}" if marked else "its nodes have no resources of their own"
+    to_do = "" if marked else "mark its nodes with their type: ray start --resources '{\"small\": 1}'"
+    return [package, Check("cluster", bool(marked), told, to_do)]
+
+
+def _skypilot() -> Check:
+    ok = util.find_spec("sky") is not None
+    version = f"skypilot {metadata.version('skypilot')}" if ok else "not installed"
+    to_do = "" if ok else "for jobs on any cloud: pip install 'mlcd[skypilot]'"
+    return Check("extra skypilot", ok, version, to_do, needed=False)
+
+
+def _skypilot_and_accounts() -> list[Check]:
+    """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
+    package, at_hand = _skypilot(), clouds_at_hand()
+    found = [Check(package.what, package.ok, package.found, package.to_do, needed=True)]
+    for account in accounts():
+        if account.found or account.cloud not in at_hand:
+            told = f"credentials in {account.found}" if account.found else "no credentials found"
+        else:
+            told = "left to SkyPilot's API server, which has credentials of its own"
+        ok = account.cloud in at_hand
+        found.append(Check(f"cloud {account.cloud}", ok, told, "" if ok else account.to_do, needed=False))
+    last = "now let SkyPilot try them, over the network: sky check" if at_hand else "get the credentials of one cloud"
+    told = ", ".join(at_hand) or "none"
+    return [*found, Check("clouds to rent from", bool(at_hand), told, last, needed=True)]
+
+
+def _lithops() -> Check:
+    ok = util.find_spec("lithops") is not None
+    version = f"lithops {metadata.version('lithops')}" if ok else "not installed"
+    to_do = "" if ok else "for jobs on functions: pip install 'mlcd[lithops]'"
+    return Check("extra lithops", ok, version, to_do, needed=False)
+
+
+def _functions_and_storages() -> list[Check]:
+    """The package, and each storage that this machine can start a server of."""
+    found = [replace(_lithops(), needed=True)]
+    for name in STORAGES:
+        why = available(name)
+        told = "its server can be started here" if why is None else "no server of it here"
+        found.append(Check(f"storage {name}", why is None, told, why or "", needed=False))
+    return found
+
+
+ABOUT: dict[str, Callable[[], list[Check]]] = {
+    "ray": _ray_and_cluster,
+    "skypilot": _skypilot_and_accounts,
+    "functions": _functions_and_storages,
+}
+"""Backends that need more than MLCD to be installed, and how that is checked."""

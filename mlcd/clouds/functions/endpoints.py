@@ -1,0 +1,66 @@
+"""Where each storage is reached: at the URL that the job names, or at a server that is started when it is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import mkdtemp
+
+from mlcd.clouds.storages.local import serve
+
+
+class Endpoints(Mapping[str, str]):
+    """URLs by the name of the storage. Servers that were started here go when this does, or with the process.
+
+    Each has a folder of its own, since two on the same files break each other, and other runs may be under way.
+    """
+
+    def __init__(self, names: tuple[str, ...], named: Mapping[str, str], folder: Path) -> None:
+        self._names = names
+        self._urls = dict(named)
+        self._folder = folder
+        self._started = ExitStack()
+        self._end = weakref.finalize(self, self._started.close)
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._urls:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _remove_dead(self._folder)
+            folder = Path(mkdtemp(prefix=f"{name}.{os.getpid()}.", dir=self._folder))
+            self._started.callback(shutil.rmtree, folder, ignore_errors=True)
+            self._urls[name] = self._started.enter_context(serve(name, folder)).url
+        return self._urls[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def close(self) -> None:
+        """Stop what was started."""
+        self._end()
+
+
+def _remove_dead(folder: Path) -> None:
+    """What servers of processes have left that were killed."""
+    for left in folder.glob("*.*.*"):
+        process = left.name.split(".")[1]
+        if process.isdecimal() and not _lives(int(process)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

@@ -1,0 +1,159 @@
+"""Made-up functions on a virtual clock: for trying MLCD without an account, and for testing what it promises.
+
+An epoch takes what the equations of `modeling/serverless/epoch.py` say with a calibration that is the truth here; what
+the platform makes of that is in `simulated_epochs.py`, who trains when in `simulated_schedule.py`, how trials learn in
+`simulated_losses.py`. Nothing that comes from here is a measurement.
+
+Trials that do not fit beside each other wait for a place. An epoch that breaks is tried again as a whole, and every
+attempt is billed. Functions that the launch before has asked for (`Work.then`) have been starting meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mlcd.clouds.functions.simulated_epochs import Attempt, Platform, told
+from mlcd.clouds.functions.simulated_losses import Losses
+from mlcd.clouds.functions.simulated_schedule import Schedule
+from mlcd.clouds.noise import launch_rng
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import BackendError
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, SAMPLE, Allocation, Calibrated, Calibration, Work
+
+PROBED_MEETINGS = 3
+"""Iterations of a calibration: enough data for so many, and so many exchanges."""
+SMALL_MB = 0.001
+"""An object whose transfer is all latency."""
+
+
+@dataclass(frozen=True)
+class SimulatedFunctions:
+    """Functions of one seed. `calibration` is what is true of them.
+
+    `losses`: how its trials learn; drawn from the same seed where nobody says. `ahead`: functions that have been
+    starting for so many seconds, for the launch to come.
+    """
+
+    clock: VirtualClock
+    calibration: Calibration
+    seed: int = 0
+    platform: Platform = field(default_factory=Platform)
+    losses: Losses | None = None
+    ahead: dict[Allocation, float] = field(default_factory=dict)
+
+    provenance = Provenance.SIMULATED
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        """Simulate one launch."""
+        return play(self._events(job, launch), job, launch, self.clock)
+
+    def reclaim(self, label: str) -> None:
+        """A simulated function dies with the process that simulates it."""
+
+    def billed_usd(self, job: Job, launch: Launch, until_s: float = math.inf) -> float:
+        """What the platform charges for a launch that trains, if it ends then: what its bill would say in the end."""
+        schedule = self._schedule(job, launch, launch.work or Work(0))
+        for attempt in schedule:
+            if attempt.end_s >= until_s:
+                break
+        over_s = until_s if schedule.broken is None else min(until_s, schedule.broken.end_s)
+        return math.fsum(each.usd(over_s) for each in schedule.begun)
+
+    def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
+        model, where = self._model(job, launch.work), _allocation(launch)
+        if not model.exists(where.storage):
+            why = f"a model of {model.workload.model_mb:g} MB cannot be exchanged through {where.storage}"
+            yield Ended(model.calibration.start[0] + 1.0, Outcome.FAILED, why)
+        elif launch.work is None:
+            yield from self._calibrate(launch_rng(self.seed, launch), model, where)
+        else:
+            yield from self._train(job, launch, launch.work)
+
+    def _calibrate(self, rng: np.random.Generator, model: EpochModel, where: Allocation) -> Iterator[Event]:
+        """A few iterations, and what they show of each part of an epoch."""
+        truth, workload, n = model.parts(where), model.workload, where.functions
+        link, iterations = self.calibration.links[where.storage], workload.iterations(n)
+        objects = [link.latency_s + size / link.mb_per_s for size in (SMALL_MB, workload.model_mb)]
+        start_s, load_s, compute_s, sync_s, small_s, large_s = self.platform.noisy(
+            rng, [truth.start_s, truth.load_s, truth.compute_s, truth.sync_s, *objects]
+        )
+        share = min(PROBED_MEETINGS, iterations) / iterations
+        loaded_s = start_s + share * load_s
+        computed_s = loaded_s + share * compute_s
+        over_s = computed_s + share * sync_s + small_s + large_s
+        found = Calibrated(
+            where,
+            s_per_mb=compute_s * n / workload.data_mb,
+            load_mb_per_s=workload.data_mb / (n * load_s),
+            start_s=start_s,
+            sync_s=sync_s / iterations,
+            transfers=((SMALL_MB, small_s), (workload.model_mb, large_s)),
+        )
+        yield Sample(start_s, 0.0)
+        yield Sample(loaded_s, 0.0)
+        yield Sample(computed_s, share * workload.samples)
+        yield Sample(over_s, share * workload.samples, calibrated=found)
+        yield Ended(over_s, Outcome.OK)
+
+    def _train(self, job: Job, launch: Launch, work: Work) -> Iterator[Event]:
+        """Epochs in the order in which they end, until all are there or one could not be done."""
+        started_s = self.ahead.pop(_allocation(launch), 0.0)
+        self.ahead.clear()
+        schedule = self._schedule(job, launch, work, started_s)
+        losses, now_s, samples, missing = self.losses or Losses(self.seed), 0.0, 0.0, len(work.trials) * work.epochs
+        tries: dict[int, list[Attempt]] = {}
+        for each in schedule:
+            now_s = each.end_s
+            tries.setdefault(each.trial, []).append(each)
+            if not each.lost:
+                samples, missing = samples + each.model.workload.samples, missing - 1
+                loss = losses.loss(job, each.trial, each.number, sampled=work.sample_of is not None)
+                yield Sample(now_s, samples, metric=loss, epoch=told(tries.pop(each.trial), loss))
+        if (broken := schedule.broken) is not None:
+            why = f"functions died in {MOST_ATTEMPTS} attempts at epoch {broken.number} of trial {broken.trial}"
+            yield Ended(now_s, Outcome.FAILED, why)
+        elif missing:
+            yield Ended(now_s, Outcome.AT_THE_LIMIT, f"what is left does not pay for {missing:,} more epochs")
+        else:
+            if work.then is not None:
+                self.ahead[work.then] = schedule.begun[-1].parts.seconds
+            yield Ended(now_s, Outcome.OK)
+
+    def _schedule(self, job: Job, launch: Launch, work: Work, started_s: float = 0.0) -> Schedule:
+        """Who trains when. Functions that begin at once have been starting for `started_s`."""
+        model, where, rng = self._model(job, work), _allocation(launch), launch_rng(self.seed, launch)
+
+        def draw(planned: Attempt) -> Attempt:
+            return self.platform.attempt(rng, planned, 0.0 if planned.begin_s else started_s)
+
+        return Schedule(
+            work,
+            max(1, launch.configuration.nodes // where.functions),
+            math.inf if launch.most_usd is None else launch.most_usd,
+            Attempt(0, 0, 0.0, model.parts(where), where, model, model.requests(where)),
+            draw,
+        )
+
+    def _model(self, job: Job, work: Work | None) -> EpochModel:
+        """The truth about an epoch of this job; of a sample of its data where that is trained."""
+        if job.serverless is None or job.serverless.tariff is None:
+            raise BackendError(f"'{job.name}' is not a job on functions, or has no prices")
+        workload = job.serverless.workload
+        if work is not None and work.sample_of is not None:
+            workload = workload.sampled(SAMPLE, work.sample_of)
+        return EpochModel(workload, job.serverless.tariff, self.calibration)
+
+
+def _allocation(launch: Launch) -> Allocation:
+    if launch.configuration.allocation is None:
+        raise BackendError(f"{launch.configuration} says nothing of functions")
+    return launch.configuration.allocation

@@ -1,0 +1,144 @@
+"""What a made-up platform makes of an epoch: attempts, some of them lost, and what each is billed for.
+
+A time is what the equations say, times log-normal noise of its own. Functions meet in every iteration, so that the
+slowest sets the pace of all of them, and one that dies takes the whole attempt with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mlcd.planners.functions.beliefs.epoch import EpochModel, Parts
+from mlcd.planners.functions.nouns import Allocation, Epoch
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How likely an attempt at an epoch goes wrong, and how.
+
+    `death`: a function dies, and the attempt is lost. `straggler`: one is so much slower, and the others wait for it.
+    `throttle`: the platform lets the functions wait before they start, for so many seconds on average.
+    """
+
+    death: float = 0.0
+    straggler: float = 0.0
+    throttle: float = 0.0
+    slower: float = 3.0
+    throttled_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at an epoch of a trial, as it would go if nobody stopped it; `lost`: to no avail."""
+
+    trial: int
+    number: int
+    begin_s: float
+    parts: Parts
+    where: Allocation
+    model: EpochModel
+    requests: int
+    lost: bool = False
+
+    @property
+    def end_s(self) -> float:
+        """When it is over."""
+        return self.begin_s + self.parts.seconds
+
+    @property
+    def function_s(self) -> float:
+        """What its functions are billed for, together."""
+        return self.where.functions * self.parts.billed_s
+
+    def usd(self, until_s: float = math.inf) -> float:
+        """Its bill if everything ends then: calls at once, requests as it goes, minutes with one that is begun."""
+        if until_s <= self.begin_s:
+            return 0.0
+        wall_s = min(self.parts.seconds, until_s - self.begin_s)
+        up_s = max(0.0, wall_s - self.parts.start_s)
+        return self._once_usd + wall_s * self._wall_usd_per_s + up_s * self._up_usd_per_s
+
+    def within(self, most_usd: float) -> Attempt:
+        """The same, stopped and lost before it is billed for more than this."""
+        if self.usd() <= most_usd:
+            return self
+        left_usd = max(0.0, most_usd - self._once_usd)
+        starting_usd = self.parts.start_s * self._wall_usd_per_s
+        if left_usd <= starting_usd:
+            starts_s = left_usd / self._wall_usd_per_s if self._wall_usd_per_s else self.parts.start_s
+            return replace(self, parts=Parts(starts_s, 0.0, 0.0, 0.0), requests=0, lost=True)
+        up_s = (left_usd - starting_usd) / (self._wall_usd_per_s + self._up_usd_per_s)
+        return self.cut(up_s / self.parts.billed_s)
+
+    def cut(self, share: float) -> Attempt:
+        """The same, lost after this share of what is billed."""
+        parts = self.parts
+        cut = Parts(parts.start_s, share * parts.load_s, share * parts.compute_s, share * parts.sync_s)
+        return replace(self, parts=cut, requests=math.floor(share * self.requests), lost=True)
+
+    @property
+    def _once_usd(self) -> float:
+        calls_usd = self.where.functions * self.model.tariff.usd_per_call
+        return calls_usd + self.model.tariff.storage(self.where.storage).usd_per_minute
+
+    @property
+    def _wall_usd_per_s(self) -> float:
+        return self.model.tariff.storage(self.where.storage).usd_per_minute / 60
+
+    @property
+    def _up_usd_per_s(self) -> float:
+        requests_usd = self.requests * self.model.tariff.storage(self.where.storage).usd_per_request
+        by_requests = requests_usd / self.parts.billed_s if self.parts.billed_s > 0 else 0.0
+        return self.where.functions * self.model.tariff.usd_per_function_s(self.where.memory_mb) + by_requests
+
+
+@dataclass(frozen=True)
+class Platform:
+    """How rough it is. `noise`: the scatter of the log of every time."""
+
+    noise: float = 0.05
+    faults: Faults = field(default_factory=Faults)
+
+    def attempt(self, rng: np.random.Generator, planned: Attempt, started_s: float = 0.0) -> Attempt:
+        """How an attempt comes out, whose functions have been starting for `started_s` already."""
+        parts = self._drawn(rng, planned.parts)
+        lost, share = rng.random() < self.faults.death, float(rng.random())
+        drawn = replace(planned, parts=replace(parts, start_s=max(0.0, parts.start_s - started_s)))
+        return drawn.cut(share) if lost else drawn
+
+    def noisy(self, rng: np.random.Generator, seconds: Iterable[float]) -> list[float]:
+        """These times, as they come out once."""
+        return [each * math.exp(self.noise * float(rng.standard_normal())) for each in seconds]
+
+    def _drawn(self, rng: np.random.Generator, truth: Parts) -> Parts:
+        start_s, load_s, compute_s, sync_s = self.noisy(
+            rng, (truth.start_s, truth.load_s, truth.compute_s, truth.sync_s)
+        )
+        if rng.random() < self.faults.straggler:
+            compute_s *= self.faults.slower
+        if rng.random() < self.faults.throttle:
+            start_s += self.faults.throttled_s * float(rng.exponential())
+        return Parts(start_s, load_s, compute_s, sync_s)
+
+
+def told(tries: list[Attempt], loss: float) -> Epoch:
+    """What is told of an epoch: the parts of the attempt that was good, and the bill of all of them."""
+    good = tries[-1]
+    return Epoch(
+        good.trial,
+        good.number,
+        good.end_s - tries[0].begin_s,
+        math.fsum(each.usd() for each in tries),
+        loss,
+        good.parts.start_s,
+        good.parts.load_s,
+        good.parts.compute_s,
+        good.parts.sync_s,
+        math.fsum(each.function_s for each in tries),
+        sum(each.requests for each in tries),
+        len(tries) - 1,
+    )

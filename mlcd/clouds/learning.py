@@ -1,0 +1,80 @@
+"""How a made-up job learns: samples to its target by batch, its gradient noise, its metric along the way.
+
+Samples to the target follow the critical batch of McCandlish et al. (2018), from a noise scale that is drawn from the
+seed. What a launch shows depends on the samples saved before it and on its own batch, never on how those came about:
+so a crash changes nothing.
+
+Symbols   B      global batch             B_0   the batch of the hints
+          B_n    noise scale, samples     S     samples to the target at B_0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.core.backend import Launch
+from mlcd.core.job import Job
+from mlcd.core.measurement import Event, Noise, Sample
+
+DEFAULT_BATCH = 256
+USUAL_SHARE = 0.6
+"""Of the work that a job may do at the most, what it takes to the target at its own batch."""
+NOISE_ERROR = 0.1
+"""Relative error of a noise scale that was looked at for a while."""
+STABLE_AFTER_S = 60.0
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The statistical side of the simulated cloud of one seed."""
+
+    seed: int = 0
+
+    def noise_scale(self, job: Job) -> float:
+        """B_n: a few times the batch that its owner uses."""
+        rng = np.random.default_rng([self.seed, 0xBA7C4])
+        return (job.hints.global_batch or DEFAULT_BATCH) * 6.0 * float(rng.lognormal(0, 0.7))
+
+    def samples_to_target(self, job: Job, batch: int | None) -> float:
+        """S (1 + B/B_n) / (1 + B_0/B_n), or all of the work where there is no target."""
+        if job.target is None:
+            return math.inf
+        usual = job.hints.global_batch or DEFAULT_BATCH
+        epochs = job.elastic.epochs if job.elastic is not None else None
+        samples = epochs * job.dataset_samples if epochs and job.dataset_samples else USUAL_SHARE * job.work_samples
+        scale = self.noise_scale(job)
+        return samples * (1 + (batch or usual) / scale) / (1 + usual / scale)
+
+    def left(self, job: Job, launch: Launch) -> float:
+        """Samples that a launch does before the job ends by itself."""
+        whole = replace(job, work_samples=launch.samples + launch.saved_samples)  # `launch.samples` is what was left
+        to_target = self.samples_to_target(whole, launch.configuration.batch) - launch.saved_samples
+        return max(1.0, min(launch.samples, to_target))
+
+    def told(self, events: Iterable[Event], job: Job, launch: Launch, rng: np.random.Generator) -> Iterator[Event]:
+        """The events with what a tracker would add: the metric and the gradient noise."""
+        if job.target is None and job.elastic is None:
+            yield from events
+            return
+        whole = replace(job, work_samples=launch.samples + launch.saved_samples)
+        needed = self.samples_to_target(whole, launch.configuration.batch)
+        scale = self.noise_scale(job) * float(np.exp(NOISE_ERROR * rng.standard_normal()))
+        for event in events:
+            if isinstance(event, Sample) and event.samples > 0:
+                stable = event.elapsed_s >= STABLE_AFTER_S
+                share = (launch.saved_samples + event.samples) / needed
+                event = replace(event, metric=_metric(job, share), noise=Noise(scale, NOISE_ERROR, stable))
+            yield event
+
+
+def _metric(job: Job, share: float) -> float | None:
+    """On its way to the target, which it reaches when all of what that takes is done."""
+    if job.target is None:
+        return None
+    gap = max(math.exp(-3 * share) - math.exp(-3), 0.0) if share < 1 - 1e-12 else 0.0
+    away = (abs(job.target.value) or 1.0) * gap
+    return job.target.value - away if job.target.at_least else job.target.value + away

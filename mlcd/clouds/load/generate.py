@@ -1,0 +1,202 @@
+"""Run a load against a target and tell twice a second what came of it.
+
+The load has a thread and an event loop of its own; whoever asks for reports is a plain loop. Latencies count from the
+moment a request was due: of an open loop, that is fixed before the server is asked anything, so that a server that
+stalls is charged for all that should have been sent meanwhile ('coordinated omission': Tene 2013).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+
+from mlcd.clouds.load.arrivals import Arrivals, Closed, Open
+from mlcd.clouds.load.precise import precise_loop
+from mlcd.clouds.load.target import Target, reason
+from mlcd.planners.serve.nouns import Window
+
+MakeTarget = Callable[[], Target]
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a load has come to, `elapsed_s` after it began: answers so far, and what came since the last report.
+
+    `late`: requests so far that were due while every connection was busy. `outstanding`: that are on their way.
+    """
+
+    elapsed_s: float
+    answered: int
+    window: Window
+    late: int = 0
+    outstanding: int = 0
+
+
+@dataclass
+class _Tally:
+    """What has come since the last report."""
+
+    timeout_s: float
+    answered: int = 0
+    late: int = 0
+    outstanding: int = 0
+    latencies_s: list[float] = field(default_factory=list)
+    failures: int = 0
+    error: str = ""
+
+    async def send(self, target: Target, due_s: float) -> bool:
+        """One request; whether it was answered well."""
+        now_s = asyncio.get_running_loop().time
+        self.outstanding += 1
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await target.send()
+        except TimeoutError:
+            self._failed(f"no answer within {self.timeout_s:g} s")
+        except Exception as error:  # whatever a server or a library does: a request that failed, told with its reason
+            self._failed(reason(error))
+        else:
+            self.latencies_s.append(now_s() - due_s)
+            self.answered += 1
+            return True
+        finally:
+            self.outstanding -= 1
+        return False
+
+    def _failed(self, why: str) -> None:
+        self.failures += 1
+        self.error = self.error or why
+
+    def report(self, elapsed_s: float) -> Report:
+        window = Window(tuple(self.latencies_s), self.failures, error=self.error)
+        self.latencies_s, self.failures, self.error = [], 0, ""
+        return Report(elapsed_s, self.answered, window, self.late, self.outstanding)
+
+
+def generate(
+    make_target: MakeTarget,
+    arrivals: Arrivals,
+    *,
+    every_s: float = 0.5,
+    timeout_s: float = 10.0,
+    new_loop: NewLoop = precise_loop,
+) -> Generator[Report, None, None]:
+    """Load a target until the generator is closed. The first report is of the beginning, when nothing was sent.
+
+    `timeout_s`: after which a request is given up, and has failed. `new_loop` makes the event loop, whose time is all
+    the time there is.
+    """
+    told: SimpleQueue[Report | BaseException] = SimpleQueue()
+    loop = new_loop()
+    stop = asyncio.Event()
+
+    async def main() -> None:
+        loading = asyncio.create_task(load(make_target, arrivals, told.put, every_s, timeout_s))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (loading, stopping):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await loading
+
+    def work() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(main())
+        except BaseException as error:  # whatever it is, it is the caller's
+            told.put(_innermost(error))
+
+    thread = threading.Thread(target=work, name="load", daemon=True)
+    thread.start()
+    try:
+        while isinstance(report := told.get(), Report):
+            yield report
+        raise report
+    finally:
+        with suppress(RuntimeError):  # the loop has ended by itself
+            loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What went wrong, without the task groups that it went through."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def load(
+    make_target: MakeTarget, arrivals: Arrivals, tell: Callable[[Report], object], every_s: float, timeout_s: float
+) -> None:
+    """Load a target until cancelled, and tell reports."""
+    tally = _Tally(timeout_s)
+    start_s = asyncio.get_running_loop().time()
+    tell(tally.report(0.0))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_report(tally, start_s, tell, every_s))
+        if isinstance(arrivals, Open):
+            tasks.create_task(_send_when_due(make_target, arrivals, tally, start_s))
+        else:
+            for _ in range(arrivals.concurrency):
+                tasks.create_task(_send_in_turn(make_target, arrivals, tally))
+
+
+async def _report(tally: _Tally, start_s: float, tell: Callable[[Report], object], every_s: float) -> None:
+    loop, reports = asyncio.get_running_loop(), 0
+    while True:
+        reports += 1
+        await asyncio.sleep(start_s + reports * every_s - loop.time())
+        tell(tally.report(loop.time() - start_s))
+
+
+async def _send_in_turn(make_target: MakeTarget, arrivals: Closed, tally: _Tally) -> None:
+    """One client of a closed loop."""
+    now_s = asyncio.get_running_loop().time
+    async with _connected(make_target) as target:
+        while True:
+            if not await tally.send(target, now_s()):
+                await asyncio.sleep(arrivals.pause_s)
+
+
+async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally, start_s: float) -> None:
+    """All of an open loop. Connections are made as they are needed."""
+    loop = asyncio.get_running_loop()
+    idle: asyncio.LifoQueue[Target] = asyncio.LifoQueue()
+    targets: list[Target] = []
+    held_up_s = start_s  # what was due before then had to wait for a connection
+
+    async def send(target: Target, due_s: float) -> None:
+        await tally.send(target, due_s)
+        idle.put_nowait(target)
+
+    try:
+        async with asyncio.TaskGroup() as sending:
+            for due_s in arrivals.due_s():
+                if (wait_s := start_s + due_s - loop.time()) > 0:
+                    await asyncio.sleep(wait_s)
+                if idle.empty() and len(targets) < arrivals.most_outstanding:
+                    target = make_target()
+                    targets.append(target)
+                else:
+                    all_busy = idle.empty()
+                    target = await idle.get()
+                    held_up_s = loop.time() if all_busy else held_up_s
+                tally.late += start_s + due_s < held_up_s
+                sending.create_task(send(target, start_s + due_s))
+    finally:
+        for target in targets:
+            await target.close()
+
+
+@asynccontextmanager
+async def _connected(make_target: MakeTarget) -> AsyncIterator[Target]:
+    target = make_target()
+    try:
+        yield target
+    finally:
+        await target.close()

@@ -1,0 +1,194 @@
+"""A connection to an HTTP endpoint that is kept alive: HTTP/1.1, as little of it as a load test needs.
+
+A full client spends more time on a request than a small model does; this one sends bytes that were made once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from mlcd.clouds.load.target import RequestFailed
+from mlcd.core.errors import UserError
+
+MOST_HEAD_BYTES = 65_536
+MOST_BODY_BYTES = 256 << 20
+"""A server may be somebody else's, and its answers are in our memory."""
+CUT_SHORT = "the connection was closed before the answer was whole"
+
+
+class _Silent(RequestFailed):
+    """The connection was closed, and nothing was answered."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent, each time the same."""
+
+    url: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = ""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        try:
+            known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # what stands for the port is no number
+            known = False
+        if not known:
+            raise UserError(f"'{self.url}' is not an address of an HTTP endpoint, such as http://localhost:8080/infer")
+
+    @cached_property
+    def place(self) -> tuple[str, int, bool]:
+        """Host, port, and whether it is encrypted."""
+        parts = urlsplit(self.url)
+        secure = parts.scheme == "https"
+        return parts.hostname or "", parts.port or (443 if secure else 80), secure
+
+    @cached_property
+    def wire(self) -> bytes:
+        """As it goes over the wire."""
+        parts = urlsplit(self.url)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        method = self.method or ("POST" if self.body else "GET")
+        headers = {"Host": parts.netloc.rpartition("@")[2], "Content-Length": str(len(self.body)), **self.headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `headers`: names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class Http:
+    """A target that sends one request again and again, over one connection. `check`: whether an answer is right."""
+
+    request: Request
+    check: Callable[[Answer], bool] | None = None
+    _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = field(default=None, init=False)
+
+    async def send(self) -> None:
+        """Ask, and fail unless the answer is 2xx and passes the check."""
+        answer = await self.ask()
+        if not 200 <= answer.status < 300:
+            said = answer.body[:300].decode(errors="replace").strip()
+            raise RequestFailed(f"HTTP {answer.status}" + (f": {said}" if said else ""))
+        if self.check is not None and not self.check(answer):
+            raise RequestFailed("the answer is not what was expected")
+
+    async def ask(self) -> Answer:
+        """Send the request and take the whole answer, whatever it says."""
+        kept = self._streams is not None
+        try:
+            try:
+                return await self._exchange()
+            except _Silent:
+                if not kept:
+                    raise
+                self._drop()  # a server may close a connection that was idle; that is no answer to this request
+                return await self._exchange()
+        except BaseException:  # cancelled ones too: what is left of their answer must not be read as the next one's
+            self._drop()
+            raise
+
+    async def close(self) -> None:
+        """Close the connection, and wait until it is."""
+        if self._streams is not None:
+            writer = self._streams[1]
+            self._drop()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    def _drop(self) -> None:
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+            self._streams = None
+
+    async def _exchange(self) -> Answer:
+        if self._streams is None:
+            host, port, secure = self.request.place
+            try:
+                self._streams = await asyncio.open_connection(host, port, ssl=secure or None, limit=MOST_HEAD_BYTES)
+            except OSError as error:
+                raise RequestFailed(f"cannot connect to {host}:{port}: {_said(error)}") from error
+        reader, writer = self._streams
+        writer.write(self.request.wire)
+        try:
+            answer = await _read_answer(reader, bodiless=self.request.method == "HEAD")
+        except asyncio.IncompleteReadError as error:
+            raise RequestFailed(CUT_SHORT) from error
+        except (ValueError, asyncio.LimitOverrunError) as error:
+            raise RequestFailed("the answer is not HTTP/1.1") from error
+        if answer.headers.get("connection", "").lower() == "close":
+            self._drop()
+        return answer
+
+
+def _said(error: OSError) -> str:
+    return "connection refused" if isinstance(error, ConnectionRefusedError) else error.strerror or str(error)
+
+
+async def _read_answer(reader: asyncio.StreamReader, *, bodiless: bool) -> Answer:
+    """ValueError: it is not HTTP."""
+    status = 100
+    while status < 200:  # 'continue' and its like come before the answer
+        first, *lines = (await _read_head(reader)).decode("latin-1").split("\r\n")
+        version, said, *_ = [*first.split(" ", 2), ""]
+        if not version.startswith("HTTP/1."):
+            raise ValueError(first)
+        status = int(said)
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    if bodiless or status in (204, 304):
+        body = b""
+    elif "chunked" in headers.get("transfer-encoding", "").lower():
+        body = await _read_chunks(reader)
+    elif "content-length" in headers:
+        body = await reader.readexactly(_checked(int(headers["content-length"])))
+    else:  # its end is the connection's
+        body = await _read_to_the_end(reader)
+        headers["connection"] = "close"
+    return Answer(status, headers, body)
+
+
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        raise (RequestFailed(CUT_SHORT) if error.partial else _Silent(CUT_SHORT)) from error
+    except ConnectionError as error:
+        raise _Silent(CUT_SHORT) from error
+
+
+def _checked(size: int) -> int:
+    if size > MOST_BODY_BYTES:
+        raise RequestFailed(f"the answer has more than {MOST_BODY_BYTES >> 20} MB")
+    return size
+
+
+async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:
+    body = bytearray()
+    while part := await reader.read(MOST_HEAD_BYTES):
+        body += part
+        _checked(len(body))
+    return bytes(body)
+
+
+async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+    chunks, whole = [], 0
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        whole = _checked(whole + size)
+        chunks.append((await reader.readexactly(size + 2))[:-2])
+    while await reader.readuntil(b"\r\n") != b"\r\n":  # trailers, which nobody reads
+        pass
+    return b"".join(chunks)

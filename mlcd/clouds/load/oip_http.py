@@ -1,0 +1,95 @@
+"""A server that speaks the Open Inference Protocol v2 over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from mlcd.clouds.load.http import Answer, Http, Request
+from mlcd.clouds.load.oip_example import Input
+from mlcd.clouds.load.target import RequestFailed, Target
+from mlcd.clouds.tensors import BINARY, JSON_LENGTH, Tensors, pack
+from mlcd.core.errors import BackendError
+
+
+@dataclass(frozen=True)
+class OverHttp:
+    """One model of a server. `timeout_s`: for every question but those of a load."""
+
+    url: str
+    model: str
+    timeout_s: float = 5.0
+
+    def is_ready(self) -> bool:
+        """Whether the server and its model say that they are."""
+        try:
+            return all(200 <= self._get(path).status < 300 for path in ("/v2/health/ready", f"{self._path}/ready"))
+        except BackendError:
+            return False
+
+    def inputs(self) -> tuple[Input, ...]:
+        """What it says of its model's inputs. BackendError, on one line, if it does not answer well."""
+        told = self._told(self._path)
+        try:
+            return tuple(Input(str(i["name"]), str(i["datatype"]), tuple(i["shape"])) for i in told.get("inputs") or ())
+        except (KeyError, TypeError):
+            raise BackendError(f"{self.url}: what it says of '{self.model}' is not the protocol's") from None
+
+    def takes_bytes(self) -> bool:
+        """Whether it takes and gives tensors as bytes; JSON it takes anyway."""
+        try:
+            return BINARY in (self._told("/v2").get("extensions") or ())
+        except BackendError:
+            return False
+
+    def target(self, inputs: Tensors, binary: bool) -> Target:
+        """A connection that asks this again and again."""
+        return Http(self.request(inputs, binary), check=_has_outputs)
+
+    def request(self, inputs: Tensors, binary: bool) -> Request:
+        """One request for an answer."""
+        head = {"parameters": {"binary_data_output": True}} if binary else {}
+        body, json_length = pack("inputs", inputs, head, binary)
+        headers = {"Content-Type": "application/json"}
+        if json_length is not None:
+            headers = {"Content-Type": "application/octet-stream", JSON_LENGTH: str(json_length)}
+        return Request(f"{self.url}{self._path}/infer", body, headers)
+
+    @property
+    def _path(self) -> str:
+        return f"/v2/models/{quote(self.model, safe='')}"
+
+    def _told(self, path: str) -> dict[str, Any]:
+        answer = self._get(path)
+        if not 200 <= answer.status < 300:
+            said = answer.body[:200].decode(errors="replace").strip()
+            raise BackendError(" ".join(f"{self.url}{path}: HTTP {answer.status} {said}".split()))
+        try:
+            told = json.loads(answer.body)
+        except ValueError:
+            told = None
+        if not isinstance(told, dict):
+            raise BackendError(f"{self.url}{path}: the answer is not JSON: is it an inference server?")
+        return told
+
+    def _get(self, path: str) -> Answer:
+        return asyncio.run(self._answer(Http(Request(f"{self.url}{path}"))))
+
+    async def _answer(self, http: Http) -> Answer:
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return await http.ask()
+        except TimeoutError:
+            raise BackendError(f"{self.url}: no answer within {self.timeout_s:g} s") from None
+        except RequestFailed as error:
+            raise BackendError(f"{self.url}: {error}") from None
+        finally:
+            await http.close()
+
+
+def _has_outputs(answer: Answer) -> bool:
+    """A server may answer 200 with an error in it."""
+    return b'"outputs"' in answer.body

@@ -1,0 +1,24 @@
+"""`--on ray:FILE`: nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mlcd.clouds.places.live import live_profiler
+from mlcd.clouds.ray import Ray, available
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Space
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud
+from mlcd.planners.train.space import narrow
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """What the cluster has of the node types in the file that is named."""
+    clock = WallClock(started_at or datetime.now(UTC))
+    node_types, choices = available(job, Path(rest) if rest else None)
+    backend = Ray(node_types, home(), clock)
+    space = Space(choices, node_types.probe_time, node_types.startup_s)
+    return Cloud(narrow(space, job), backend, live_profiler(backend), clock)

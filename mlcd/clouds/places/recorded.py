@@ -1,0 +1,31 @@
+"""`--on recorded:DIR`: what was measured once, replayed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from mlcd.clouds import Recorded, Recording, load_recording
+from mlcd.core.clock import VirtualClock
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud, unknown_place
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.space import narrow
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """The recording in the folder that is named."""
+    if not rest:
+        raise unknown_place("recorded")
+    return recorded_cloud(load_recording(Path(rest)), job, elapsed_s=elapsed_s)
+
+
+def recorded_cloud(
+    recording: Recording, job: Job, *, noise: float = 0.0, seed: int = 0, elapsed_s: float = 0.0
+) -> Cloud:
+    """A recording as a cloud. Its probes take their full recorded time, and what noise is stated is assumed."""
+    clock = VirtualClock(elapsed_s)
+    backend = Recorded(recording, clock, noise, seed)
+    floor = 0.0 if noise else 0.01
+    profiler = TrainingProfiler(backend, noise_floor=floor, tight=None, warm_up=False, stated_noise=noise)
+    return Cloud(narrow(recording.space, job), backend, profiler, clock)

@@ -1,0 +1,25 @@
+"""`--on simulated`: a made-up cloud with real prices; nothing is rented."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from mlcd.clouds import Simulated
+from mlcd.clouds.places.prices import infra, priced
+from mlcd.clouds.simulated import STARTUP_LIMIT_S
+from mlcd.core.clock import VirtualClock
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud, unknown_place
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.train.space import grid, narrow
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """The machines of the cloud that the job asks for, or of AWS."""
+    if rest:
+        raise unknown_place(f"simulated:{rest}")
+    offers = priced(job, (infra(job)[0] or "aws",))
+    clock = VirtualClock(elapsed_s)
+    backend = Simulated(clock, job.search.seed)
+    space = grid(offers, job.search.nodes, startup_limit_s=STARTUP_LIMIT_S)
+    return Cloud(narrow(space, job), backend, TrainingProfiler(backend), clock)

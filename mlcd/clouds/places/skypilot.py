@@ -1,0 +1,49 @@
+"""`--on skypilot` and `--on skypilot:CLOUD`: machines of a real cloud."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from mlcd.catalog import retired_types
+from mlcd.clouds.places.live import live_profiler
+from mlcd.clouds.places.prices import infra, priced
+from mlcd.clouds.skypilot import STARTUP_LIMIT_S, Client, Sdk, SkyPilot, checkpoint_folder, clouds_at_hand
+from mlcd.core.clock import Clock, WallClock
+from mlcd.core.configuration import ProbeTime, Space
+from mlcd.core.errors import UserError
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud
+from mlcd.planners.train.space import grid, narrow
+
+SKYPILOT_PROBE = ProbeTime(1_200.0, 60.0)
+"""A cloud's machines take minutes to come and to go; what is left of this is as long as the paper's probes."""
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """Through SkyPilot's own client."""
+    return skypilot_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
+
+
+def skypilot_cloud(job: Job, named: str, client: Client, clock: Clock) -> Cloud:
+    """Machines of a cloud that is named, here or in the job; else of every cloud that there are credentials for."""
+    clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand()
+    if not clouds:
+        raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
+    if job.checkpoints:
+        checkpoint_folder(job, "")  # told before anything is rented
+    offers = priced(job, clouds)
+    backend = SkyPilot(client, home(), clock)
+    space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
+    return Cloud(_rentable(narrow(space, job)), backend, live_profiler(backend), clock)
+
+
+def _rentable(space: Space) -> Space:
+    """Without types that their cloud has retired."""
+    since = {c.offer.instance_type: retired_types().get((c.offer.cloud, c.offer.instance_type)) for c in space.choices}
+    choices = tuple(choice for choice in space.choices if since[choice.offer.instance_type] is None)
+    if not choices:
+        gone = ", ".join(f"{name} (since {when})" for name, when in since.items())
+        raise UserError(f"{gone}: retired by its cloud, and not to be rented any more; name another type: mlcd offers")
+    return replace(space, choices=choices)

@@ -1,0 +1,23 @@
+"""What an elastic job is told: the batch to train with, the metric that ends it, how its learning rate follows."""
+
+from __future__ import annotations
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Job
+
+
+def elastic_environment(job: Job, configuration: Configuration) -> dict[str, str]:
+    """The variables that `mlcd_tracker` reads; none for a job that keeps its batch and has no target."""
+    told = {}
+    if job.target is not None:
+        told["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
+    if configuration.batch is not None:
+        told["MLCD_BATCH"] = str(configuration.batch)
+    if job.elastic is not None:
+        told["MLCD_LR_RULE"] = str(job.elastic.learning_rate)
+    return told
+
+
+def leave_file(checkpoints: str, label: str) -> str:
+    """The file that asks the job of a launch to save and leave: in the folder that all its nodes share."""
+    return f"{checkpoints}/.leave-{label}"

@@ -1,0 +1,80 @@
+"""What the end of a job's output says about why it failed, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mlcd.core.measurement import Outcome
+
+LAST_LINES = 12
+"""Of a log, shown with a failure."""
+KILLED = (-9, 137)
+"""How a process ends that was killed from outside, by itself or inside a shell."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """An outcome, and one line for the user: what happened, what to do."""
+
+    outcome: Outcome
+    advice: str
+
+
+_MEMORY = re.compile(
+    r"out of memory|MemoryError|[Cc]an(?:'|no)t allocate memory|not enough memory: you tried to allocate|std::bad_alloc"
+    r"|RESOURCE_EXHAUSTED|OOM when"
+)
+_MODULE = re.compile(r"No module named '?([\w.]+)'?")
+_FILE = re.compile(r"can't open file '([^'\n]+)'|No such file or directory: '([^'\n]+)'")
+_SHELL_FILE = re.compile(r"(?m)^(?:\S+: )*?(?:line \d+: )?(\S+): No such file or directory$")
+_COMMAND = re.compile(r"(?<!\S)(\S+): (?:command )?not found")
+_ERROR = re.compile(r"^(?:\[\w+\]:\s*)?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
+_LAUNCHER = re.compile(r"(?ms)^E\d{4} [^\n]*torch/distributed/elastic[^\n]*failed \(exitcode: (-?\d+)\).*")
+"""What torchrun says of a script that failed: a page about itself, after the script's own words."""
+_PEER = re.compile(r"Connection (?:closed|reset) by peer|Connection refused|Socket closed|Broken pipe|remote worker")
+"""What a process says that has only lost another one."""
+
+
+def diagnose(status: int, output: str) -> Diagnosis:
+    """Why a process ended with this status (negative: by a signal), from what it wrote last."""
+    if (launcher := _LAUNCHER.search(output)) is not None:
+        status, output = int(launcher[1]), output[: launcher.start()]
+    errors = [error.strip() for error in _ERROR.findall(output)]
+    last = errors[-1] if errors else output
+    if _MEMORY.search(output):
+        return Diagnosis(Outcome.OUT_OF_MEMORY, "it ran out of memory")
+    if (missing := _MODULE.search(last)) is not None:
+        module = missing[1].partition(".")[0]
+        return Diagnosis(Outcome.FAILED, f"no module named '{module}': add `pip install {module}` to `setup:`")
+    if (file := _FILE.search(last) or _SHELL_FILE.search(last)) is not None:
+        path = next(group for group in file.groups() if group)
+        return Diagnosis(Outcome.FAILED, f"no such file: {path}; paths in `run:` are relative to `workdir:`")
+    if status == 127 and (command := _COMMAND.search(output)) is not None:
+        return Diagnosis(Outcome.FAILED, f"no such command: {command[1]}; install it in `setup:`")
+    if status in KILLED:
+        return Diagnosis(
+            Outcome.PREEMPTED, "its process was killed from outside: a lost node, or the system's own need"
+        )
+    if errors:
+        return Diagnosis(Outcome.FAILED, f"the job raised {last}")
+    if status < 0:
+        return Diagnosis(Outcome.FAILED, f"its process was ended by signal {-status}")
+    return Diagnosis(Outcome.FAILED, f"its command ended with exit code {status}")
+
+
+def blame(status: int, output: str) -> int:
+    """Which of several failed processes is the reason that the others failed: the one with the lowest number."""
+    if (launcher := _LAUNCHER.search(output)) is not None:
+        status, output = int(launcher[1]), output[: launcher.start()]
+    if status in KILLED:
+        return 0
+    errors = _ERROR.findall(output)
+    return 2 if errors and _PEER.search(errors[-1]) else 1
+
+
+def last_lines(output: str) -> str:
+    """The end of a log, without the tracker's own lines and without torchrun's page about itself."""
+    own = _LAUNCHER.sub("", output)
+    lines = [line for line in own.splitlines() if line.strip() and "@mlcd " not in line]
+    return "\n".join(lines[-LAST_LINES:])

@@ -1,0 +1,113 @@
+"""Which processes a job needs on its nodes, and what each framework has to be told to find the others.
+
+Nothing is asked of the job but to be started the way its framework wants; every framework reads its own
+variables and ignores the rest, so all of them are set and no job has to say which one it uses.
+
+PyTorch      torchrun reads PET_*; a script that is started without it, MASTER_ADDR, RANK and WORLD_SIZE
+TensorFlow   TF_CONFIG: MultiWorkerMirroredStrategy, or ParameterServerStrategy with its three roles
+JAX          jax.distributed.initialize() reads JAX_COORDINATOR_ADDRESS by itself; the script passes on what
+             JAX_NUM_PROCESSES and JAX_PROCESS_ID say
+SkyPilot     SKYPILOT_*: what a task that was written for it may use
+
+MXNet, which the HeterBO paper also ran, was retired by its project in 2023.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlcd.core.job import Communication
+
+TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
+"""Ports, counted from the first one of a node."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of the job: on which node, and the variables that it gets.
+
+    `reports`: its output tells the job's progress. `ends`: the job is over when it ends; a parameter server never
+    does by itself.
+    """
+
+    node: int
+    environment: Mapping[str, str]
+    reports: bool = False
+    ends: bool = True
+
+
+def processes(
+    communication: Communication, addresses: Sequence[str], first_port: int | Sequence[int], devices: int = 1
+) -> list[Process]:
+    """The processes of a job on nodes at these addresses, the reporting one first.
+
+    `first_port`: the same on every node, or of each node its own, where several share an address.
+    """
+    ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
+    if communication is Communication.PARAMETER_SERVER and len(addresses) > 1:
+        return _with_parameter_server(addresses, ports, devices)
+    cluster = {"worker": _workers(addresses, ports)}
+    return [
+        Process(node, _environment(addresses, node, node, ports[0], devices, cluster, "worker"), reports=node == 0)
+        for node in range(len(addresses))
+    ]
+
+
+def _workers(addresses: Sequence[str], ports: Sequence[int]) -> list[str]:
+    return [f"{address}:{port + TENSORFLOW}" for address, port in zip(addresses, ports, strict=True)]
+
+
+def _with_parameter_server(addresses: Sequence[str], ports: Sequence[int], devices: int) -> list[Process]:
+    """A chief and a server on the first node, a worker on every node: the paper's figure 3."""
+    cluster = {
+        "chief": [f"{addresses[0]}:{ports[0] + CHIEF}"],
+        "ps": [f"{addresses[0]}:{ports[0] + SERVER}"],
+        "worker": _workers(addresses, ports),
+    }
+    roles = [("chief", 0, 0), ("ps", 0, 0), *(("worker", node, node) for node in range(len(addresses)))]
+    return [
+        Process(
+            node,
+            _environment(addresses, node, rank, ports[0], devices, cluster, role, index),
+            reports=role == "chief",
+            ends=role == "chief",
+        )
+        for rank, (role, index, node) in enumerate(roles)
+    ]
+
+
+def _environment(
+    addresses: Sequence[str],
+    node: int,
+    rank: int,
+    port: int,
+    devices: int,
+    cluster: Mapping[str, Sequence[str]],
+    role: str,
+    index: int | None = None,
+) -> dict[str, str]:
+    first, count = addresses[0], len(addresses)
+    task = {"cluster": cluster, "task": {"type": role, "index": node if index is None else index}}
+    return {
+        "MLCD_RANK": str(rank),
+        "SKYPILOT_NUM_NODES": str(count),
+        "SKYPILOT_NODE_RANK": str(node),
+        "SKYPILOT_NODE_IPS": "\n".join(addresses),
+        "SKYPILOT_NUM_GPUS_PER_NODE": str(devices),
+        "PET_NNODES": str(count),
+        "PET_NODE_RANK": str(node),
+        "PET_NPROC_PER_NODE": str(devices),
+        "PET_MASTER_ADDR": first,
+        "PET_MASTER_PORT": str(port + TORCH),
+        "MASTER_ADDR": first,
+        "MASTER_PORT": str(port + TORCH),
+        "WORLD_SIZE": str(count),
+        "RANK": str(node),
+        "LOCAL_RANK": "0",
+        "TF_CONFIG": json.dumps(task),
+        "JAX_COORDINATOR_ADDRESS": f"{first}:{port + JAX}",
+        "JAX_NUM_PROCESSES": str(count),
+        "JAX_PROCESS_ID": str(node),
+    }

@@ -1,0 +1,163 @@
+"""Reading a job's progress from its output: the tracker's lines, or a pattern that the job's owner gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+
+from mlcd.core.errors import UserError
+from mlcd.core.job import Job
+from mlcd.core.measurement import Noise, Sample
+from mlcd.core.pattern import Pattern, compile_pattern
+
+_TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)((?: \w+=[\w.+-]+)*)")
+_LINE_ENDS = re.compile(r"[\r\n]+")  # a progress bar ends its lines with a carriage return
+LONGEST_LINE = 10_000
+"""Characters of a line that are looked at, its last ones."""
+REPORTS_OF_A_RESTART = 3
+"""Reports that go up, all below what was reported before: a count that has started again, not a stray line."""
+PATTERN_RESTARTED = (
+    "the samples that it reports start again: if `step` does so in each epoch, add an `epoch` group to `report:`, as "
+    "in 'epoch (?P<epoch>\\d+) step (?P<step>\\d+)'; if a validation prints these lines, match only the training's"
+)
+TRACKER_RESTARTED = (
+    "the samples that mlcd_tracker reports start again: the script was started again within one launch, or stepped back"
+)
+
+
+@dataclass
+class Reader:
+    """Turns output into samples, as it comes.
+
+    A tracker's line carries its own time, which is exact where the moment of reading is not; the first one says
+    how that time is to be told on our clock (`offset_s`). `reports` counts the lines that told of progress, whatever
+    they said.
+    """
+
+    job: Job
+    reports: int = 0
+    offset_s: float | None = None
+    _rest: str = ""
+    _last: Sample = field(default_factory=lambda: Sample(-1.0, -1.0))
+    _behind: list[float] = field(default_factory=list)
+    _first_epoch: int | None = None
+    _pattern: Pattern | None = None
+
+    def __post_init__(self) -> None:
+        if self.job.report:
+            try:
+                self._pattern = compile_pattern(self.job.report)
+            except ValueError as error:  # a job that was stored before patterns were matched by RE2
+                raise UserError(f"report '{self.job.report}': {error}") from None
+
+    def feed(self, output: str, elapsed_s: float) -> list[Sample]:
+        """The samples in the next piece of output, read at this time; time and work only go forward."""
+        *lines, rest = _LINE_ENDS.split(self._rest + output)
+        self._rest = rest[-LONGEST_LINE:]
+        new: list[Sample] = []
+        for line in lines:
+            sample = self._read(line[-LONGEST_LINE:], elapsed_s)
+            if sample is None:
+                continue
+            if self._is_behind(sample):
+                new += self._restarted(line, elapsed_s)
+                continue
+            if new and sample.elapsed_s == self._last.elapsed_s:  # lines that were read at once: the last one counts
+                new.pop()
+            elif sample.elapsed_s <= self._last.elapsed_s:
+                continue
+            new.append(sample)
+            self._last = sample
+        return new
+
+    def _is_behind(self, sample: Sample) -> bool:
+        """Whether the report is of less than was reported before."""
+        self.reports += 1
+        if sample.samples >= self._last.samples:
+            self._behind.clear()
+            return False
+        if self._behind and sample.samples <= self._behind[-1]:
+            self._behind.clear()
+        self._behind.append(sample.samples)
+        return True
+
+    def _restarted(self, line: str, elapsed_s: float) -> list[Sample]:
+        """A count that has just been seen to start again is told once, as a report without progress."""
+        if len(self._behind) != REPORTS_OF_A_RESTART:
+            return []
+        remark = TRACKER_RESTARTED if _TRACKED.search(line[-LONGEST_LINE:]) else PATTERN_RESTARTED
+        self._last = replace(self._last, elapsed_s=max(elapsed_s, self._last.elapsed_s + 1e-3))
+        return [replace(self._last, remark=remark)]
+
+    def _read(self, line: str, elapsed_s: float) -> Sample | None:
+        if (tracked := _TRACKED.search(line)) is not None:
+            at_s, samples, saved = map(_number, tracked.groups()[:3])
+            if at_s is None or samples is None or saved is None:
+                return None
+            if self.offset_s is None:
+                self.offset_s = elapsed_s - at_s
+            more = dict(field.split("=", 1) for field in tracked[4].split())
+            return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more))
+        if self._pattern is not None and (match := self._pattern.search(line)) is not None:
+            numbers = {name: _number(written) for name, written in match.groupdict().items()}
+            done = self._in_all(numbers) if "epoch" in numbers else self._counted(numbers)
+            return Sample(elapsed_s, done) if done is not None else None
+        return None
+
+    def _counted(self, numbers: Mapping[str, float | None]) -> float | None:
+        """The samples that a line tells, as it tells them."""
+        if (samples := numbers.get("samples")) is not None:
+            return samples
+        step = numbers.get("step")
+        return step * (self.job.hints.global_batch or 1) if step is not None else None
+
+    def _in_all(self, numbers: Mapping[str, float | None]) -> float | None:
+        """The samples since the first epoch, of a line whose count starts again in each.
+
+        An epoch is as long as the job's dataset, or as `steps` batches. The first epoch is 0 or 1.
+        """
+        epoch, step, steps = numbers["epoch"], numbers.get("step"), numbers.get("steps")
+        whole, counted = self.job.dataset_samples, self._counted(numbers)
+        if whole is None and steps is not None:
+            whole = steps * (self.job.hints.global_batch or 1)
+        if epoch is None or whole is None:
+            return None
+        if "step" not in numbers and "samples" not in numbers:
+            return epoch * whole  # epochs done so far, as in 'epoch 2.53'
+        if counted is None:
+            return None
+        if self._first_epoch is None:
+            self._first_epoch = 0 if epoch < 1 else 1
+        done = whole * step / steps if step is not None and steps else counted
+        return (epoch - self._first_epoch) * whole + min(done, whole)
+
+
+def saved_in(line: str) -> float:
+    """The samples that a tracker's line reports as saved; 0 for any other line."""
+    tracked = _TRACKED.search(line[-LONGEST_LINE:])
+    return (_number(tracked[3]) or 0.0) if tracked is not None else 0.0
+
+
+def _metric(told: Mapping[str, str]) -> float | None:
+    """What the job is judged by; NaN is worth telling."""
+    if told.get("metric", "").lower() in ("nan", "inf", "-inf"):
+        return nan
+    return _number(told.get("metric"))
+
+
+def _noise(told: Mapping[str, str]) -> Noise | None:
+    scale, error = _number(told.get("noise")), _number(told.get("noise_error"))
+    if scale is None or error is None or scale <= 0:
+        return None
+    return Noise(scale, error, told.get("noise_stable") == "1", _number(told.get("gamma")))
+
+
+def _number(written: str | None) -> float | None:
+    """A number as people print it, 12,800 too; None for what is none."""
+    try:
+        number = float((written or "").replace(",", ""))
+    except ValueError:
+        return None
+    return number if isfinite(number) else None

@@ -1,0 +1,201 @@
+"""The Ray cluster: reaching it, what it has, and bringing nodes of it up and down.
+
+All that a launch has there is named after it, in a namespace of MLCD's own: a placement group, and an actor on each
+of its bundles. Both belong to this process, so Ray takes them away when it ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlcd_tracker
+from mlcd.clouds.ray.node import Node
+from mlcd.clouds.ray.node_types import NodeType
+from mlcd.core.errors import BackendError, MissingExtra, UserError
+
+NAMESPACE = "mlcd"
+REACH_S = 5.0
+"""How long a cluster's address may take to answer."""
+GONE_S = 15.0
+"""How long the cluster may take to confirm that a launch is gone."""
+HOW = "start one with `ray start --head`, or say where it is: RAY_ADDRESS=host:6379"
+
+_folder: Path | None = None
+"""The job's folder that this process is connected with."""
+
+
+def connect(folder: Path | None = None) -> Any:
+    """Ray, connected to the cluster. `folder`: what every node gets a copy of, and runs the job in."""
+    global _folder
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("the ray backend", "ray") from None
+    if ray.is_initialized():
+        if folder in (None, _folder):
+            return ray
+        ray.shutdown()
+    # Not Ray's "auto": that takes what it finds among all processes, in other containers too, and waits for ever.
+    address = os.environ.get("RAY_ADDRESS", "auto").replace("auto", "") or _last_started()
+    if not address:
+        raise UserError(f"no Ray cluster is running here: {HOW}")
+    _reach(address)
+    shipped: dict[str, Any] = {"py_modules": [str(Path(mlcd_tracker.__file__).parent)], "excludes": ["__pycache__/"]}
+    if folder is not None:
+        shipped["working_dir"] = str(folder)
+    try:
+        ray.init(
+            address,
+            namespace=NAMESPACE,
+            runtime_env=shipped,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # Ray raises what it likes: a folder too large to ship, another version ...
+        raise BackendError(f"Ray at {address}: {_first_line(error)}") from error
+    _folder = folder
+    return ray
+
+
+def _last_started() -> str:
+    """Where Ray notes the cluster that was last started on this machine; the note may outlive the cluster."""
+    note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+    return note.read_text(encoding="utf-8").strip() if note.exists() else ""
+
+
+def _reach(address: str) -> None:
+    """Ray itself tries for a minute, and then ends the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+    except OSError as error:
+        raise UserError(f"no Ray cluster at {address} ({error.strerror or error}): {HOW}") from error
+
+
+def counts(types: Sequence[NodeType]) -> dict[str, int]:
+    """How many nodes of each type the cluster has."""
+    alive = [node["Resources"] for node in connect().nodes() if node["Alive"]]
+    return {
+        each.offer.instance_type: sum(
+            all(has.get(name, 0.0) >= wanted for name, wanted in each.bundle.items()) for has in alive
+        )
+        for each in types
+    }
+
+
+def resources() -> list[str]:
+    """What the cluster's nodes are marked with: the names of their custom resources, and their CPUs."""
+    ours = ("node:", "memory", "object_store_memory", "accelerator_type:", "CPU", "GPU")
+    found = {
+        f"{name} ({node['Resources'].get('CPU', 0):g} CPUs)"
+        for node in connect().nodes()
+        if node["Alive"]
+        for name in node["Resources"]
+        if not name.startswith(ours)
+    }
+    return sorted(found)
+
+
+def bring_up(label: str, node_type: NodeType, count: int, wait_s: float) -> list[Any] | None:
+    """An actor on each of so many nodes; None if the cluster has not so many free within this time."""
+    ray = connect()
+    from ray.util.placement_group import placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    with _told_as_ours():
+        bundle = node_type.bundle
+        group = placement_group([bundle] * count, strategy="STRICT_SPREAD", name=_group(label))
+        if not group.wait(max(wait_s, 0.0)):
+            return None
+        marked = {name: amount for name, amount in bundle.items() if name not in ("CPU", "GPU")}
+        actor = ray.remote(_by_value(Node))
+        return [
+            actor.options(
+                name=f"{label}.{i}",
+                num_cpus=bundle["CPU"],
+                num_gpus=bundle.get("GPU", 0),
+                resources=marked,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(group, i),
+            ).remote()
+            for i in range(count)
+        ]
+
+
+def tear_down(label: str, grace_s: float) -> bool:
+    """Take away what is left of a launch, and see that it is gone. Whether there was anything; safe to call again."""
+    ray = connect()
+    with _told_as_ours():
+        names = [name for name in _named() if name.rpartition(".")[0] == label]
+        nodes = []
+        for name in names:
+            with contextlib.suppress(ValueError):  # gone in the meantime
+                nodes.append(ray.get_actor(name))
+        ends = [node.end.remote(grace_s) for node in nodes]
+        if ends:
+            ray.wait(ends, num_returns=len(ends), timeout=grace_s + GONE_S)
+        for node in nodes:
+            ray.kill(node)
+        group_was = _group(label) in _groups()
+        if group_was:
+            with contextlib.suppress(ValueError):
+                ray.util.remove_placement_group(ray.util.get_placement_group(_group(label)))
+        until_s = time.monotonic() + GONE_S
+        while label in labels():
+            if time.monotonic() > until_s:
+                raise BackendError(f"launch {label} is still on the Ray cluster; try: mlcd clean")
+            time.sleep(0.05)
+    return bool(names) or group_was
+
+
+def labels() -> set[str]:
+    """The launches of which anything is left in the cluster."""
+    return {name.rpartition(".")[0] for name in _named()} | {name.removeprefix(_group("")) for name in _groups()}
+
+
+def _named() -> list[str]:
+    found = connect().util.list_named_actors(all_namespaces=True)
+    return [each["name"] for each in found if each["namespace"] == NAMESPACE]
+
+
+def _groups() -> list[str]:
+    found = connect().util.placement_group_table().values()
+    return [each["name"] for each in found if each["name"].startswith(_group("")) and each["state"] != "REMOVED"]
+
+
+def _group(label: str) -> str:
+    return f"{NAMESPACE}.{label}"
+
+
+def _by_value(actor: type) -> type:
+    """Have a class travel as it stands: the nodes need not have MLCD."""
+    import sys
+
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[actor.__module__])
+    return actor
+
+
+@contextlib.contextmanager
+def _told_as_ours() -> Iterator[None]:
+    """Ray's errors as one line."""
+    from ray.exceptions import RayError
+
+    try:
+        yield
+    except RayError as error:
+        raise BackendError(f"Ray: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,98 @@
+"""A model that is loaded and ready to run, by ONNX Runtime on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from mlcd.clouds.tensors import Tensors, datatype_of
+from mlcd.core.errors import MissingExtra, UserError
+from mlcd.planners.serve.operators.onnx_session import told_on_one_line
+
+DATATYPES = {
+    "float": "FP32",
+    "double": "FP64",
+    "float16": "FP16",
+    "bool": "BOOL",
+    "string": "BYTES",
+    **{f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""What ONNX Runtime calls a type, and what the protocol calls it."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output of a model: -1 stands for a side of any length."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+    def refuses(self, tensor: np.ndarray[Any, Any]) -> str | None:
+        """Why this tensor does not fit, or None."""
+        datatype, shape = datatype_of(tensor), tensor.shape
+        fits = len(shape) == len(self.shape) and all(
+            asked in (-1, side) for asked, side in zip(self.shape, shape, strict=True)
+        )
+        if datatype == self.datatype and fits:
+            return None
+        return f"input '{self.name}' is {self.datatype} {list(self.shape)}, not {datatype} {list(shape)}"
+
+
+class Runs(Protocol):
+    """What a server needs of a model."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def run(self, inputs: Tensors) -> dict[str, np.ndarray[Any, Any]]:
+        """One pass."""
+        ...
+
+
+class Model:
+    """A model in memory; `threads` of them compute one pass."""
+
+    def __init__(self, path: Path, name: str, threads: int) -> None:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise MissingExtra("serving a model", "serve") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 4  # what goes wrong comes as an exception, too
+        # Threads spin while they wait for each other, which makes them fast, but not between two passes: that would
+        # take the core that the next request is read on.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
+        with told_on_one_line(path):
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self.name = name
+        self.inputs = tuple(_port(each) for each in self._session.get_inputs())
+        self.outputs = tuple(_port(each) for each in self._session.get_outputs())
+
+    def run(self, inputs: Tensors) -> dict[str, np.ndarray[Any, Any]]:
+        """One pass."""
+        names = [each.name for each in self.outputs]
+        return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
+
+
+def metadata(model: Runs) -> Mapping[str, Any]:
+    """What the protocol tells of a model."""
+    told = {
+        what: [{"name": port.name, "datatype": port.datatype, "shape": list(port.shape)} for port in ports]
+        for what, ports in (("inputs", model.inputs), ("outputs", model.outputs))
+    }
+    return {"name": model.name, "platform": "onnxruntime_onnx", **told}
+
+
+def _port(told: Any) -> Port:
+    inner = str(told.type).removeprefix("tensor(").removesuffix(")")
+    if inner not in DATATYPES:
+        raise UserError(f"'{told.name}' is a {told.type}: only tensors of numbers and texts can be served")
+    shape = tuple(side if isinstance(side, int) and side >= 0 else -1 for side in told.shape)
+    return Port(told.name, DATATYPES[inner], shape)

@@ -1,0 +1,75 @@
+"""Quantise a model to int8, once: it is kept under the hash of what it was made from.
+
+A program: `python -m mlcd.clouds.servers.quantise MODEL FOLDER` prints the path of the int8 model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from mlcd.core.errors import MissingExtra, UserError
+
+QUANTISED = ("Integer", "DynamicQuantize", "QLinear", "DequantizeLinear")
+"""Parts of the names of operators that work on int8."""
+
+
+def quantise(model: Path, folder: Path) -> Path:
+    """The int8 model: weights quantised beforehand, activations as they come (ONNX Runtime's dynamic quantisation)."""
+    try:
+        import onnx
+        import onnxruntime
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError:
+        raise MissingExtra("quantising a model", "serve") from None
+    target = folder / f"{model.stem}-{_hash(model, onnxruntime.__version__)}.int8.onnx"
+    if target.exists():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        fresh = Path(scratch) / "model.onnx"
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                quantize_dynamic(model, fresh, weight_type=QuantType.QInt8)
+            kinds = {node.op_type for node in onnx.load(fresh, load_external_data=False).graph.node}
+            onnxruntime.InferenceSession(fresh, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnx and its runtime raise anything; the user needs one line
+            why = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise UserError(f"{model}: cannot be quantised to int8 ({why}): leave int8 out of `precision`") from error
+        if not any(part in kind for part in QUANTISED for kind in kinds):
+            raise UserError(f"{model}: has no operator that int8 speeds up: leave int8 out of `precision`")
+        os.replace(fresh, target)
+    return target
+
+
+def _hash(model: Path, version: str) -> str:
+    """Of the model's file and the weights that it keeps in others, and of who quantises."""
+    import onnx
+    from onnx.external_data_helper import uses_external_data
+
+    told = hashlib.sha256(version.encode())
+    graph = onnx.load(model, load_external_data=False).graph
+    beside = {
+        entry.value
+        for tensor in graph.initializer
+        if uses_external_data(tensor)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    for path in (model, *(model.parent / name for name in sorted(beside))):
+        with path.open("rb") as file:
+            told.update(hashlib.file_digest(file, "sha256").digest())
+    return told.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    try:
+        print(quantise(Path(sys.argv[1]), Path(sys.argv[2])))
+    except (UserError, MissingExtra) as error:
+        sys.exit(str(error))
+    except Exception as error:  # this process is there to turn whatever happens into one line
+        sys.exit(f"{sys.argv[1]}: cannot be read as an ONNX model ({type(error).__name__})")

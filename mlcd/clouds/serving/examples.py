@@ -1,0 +1,45 @@
+"""What a trial asks a model: a few different samples, such as the model's file says it can take, or its server."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from mlcd.clouds.load.oip import Oip
+from mlcd.clouds.load.oip_example import example_inputs
+from mlcd.clouds.tensors import Tensors
+from mlcd.core.errors import UserError
+from mlcd.planners.serve.nouns import Service
+from mlcd.planners.serve.operators import example_feed, open_model
+
+EXAMPLES = 8
+"""Different samples of a load."""
+MOST_BYTES = 256 << 20
+"""Of all of them; of large ones there are fewer, and one in any case."""
+
+
+def from_file(service: Service, folder: Path) -> tuple[Tensors, ...]:
+    """UserError if the file is no model that can be asked."""
+    return _from_file(folder / service.path, tuple(service.shapes.items()))
+
+
+def from_server(server: Oip, service: Service, folder: Path) -> tuple[Tensors, ...]:
+    """The file's where there is one: it tells more of what its model can take. UserError if the server wants others."""
+    inputs = server.inputs()
+    if not service.path:
+        return tuple(example_inputs(inputs, service.shapes, seed) for seed in range(EXAMPLES))
+    found = from_file(service, folder)
+    wanted, given = {each.name for each in inputs}, set(found[0])
+    if wanted and wanted != given:
+        names = f"{', '.join(sorted(given))}; the server's model wants {', '.join(sorted(wanted))}"
+        raise UserError(f"{service.path}: its inputs are {names}: is it the same model?")
+    return found
+
+
+@lru_cache(maxsize=8)
+def _from_file(path: Path, shapes: tuple[tuple[str, int], ...]) -> tuple[Tensors, ...]:
+    model = open_model(path)
+    first = example_feed(model, model.batch or 1, dict(shapes), 0)
+    size_bytes = sum(each.nbytes for each in first.values())
+    count = max(1, min(EXAMPLES, MOST_BYTES // max(1, size_bytes)))
+    return first, *(example_feed(model, model.batch or 1, dict(shapes), seed) for seed in range(1, count))

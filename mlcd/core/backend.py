@@ -1,0 +1,111 @@
+"""The protocol of everything that can run a job: recorded, simulated, or real machines."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Job
+from mlcd.core.measurement import Event
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Work
+
+
+class Provenance(StrEnum):
+    """Where numbers come from; shown wherever the user reads one."""
+
+    SIMULATED = "simulated"
+    RECORDED = "recorded"
+    LIVE = "live"
+
+
+class Purpose(StrEnum):
+    """Why machines are rented: to measure, or to do the work."""
+
+    PROBE = "probe"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """An order for machines.
+
+    `label` is unique to the order and goes on every machine, so that one left behind by a crash can be
+    found. `lifetime_s` is set on the machines themselves when they start: they stop by themselves then,
+    even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
+    it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
+    `saved_samples` that a checkpoint holds already. `noise`: a probe that is to find out the gradient noise, too.
+    `work`: of a launch on functions, the epochs and the trials that it is for. `most_usd`: what functions are billed
+    for is counted as it is used, and nothing is begun that could bring it above this. `whole_s`: of a probe that is
+    given less time than a whole one, how long that is.
+    """
+
+    label: str
+    configuration: Configuration
+    purpose: Purpose
+    samples: float
+    lifetime_s: float | None
+    ordinal: int
+    round: int = 0
+    saved_samples: float = 0.0
+    noise: bool = False
+    work: Work | None = None
+    most_usd: float | None = None
+    whole_s: float | None = None
+
+    def bill_usd(self, seconds: float) -> float:
+        """What it comes to where nobody has metered it: the time that it was held, or what functions may use."""
+        usd = self.configuration.usd(seconds)
+        if self.most_usd is None:
+            return usd
+        return min(self.most_usd, usd + (MOST_ATTEMPTS - 1) * self.configuration.surcharge.usd)
+
+
+Events = Generator[Event, bool | None, None]
+"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
+
+
+class Backend(Protocol):
+    """Runs a job on rented machines and reports its progress."""
+
+    provenance: Provenance
+
+    def run(self, job: Job, launch: Launch) -> Events:
+        """Start the machines and yield what happens; closing the generator tears them down."""
+        ...
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        ...
+
+
+@runtime_checkable
+class RemembersWork(Protocol):
+    """Whoever can tell what a launch has saved whose end nobody saw."""
+
+    def saved(self, label: str) -> float:
+        """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
+        ...
+
+
+@runtime_checkable
+class Rejoins(Protocol):
+    """A backend whose jobs go on while nobody listens, and can be listened to again."""
+
+    def still_runs(self, label: str) -> bool:
+        """Whether the machines of a launch are up, with its job on them."""
+        ...
+
+    def rejoin(self, job: Job, launch: Launch) -> Events:
+        """What happens on them, from the launch's start on; closing the generator tears them down."""
+        ...
+
+
+class LiveBackend(Backend, Protocol):
+    """A backend whose machines outlive a crash, and can be found again."""
+
+    def leftovers(self) -> set[str]:
+        """Labels of launches of which anything is left."""
+        ...

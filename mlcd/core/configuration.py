@@ -1,0 +1,262 @@
+"""What can be rented: offers, configurations, and the space of them that a search may visit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.planners.functions.nouns import Allocation
+from mlcd.planners.serve.knobs import Knob, Knobs, KnobTable
+
+Floats = NDArray[np.float64]
+
+CPU_TFLOPS_PER_VCPU = 0.05
+"""A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An instance type at a price, with the published facts about it."""
+
+    instance_type: str
+    usd_per_hour: float
+    vcpus: float
+    memory_gb: float
+    accelerator: str = ""
+    accelerators: int = 0
+    tflops_per_accelerator: float = 0.0
+    accelerator_memory_gb: float = 0.0
+    network_gbps: float = 1.0
+    cloud: str = ""
+    region: str = ""
+    spot: bool = False
+    minimum_billed_s: float = 0.0
+
+    def __hash__(self) -> int:  # of what tells nearly all apart: it is asked for thousands of times in a step
+        return hash((self.instance_type, self.region, self.spot))
+
+    @property
+    def name(self) -> str:
+        """The instance type; a spot offer says so."""
+        return f"{self.instance_type} (spot)" if self.spot else self.instance_type
+
+    @property
+    def tflops(self) -> float:
+        """Published fp32 rate of one whole node."""
+        return self.accelerators * self.tflops_per_accelerator or self.vcpus * CPU_TFLOPS_PER_VCPU
+
+    @property
+    def workers(self) -> int:
+        """Devices that compute in one node: its accelerators, or the node itself."""
+        return max(self.accelerators, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Surcharge:
+    """What a launch costs beyond the time of its nodes: once, as calls and requests do, and by the hour."""
+
+    usd: float = 0.0
+    usd_per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """So many nodes of an offer and, where it may vary, the global batch that they train with.
+
+    `knobs`: of a server, how each is set; those that the offer was cut to (cores, memory) are among them.
+    `allocation`: of functions, what each trial is given; the nodes are the functions of all trials that run at once.
+    """
+
+    offer: Offer
+    nodes: int
+    batch: int | None = None
+    knobs: Knobs = ()
+    allocation: Allocation | None = None
+    surcharge: Surcharge = Surcharge()
+
+    def __hash__(self) -> int:
+        return hash((self.offer, self.nodes, self.batch, self.knobs, self.allocation))
+
+    def __str__(self) -> str:
+        if self.allocation is not None:
+            trials = self.nodes // self.allocation.functions
+            return str(self.allocation) if trials <= 1 else f"{self.allocation}, {trials} trials at once"
+        if self.knobs:
+            return ", ".join(f"{name} {value}" for name, value in self.knobs)
+        machines = f"{self.nodes} x {self.offer.name}"
+        return machines if self.batch is None else f"{machines}, batch {self.batch}"
+
+    @property
+    def workers(self) -> int:
+        """Devices that compute, in all nodes together."""
+        return self.nodes * self.offer.workers
+
+    @property
+    def usd_per_hour(self) -> float:
+        """Price of all nodes together, and of what is rented beside them."""
+        return self.offer.usd_per_hour * self.nodes + self.surcharge.usd_per_hour
+
+    def usd(self, seconds: float) -> float:
+        """What holding it for so long costs at the most: by the second, with the offer's minimum."""
+        if seconds <= 0:
+            return 0.0
+        return self.surcharge.usd + self.usd_per_hour * max(seconds, self.offer.minimum_billed_s) / 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTime:
+    """How long a probe may take: the paper's ten minutes, and a minute more for each three further nodes."""
+
+    base_s: float = 600.0
+    extra_s_per_3_nodes: float = 60.0
+
+    def seconds(self, nodes: int) -> float:
+        """t(D), set-up and warm-up included. A probe is cut off here, so this is also its worst case."""
+        return self.base_s + self.extra_s_per_3_nodes * (nodes - 1) / 3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An offer, the node counts that it can be rented in, and the batches to train with there, where these may vary.
+
+    A batch that does not divide by the workers is left out. `settings`: of a server, each way to set its knobs there.
+    `given`: of functions, the configurations themselves.
+    """
+
+    offer: Offer
+    nodes: tuple[int, ...] = (1,)
+    batches: tuple[int, ...] = ()
+    settings: tuple[Knobs, ...] = ()
+    given: tuple[Configuration, ...] = ()
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Node counts rising, and batches within each; of a server, its settings in order; or as they were given."""
+        if self.given:
+            return self.given
+        if self.settings:
+            return tuple(Configuration(self.offer, 1, knobs=knobs) for knobs in self.settings)
+        if not self.batches:
+            return tuple(Configuration(self.offer, n) for n in sorted(self.nodes))
+        pairs = [(n, batch) for n in sorted(self.nodes) for batch in sorted(self.batches)]
+        return tuple(Configuration(self.offer, n, b) for n, b in pairs if b % (n * self.offer.workers) == 0)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The configurations a search may visit, in a fixed order, and what trying one takes.
+
+    `startup_limit_s`: a launch that is not up by then is given up, so a final run never waits longer.
+    """
+
+    choices: tuple[Choice, ...]
+    probe_time: ProbeTime = field(default_factory=ProbeTime)
+    startup_limit_s: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The offers, in order."""
+        return tuple(choice.offer for choice in self.choices)
+
+    @cached_property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """All configurations: offers in order, node counts rising within each."""
+        return tuple(configuration for choice in self.choices for configuration in choice.configurations)
+
+    @cached_property
+    def index(self) -> dict[Configuration, int]:
+        """Where each configuration stands in the order."""
+        return {configuration: i for i, configuration in enumerate(self.configurations)}
+
+    @cached_property
+    def offer_index(self) -> NDArray[np.intp]:
+        """For each configuration, the index of its offer."""
+        return np.repeat(np.arange(len(self.choices)), [len(choice.configurations) for choice in self.choices])
+
+    @cached_property
+    def nodes(self) -> Floats:
+        """For each configuration, its node count."""
+        return np.array([configuration.nodes for configuration in self.configurations], dtype=float)
+
+    @cached_property
+    def usd_per_hour(self) -> Floats:
+        """For each configuration, dollars an hour for all its nodes."""
+        return np.array([configuration.usd_per_hour for configuration in self.configurations])
+
+    @cached_property
+    def usd_per_s(self) -> Floats:
+        """For each configuration, dollars a second for all its nodes."""
+        return self.usd_per_hour / 3_600
+
+    @cached_property
+    def probe_s(self) -> Floats:
+        """For each configuration, the longest its probe can take."""
+        return np.array([self.probe_time.seconds(configuration.nodes) for configuration in self.configurations])
+
+    @cached_property
+    def probe_usd(self) -> Floats:
+        """For each configuration, the most its probe can cost."""
+        return np.array([self.worst_probe(configuration)[1] for configuration in self.configurations])
+
+    def up_to(self, usd_per_hour: float) -> Space:
+        """The part of it that costs at most so much an hour."""
+        affordable = [
+            replace(choice, nodes=tuple(n for n in choice.nodes if choice.offer.usd_per_hour * n <= usd_per_hour))
+            for choice in self.choices
+        ]
+        return replace(self, choices=tuple(choice for choice in affordable if choice.nodes))
+
+    def worst_probe(self, configuration: Configuration, share: float = 1.0) -> tuple[float, float]:
+        """Seconds and dollars that a probe of this configuration, or this share of one, can take at the most."""
+        seconds = share * self.probe_time.seconds(configuration.nodes)
+        return seconds, configuration.usd(seconds)
+
+
+TRIAL = ProbeTime(60.0, 0.0)
+"""A trial of a server takes a minute at the most, where nobody says otherwise."""
+
+
+def serving_space(
+    table: KnobTable,
+    trial: ProbeTime = TRIAL,
+    possible: Callable[[Knobs], bool] = lambda knobs: True,
+    startup_limit_s: float = 0.0,
+) -> Space:
+    """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
+    priced = [name for name in table.knobs if name in table.usd_per_hour]
+    free = [name for name in table.knobs if name not in table.usd_per_hour]
+    choices = []
+    for bought in product(*(table.knobs[name] for name in priced)):
+        cut = dict(zip(priced, bought, strict=True))
+        settings = []
+        for chosen in product(*(table.knobs[name] for name in free)):
+            told = {**cut, **dict(zip(free, chosen, strict=True))}
+            knobs = tuple((name, told[name]) for name in table.knobs)
+            if possible(knobs):
+                settings.append(knobs)
+        if settings:
+            choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
+    return Space(tuple(choices), trial, startup_limit_s)
+
+
+def _offer(table: KnobTable, bought: Knobs) -> Offer:
+    cut = dict(bought)
+    words = ", ".join(_words(name, setting) for name, setting in bought) or "one size"
+    return Offer(
+        f"{table.machine}: {words}" if table.machine else words,
+        table.price(bought),
+        vcpus=float(cut.get(table.cores, 1.0)),
+        memory_gb=float(cut.get(table.memory, 1.0)),
+    )
+
+
+def _words(name: str, setting: Knob) -> str:
+    return str(setting) if isinstance(setting, str) else f"{name} {setting:g}"

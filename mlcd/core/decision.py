@@ -1,0 +1,88 @@
+"""What a search ends with: a configuration with its evidence, or an honest 'cannot be certified'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlcd.core.configuration import Configuration
+from mlcd.planners.functions.nouns import Calibration, Plan
+from mlcd.planners.serve.nouns import Cap
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the final run should take, and the most that it is counted on to take. Probes are not in it.
+
+    `fallback`: where the job moves if the run is too slow; the worst is then a trial, and all of the job there.
+    """
+
+    seconds: float
+    usd: float
+    worst_seconds: float
+    worst_usd: float
+    fallback: Configuration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model expects the rest of the job to take on a configuration, and between which ends nine times of ten.
+
+    `relative`: the numbers only compare configurations; no time is claimed, and no interval. `on_boundary`: nothing
+    else is expected to be both faster and cheaper. `work_share`: of a relative one, how much of the job's work the
+    target takes here if it takes all of it with the batch that needs the most.
+    """
+
+    configuration: Configuration
+    seconds: float
+    usd: float
+    low_s: float
+    high_s: float
+    measured: bool = False
+    relative: bool = False
+    on_boundary: bool = False
+    knee: bool = False
+    work_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A limit that would have made the job possible: the new total, in dollars or in seconds.
+
+    Of a service: the cap, or the rate, that the configuration would have kept. `max_probe_usd`: no promise, but what
+    trying the configuration takes; under the `max_probe` of the search it was not allowed. `confidence`: how sure the
+    configuration is within the limits as they are, if that is enough.
+    """
+
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    configuration: Configuration | None = None
+    caps: tuple[Cap, ...] = ()
+    min_rate: float | None = None
+    max_probe_usd: float | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of a search.
+
+    With a configuration: `certified` says that probes and the final run together stay within the limits, with the
+    probability `confidence`; None where there is no limit, or where none was stated. Without one, `binding` names the
+    constraint that nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
+    `curve`: of an elastic job, what each configuration is expected to take. `done`: the job reached its target while
+    it was being probed, there, and nothing is left to run.
+    `plans`: of a job on functions, the stages as each method would plan them, the chosen plan first; `calibration`:
+    what they rest on.
+    """
+
+    configuration: Configuration | None
+    because: str
+    certified: bool = False
+    forecast: Forecast | None = None
+    binding: str = ""
+    relaxations: tuple[Relaxation, ...] = ()
+    curve: tuple[Prediction, ...] = ()
+    done: bool = False
+    plans: tuple[Plan, ...] = ()
+    calibration: Calibration | None = None
+    confidence: float | None = None

@@ -1,0 +1,311 @@
+"""The guarantee: what is gone, what a step can cost, and what finishing takes stay within the limits.
+
+    spent + worst case of the next probe + conservative finish on a measured configuration <= limit
+
+checked before every probe, for dollars and for hours. 'Conservative' is the rate that the run keeps with the goal's
+confidence (`launch_spread.py`) and the longest start-up that is waited for. The final choice carries the same
+sum as its certificate; where nothing measured satisfies it, the answer is 'cannot be certified'.
+
+Beside the sum, no probe may cost more than `max_probe`, and all machines that are up at once not more an hour than
+`max_hourly`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
+from mlcd.core.forecasts import forecast, forecasts, objective
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.on_trial import on_trial
+from mlcd.core.units import format_duration, format_usd
+
+
+def safe(
+    job: Job, space: Space, history: History, extra_usd: float = 0.0, extra_s: float = 0.0, more: int = 0
+) -> list[Measurement]:
+    """Measured configurations on which the job still ends within the limits, after spending so much more.
+
+    `more`: on so many further configurations, each of which makes the choice among them less sure.
+    """
+    spent_usd, elapsed_s = history.spent_usd + extra_usd, history.elapsed_s + extra_s
+    return [
+        measurement
+        for measurement, ahead in forecasts(job, space, history, more=more)
+        if job.goal.allows(spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds)
+    ]
+
+
+def refusal(
+    job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float = 1.0
+) -> str | None:
+    """Why probing these configurations at once is not allowed, or None if it is. `share`: of the time of a probe."""
+    worst = [space.worst_probe(configuration, share) for configuration in configurations]
+    seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
+    if (beyond := beyond_limits(job.goal, history, seconds, usd, "probe")) is not None:
+        return beyond
+    if (too_dear := beyond_price_limits(job.search, space, configurations, "probe")) is not None:
+        return too_dear
+    protected = safe(job, space, history)
+    new = set(configurations) - {m.configuration for m in history.good}
+    if protected and not safe(job, space, history, usd, seconds, len(new)):
+        best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
+        return f"it would use what is reserved to finish on {best.configuration}"
+    return None
+
+
+def beyond_limits(goal: Goal, history: History, seconds: float, usd: float, what: str) -> str | None:
+    """Which limit a launch of so much would break by itself, in words; None if none."""
+    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
+        left = max(0.0, goal.budget_usd - history.spent_usd)
+        return f"the {what} can cost {format_usd(usd)}; {format_usd(left)} of the budget is left"
+    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
+        left = max(0.0, goal.deadline_s - history.elapsed_s)
+        return f"the {what} can take {format_duration(seconds)}; {format_duration(left)} is left to the deadline"
+    return None
+
+
+def beyond_price_limits(search: Search, space: Space, configurations: Sequence[Configuration], what: str) -> str | None:
+    """Which limit on single probes these would break at once, and how to raise it; None if none."""
+    dearest = max(space.worst_probe(configuration)[1] for configuration in configurations)
+    if search.max_probe_usd is not None and dearest > search.max_probe_usd:
+        return (
+            f"the {what} can cost {format_usd(dearest)}, more than the {format_usd(search.max_probe_usd)} that one may "
+            f"(max_probe); to allow it: --max-probe {rounded_up(dearest)}"
+        )
+    hourly = sum(configuration.usd_per_hour for configuration in configurations)
+    if search.max_hourly_usd is not None and hourly > search.max_hourly_usd:
+        return (
+            f"its machines cost {format_usd(hourly)} an hour, more than the {format_usd(search.max_hourly_usd)} that "
+            f"may be rented at once (max_hourly); to allow it: --max-hourly {rounded_up(hourly)}"
+        )
+    return None
+
+
+def within_price_limits(search: Search, space: Space) -> NDArray[np.bool_]:
+    """For each configuration of the space, whether `beyond_price_limits` would let it be probed alone."""
+    most_usd = np.inf if search.max_probe_usd is None else search.max_probe_usd
+    most_hourly = np.inf if search.max_hourly_usd is None else search.max_hourly_usd
+    within: NDArray[np.bool_] = (space.probe_usd <= most_usd) & (space.usd_per_hour <= most_hourly)
+    return within
+
+
+def rounded_up(usd: float) -> str:
+    """Dollars as an option that allows so much: never a cent too few."""
+    return f"{ceil(usd * 100) / 100:.2f}"
+
+
+def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+    """For each configuration of the space, whether `refusal` would let it be probed: the same rule, at once."""
+    spent = history.spent_usd + space.probe_usd
+    elapsed = history.elapsed_s + space.probe_s
+    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
+    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
+    affordable: NDArray[np.bool_] = (spent <= budget) & (elapsed <= deadline)
+    affordable &= within_price_limits(job.search, space)
+    if not safe(job, space, history):
+        return affordable
+    measured, kept = np.zeros(len(space), dtype=bool), np.zeros(len(space), dtype=bool)
+    measured[[space.index[m.configuration] for m in history.good if m.configuration in space.index]] = True
+    for more, these in ((0, measured), (1, ~measured)):
+        for _, ahead in forecasts(job, space, history, safe(job, space, history, more=more), more=more):
+            still = (spent + ahead.worst_usd <= budget) & (elapsed + ahead.worst_seconds <= deadline)
+            kept |= these & still
+    probed: NDArray[np.bool_] = affordable & kept
+    return probed
+
+
+def left_usd(goal: Goal, history: History) -> float:
+    """What is left of the budget; without one there is no end to it."""
+    return inf if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd)
+
+
+def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> float | None:
+    """How long this configuration can be held before a limit breaks; None without limits.
+
+    What functions cost is counted as it is used (`Launch.most_usd`): no time says when it is too much.
+    """
+    bounds = []
+    if goal.deadline_s is not None:
+        bounds.append(goal.deadline_s - history.elapsed_s)
+    if goal.budget_usd is not None and configuration.allocation is None:
+        left_s = (goal.budget_usd - history.spent_usd) / configuration.usd_per_hour * 3_600
+        # Under the billed minimum even one second costs the minimum.
+        bounds.append(left_s if left_s >= configuration.offer.minimum_billed_s else 0.0)
+    return max(0.0, min(bounds)) if bounds else None
+
+
+def decide(
+    job: Job,
+    space: Space,
+    history: History,
+    because: str,
+    configuration: Configuration | None = None,
+    curve: tuple[Prediction, ...] = (),
+) -> Decision:
+    """The decision from what was measured: the best for the goal of all that can be certified.
+
+    Whatever a strategy names, so that no answer is beaten by another row of its own table. Only where several are
+    right, as with the knee, is the one that it names taken, if nothing certified is both faster and cheaper.
+    """
+    ahead = choices(job, space, history, curve)
+    if not ahead:
+        return replace(_infeasible(job, space, history, because), curve=curve)
+    best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+    if job.goal.objective is Objective.KNEE and configuration in ahead and not _beaten(ahead, configuration):
+        best = configuration
+    confidence = job.goal.confidence if job.goal.limited else None
+    return Decision(best, because, certified=True, forecast=ahead[best], curve=curve, confidence=confidence)
+
+
+def choices(
+    job: Job, space: Space, history: History, curve: Sequence[Prediction] = ()
+) -> dict[Configuration, Forecast]:
+    """All that can be certified, with the forecast that it is chosen by and that every answer shows.
+
+    What a curve leaves out is expected to end without its target, so it is no choice while anything else is.
+    """
+    expected = {each.configuration for each in curve}
+    certain = forecasts(job, space, history, safe(job, space, history), curve)
+    ahead = {m.configuration: each for m, each in certain}
+    ahead = {**on_trial(job, space, history, ahead), **ahead}
+    return {each: ahead[each] for each in ahead if each in expected} or ahead
+
+
+def _beaten(ahead: Mapping[Configuration, Forecast], configuration: Configuration) -> bool:
+    """Whether another one is as fast and as cheap, and better in one of them."""
+    mine = ahead[configuration]
+    return any(
+        other.seconds <= mine.seconds
+        and other.usd <= mine.usd
+        and (other.seconds, other.usd) != (mine.seconds, mine.usd)
+        for other in ahead.values()
+    )
+
+
+def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
+    goal = job.goal
+    needs = forecasts(job, space, history)
+    dearer = _dearer_probe(job, space, history)
+    if not needs:
+        tried = len(history.measurements)
+        binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(job, space, history)
+        return Decision(None, because, binding=binding, relaxations=dearer)
+    ways = _relaxations(goal, history, needs)
+    over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
+    over_deadline = goal.deadline_s is not None and all(way.deadline_s is not None for way in ways)
+    if over_budget == over_deadline:
+        binding = "the budget and the deadline together"
+    else:
+        binding = "the budget" if over_budget else "the deadline"
+    return Decision(None, because, binding=binding, relaxations=(*ways, *_less_sure(job, space, history), *dearer))
+
+
+def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
+    """The largest usual confidence with which something would be certified within the limits as they are; or nothing.
+
+    Who has little to lose by an unfinished job may take it.
+    """
+    for confidence in LESS_SURE:
+        if confidence < job.goal.confidence:
+            ahead = choices(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
+            if ahead:
+                best = min(ahead, key=lambda each: objective(job.goal, ahead[each]))
+                return (Relaxation(configuration=best, confidence=confidence),)
+    return ()
+
+
+def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
+    """Of what only `max_probe` has kept from being tried, and may keep the limits, the cheapest probe; or nothing.
+
+    Whether it would have been enough, only trying tells.
+    """
+    if job.search.max_probe_usd is None:
+        return ()
+    uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
+    worth = allowed(uncapped, space, history) & (space.probe_usd > job.search.max_probe_usd)
+    worth &= _fits_at_the_best_efficiency(job, space, history)
+    for m in (*history.measurements, *history.known):
+        place = space.index.get(m.configuration)
+        if m.outcome is Outcome.OUT_OF_MEMORY and place is not None and m.configuration.batch is None:
+            worth &= (space.offer_index != space.offer_index[place]) | (space.nodes > m.configuration.nodes)
+    if not worth.any():
+        return ()
+    pick = int(np.argmin(np.where(worth, space.probe_usd, np.inf)))
+    return (Relaxation(configuration=space.configurations[pick], max_probe_usd=float(space.probe_usd[pick])),)
+
+
+def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+    """Whether a configuration would keep the limits with the most samples for each published FLOP/s that were seen."""
+    if not history.good:
+        return np.ones(len(space), dtype=bool)
+    tflops = np.array([configuration.nodes * configuration.offer.tflops for configuration in space.configurations])
+    efficiency = max(m.rate / (m.configuration.nodes * m.configuration.offer.tflops) for m in history.good)
+    finish_s = job.work_samples / (efficiency * tflops)
+    usd = history.spent_usd + space.probe_usd + finish_s * space.usd_per_s
+    seconds = history.elapsed_s + space.probe_s + finish_s
+    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
+    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
+    fitting: NDArray[np.bool_] = (usd <= budget) & (seconds <= deadline)
+    return fitting
+
+
+def _why_none_ran(goal: Goal, space: Space, history: History) -> str:
+    tried, mistakes = len(history.measurements), {m.mistake for m in history.measurements if m.mistake is not None}
+    probes = "no probe" if tried == 1 else f"none of {tried} probes"
+    if len(mistakes) == 1:
+        return f"{probes} could run the job: {mistakes.pop()}"
+    untried = len(space) - len({m.configuration for m in history.measurements})
+    rest = f"; under this limit, {untried} of {len(space)} were not tried" if goal.limited and untried > 0 else ""
+    return f"{probes} could run the job{rest}"
+
+
+def why_nothing_was_measured(job: Job, space: Space, history: History, what: str = "probe") -> str:
+    """Which limit is too small for any launch at all."""
+    goal = job.goal
+    usd, seconds = float(space.probe_usd.min()), float(space.probe_s.min())
+    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
+        return f"the budget: the cheapest {what} alone can cost {format_usd(usd)}"
+    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
+        return f"the deadline: the shortest {what} alone can take {format_duration(seconds)}"
+    max_probe = job.search.max_probe_usd
+    if max_probe is not None and usd > max_probe:
+        return f"max_probe, {format_usd(max_probe)}: the cheapest {what} alone can cost {format_usd(usd)}"
+    if max_probe is not None and (space.probe_usd > max_probe).any():
+        return f"max_probe, {format_usd(max_probe)}: no {what} that it allows was worth its price"
+    return f"nothing was measured: under this limit no {what} was worth its price"
+
+
+LESS_SURE = (0.98, 0.95, 0.9, 0.8)
+"""Confidences that are offered where the wanted one cannot be had; below these it is a gamble."""
+ANOTHER_SEARCH = 1.07
+"""A search that starts anew spends and measures a little differently: what is named as enough is enough for it, too."""
+
+
+def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Forecast]]) -> list[Relaxation]:
+    """For each measured configuration the limits it would need; the smallest step for each kind of relaxation."""
+    best: dict[tuple[bool, bool], tuple[float, Relaxation]] = {}
+    for measurement, ahead in needs:
+        usd, seconds = history.spent_usd + ahead.worst_usd, history.elapsed_s + ahead.worst_seconds
+        budget_step = usd / goal.budget_usd if goal.budget_usd is not None else 0.0
+        deadline_step = seconds / goal.deadline_s if goal.deadline_s is not None else 0.0
+        kind = (budget_step > 1, deadline_step > 1)
+        way = Relaxation(
+            ANOTHER_SEARCH * usd if kind[0] else None,
+            ANOTHER_SEARCH * seconds if kind[1] else None,
+            measurement.configuration,
+        )
+        step = max(budget_step, 1.0) * max(deadline_step, 1.0)
+        if kind not in best or step < best[kind][0]:
+            best[kind] = (step, way)
+    one_limit = {kind: found for kind, found in best.items() if kind != (True, True)}
+    chosen = one_limit or best
+    return [way for _, way in sorted(chosen.values(), key=lambda found: found[0])]

@@ -1,0 +1,130 @@
+"""What a search has seen so far: all that a strategy may know. It is a replay of the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, Spread, repeated_launches
+from mlcd.core.measurement import Measurement, Outcome
+
+MOST_BAD_LUCK = 1
+"""Launches of one configuration that may fail by chance before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A probe that was asked for and not allowed."""
+
+    configuration: Configuration
+    because: str
+
+
+@dataclass(frozen=True)
+class History:
+    """Measurements and refusals in the order they came, and what is gone of the limits.
+
+    `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
+    same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
+    that an elastic search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
+    `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
+    what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
+    earlier runs at the same place.
+    """
+
+    measurements: tuple[Measurement, ...] = ()
+    runs: tuple[Measurement, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    spent_usd: float = 0.0
+    elapsed_s: float = 0.0
+    known: tuple[Measurement, ...] = ()
+    learned: Mapping[str, Any] | None = None
+    ended_runs: int = 0
+    ended_probes: int = 0
+    saved_before: float = 0.0
+    seen_before: LogLikelihoods = NOTHING_SEEN
+
+    @property
+    def current_runs(self) -> tuple[Measurement, ...]:
+        """Launches of the job since the user last went on with it after an end."""
+        return self.runs[self.ended_runs :]
+
+    @cached_property
+    def good(self) -> tuple[Measurement, ...]:
+        """One measurement with a rate for each configuration, in the order they came; repeated ones are pooled.
+
+        What the job itself came to before it ended is known better than what a probe of it had shown.
+        """
+        found: dict[Configuration, Measurement] = {}
+        _pool(found, self.measurements[: self.ended_probes])
+        for run in self.runs[: self.ended_runs]:
+            if run.ok:
+                probe = found.get(run.configuration, run)
+                found[run.configuration] = replace(
+                    probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error, startup_s=run.startup_s
+                )
+        _pool(found, self.measurements[self.ended_probes :])
+        return tuple(found.values())
+
+    @cached_property
+    def spread(self) -> Spread:
+        """How far the rates of launches of one configuration differ, as far as repeated launches have shown."""
+        here = repeated_launches((*self.measurements, *self.runs))
+        return Spread.given(tuple(map(sum, zip(self.seen_before, here, strict=True))))
+
+    @property
+    def saved_samples(self) -> float:
+        """The work that is safe in a checkpoint. Launches of one round start from the same one: the best is kept."""
+        return max([self.saved_before, *(m.saved_samples for m in (*self.measurements, *self.runs))])
+
+    @property
+    def has_unseen_end(self) -> bool:
+        """Whether a launch of the job ended while nobody watched: its checkpoint may hold more than was reported."""
+        return any(run.outcome is Outcome.INTERRUPTED and not run.samples_done for run in self.runs)
+
+    @property
+    def setbacks(self) -> int:
+        """Launches of the job that speak against another one: all that it was moved away from, and those lost in a row
+        since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.
+        """
+        before = (*self.measurements, *self.runs[: self.ended_runs])
+        best = max([self.saved_before, *(m.saved_samples for m in before)])
+        left = lost = 0
+        for run in self.current_runs:
+            left += not run.outcome.is_bad_luck
+            lost = 0 if run.saved_samples > best else lost + (run.outcome in (Outcome.PREEMPTED, Outcome.LAUNCH_FAILED))
+            best = max(best, run.saved_samples)
+        return left + lost
+
+    def ended(self) -> History:
+        """As it stands where the job has ended, and its user goes on."""
+        return replace(self, ended_runs=len(self.runs), ended_probes=len(self.measurements))
+
+    def with_run(self, launch: Measurement) -> History:
+        """As it will stand once this launch of the job itself is settled."""
+        return replace(
+            self,
+            runs=(*self.runs, launch),
+            spent_usd=self.spent_usd + launch.usd,
+            elapsed_s=self.elapsed_s + launch.seconds,
+        )
+
+    @property
+    def tried(self) -> frozenset[Configuration]:
+        """Configurations with an answer: measured, refused, or met by bad luck more than once."""
+        answered = {m.configuration for m in self.measurements if not m.outcome.is_bad_luck}
+        failed = Counter(m.configuration for m in self.measurements if m.outcome.is_bad_luck)
+        unlucky = {configuration for configuration, times in failed.items() if times > MOST_BAD_LUCK}
+        return frozenset(answered | unlucky | {refusal.configuration for refusal in self.refusals})
+
+
+def _pool(found: dict[Configuration, Measurement], measurements: Iterable[Measurement]) -> None:
+    """Add what has a rate to what was found before."""
+    for m in measurements:
+        if m.ok:
+            before = found.get(m.configuration)
+            found[m.configuration] = m if before is None else before.pooled(m)

@@ -1,0 +1,116 @@
+"""One launch in the books: the worst case that is reserved before it, and what it came to after it.
+
+Whatever happens to a launch, it is closed here: settled at what its machines were up for, or voided if none were
+ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from mlcd.core.backend import Launch, Purpose, RemembersWork
+from mlcd.core.clock import Clock
+from mlcd.core.configuration import Space
+from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
+from mlcd.core.guarantee import left_usd, lifetime_s
+from mlcd.core.job import Job
+from mlcd.core.ledger import Book, Reserved, Settled, Voided
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.profiler import Profiler
+from mlcd.core.strategy import Apply, Probe
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS
+
+Closing = tuple[Settled | Voided | None, BaseException | None]
+"""How a launch is closed in the books, None while its machines are still up; and what went wrong, if anything did."""
+
+
+def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
+    """The launch that a step asks for, and the most seconds and dollars it can take."""
+    account, configuration = book.account, step.configuration
+    order = Launch(
+        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
+        configuration=configuration,
+        purpose=Purpose.PROBE if isinstance(step, Probe) else Purpose.RUN,
+        samples=job.work_samples if isinstance(step, Probe) else step.samples,
+        lifetime_s=None,
+        ordinal=account.launches + place,
+        round=account.rounds,
+        saved_samples=account.history.saved_samples,
+        noise=isinstance(step, Probe) and step.noise,
+        work=step.work,
+    )
+    if isinstance(step, Probe):
+        whole_s = space.probe_time.seconds(configuration.nodes)
+        bound_s: float | None = step.share * whole_s
+        order = replace(order, whole_s=whole_s if step.share < 1 else None)
+    else:
+        bounds = [lifetime_s(job.goal, book.history, configuration), step.most_s]
+        bound_s = min((bound for bound in bounds if bound is not None), default=None)
+    foreseen = account.decision.forecast if account.decision is not None else None
+    worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
+    worst_usd = configuration.usd(worst_s)
+    if configuration.allocation is None:
+        return Reserved(replace(order, lifetime_s=bound_s), step.because, worst_usd, worst_s)
+    worst_usd += (MOST_ATTEMPTS - 1) * configuration.surcharge.usd
+    most_usd = min(worst_usd, left_usd(job.goal, account.history))
+    return Reserved(replace(order, lifetime_s=bound_s, most_usd=most_usd), step.because, most_usd, worst_s)
+
+
+def measured(job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock) -> Closing:
+    """Launch, measure and close."""
+    before_s = clock.elapsed_s()
+    look, watch = (step.look, None) if isinstance(step, Probe) else (None, step.watch)
+    measure = partial(profiler.measure, job, order, look, watch)
+    return closed(job, order, profiler, measure, lambda: clock.elapsed_s() - before_s)
+
+
+def closed(
+    job: Job, order: Launch, profiler: Profiler, measure: Callable[[], Measurement], took_s: Callable[[], float]
+) -> Closing:
+    """Close a launch by what `measure` comes to. `took_s`: how long the machines were up, once they are gone."""
+
+    def ended_early(outcome: Outcome, detail: str) -> Settled:
+        saved = saved_work(job, order, profiler)
+        return Settled(order, cut_short(order, took_s(), outcome, detail, saved))
+
+    try:
+        measurement = measure()
+        saved = max(measurement.saved_samples, saved_work(job, order, profiler))  # it may save while it is ended
+        return Settled(order, replace(_billed(order, measurement, took_s()), saved_samples=saved)), None
+    except NoCapacity as error:  # an answer about this configuration, and no fault of the place
+        free = Measurement(order.configuration, Outcome.LAUNCH_FAILED, took_s(), 0.0, detail=str(error))
+        return Settled(order, free), None
+    except NothingOrdered as error:
+        return Voided(order, f"nothing was ordered and nothing is billed: {error}"), error
+    except StillUp as error:
+        return None, error
+    except BackendError as error:
+        return ended_early(Outcome.LAUNCH_FAILED, str(error)), error
+    except BaseException as error:
+        # The profiler has torn the machines down on its way out: pay for what they were up, then tell.
+        return ended_early(Outcome.INTERRUPTED, type(error).__name__), error
+
+
+def cut_short(order: Launch, seconds: float, outcome: Outcome, detail: str, saved: float = 0.0) -> Measurement:
+    """A launch that was not measured to its end: no rate, but a bill."""
+    usd = order.bill_usd(seconds)
+    return Measurement(order.configuration, outcome, seconds, usd, detail=detail, saved_samples=saved)
+
+
+def saved_work(job: Job, order: Launch, profiler: Profiler) -> float:
+    """What the checkpoint holds after a launch, whoever saw its end; without that, work would be counted again."""
+    if not job.checkpoints or not isinstance(profiler, RemembersWork):
+        return 0.0
+    more = profiler.saved(order.label)
+    return order.saved_samples + more if more else 0.0
+
+
+def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurement:
+    """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
+    if order.most_usd is not None:  # functions are billed by what they use, as their profiler has counted
+        return replace(measurement, seconds=max(seconds, measurement.seconds))
+    if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
+        return measurement
+    return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))

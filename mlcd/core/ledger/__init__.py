@@ -1,0 +1,42 @@
+"""The ledger: every dollar, probe and reason of every run, in order. All other state is its replay."""
+
+from mlcd.core.ledger.account import Account, Status
+from mlcd.core.ledger.entries import (
+    Decided,
+    Ended,
+    Entry,
+    LimitsChanged,
+    Refused,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stopped,
+    Voided,
+    Warned,
+)
+from mlcd.core.ledger.rows import Line, Unreadable
+from mlcd.core.ledger.store import Book, Ledger
+from mlcd.core.ledger.submissions import Asked
+
+__all__ = [
+    "Account",
+    "Asked",
+    "Book",
+    "Decided",
+    "Ended",
+    "Entry",
+    "Ledger",
+    "LimitsChanged",
+    "Line",
+    "Refused",
+    "Reserved",
+    "Resumed",
+    "Settled",
+    "Started",
+    "Status",
+    "Stopped",
+    "Unreadable",
+    "Voided",
+    "Warned",
+]

@@ -1,0 +1,208 @@
+"""Where a run stands: the replay of its entries, and the rules that no entry may break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from mlcd.core.backend import Provenance, Purpose
+from mlcd.core.configuration import Space
+from mlcd.core.decision import Decision
+from mlcd.core.history import History, Refusal
+from mlcd.core.job import Job
+from mlcd.core.launch_spread import NOTHING_SEEN
+from mlcd.core.ledger.entries import (
+    Decided,
+    Ended,
+    Entry,
+    LimitsChanged,
+    Refused,
+    Reserved,
+    Resumed,
+    Settled,
+    Started,
+    Stopped,
+    Voided,
+    Warned,
+)
+from mlcd.core.measurement import Measurement
+from mlcd.planners.serve.nouns import Service
+
+
+class Status(StrEnum):
+    """Where a run stands, in a word."""
+
+    SEARCHING = "searching"
+    DECIDED = "decided"
+    INFEASIBLE = "infeasible"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class BrokenBooks(RuntimeError):
+    """An entry that contradicts those before it: a bug, never a user's mistake."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """One run's state. `after` gives the state with one more entry; nothing here is ever changed in place.
+
+    `orders` counts what was reserved, `launches` and `rounds` what was settled. `warnings`: what the user was warned
+    of, in the order it was written. `reserved_at_s`: when the newest launch was reserved, on the run's clock.
+    """
+
+    started: Started | None = None
+    history: History = field(default_factory=History)
+    open: tuple[Reserved, ...] = ()
+    decision: Decision | None = None
+    at_decision: History | None = None
+    ended: Ended | None = None
+    stopped: bool = False
+    orders: int = 0
+    launches: int = 0
+    rounds: int = 0
+    warnings: tuple[str, ...] = ()
+    reserved_at_s: float = 0.0
+
+    @staticmethod
+    def replay(entries: Iterable[tuple[Entry, float]]) -> Account:
+        """The state after these entries, each with the run's elapsed seconds when it was written."""
+        account = Account()
+        for entry, elapsed_s in entries:
+            account = account.after(entry, elapsed_s)
+        return account
+
+    @property
+    def job(self) -> Job:
+        """The job of the run."""
+        return self._started().job
+
+    @property
+    def space(self) -> Space:
+        """The space of the run, with the prices that were frozen when it started."""
+        return self._started().space
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the run's numbers come from."""
+        return self._started().provenance
+
+    def asked(self, service: Service) -> Account:
+        """As if this had been asked of the service from the start: for what-if questions, never to be written."""
+        started = self._started()
+        return replace(self, started=replace(started, job=replace(started.job, service=service)))
+
+    @property
+    def searched(self) -> History:
+        """The history as it stood when the search ended, or as it stands while it goes on."""
+        return self.at_decision or self.history
+
+    @property
+    def final_runs(self) -> tuple[Measurement, ...]:
+        """Launches of the job itself since it was decided where; a run whose limits were changed is decided again."""
+        return self.history.runs[len(self.at_decision.runs) :] if self.at_decision is not None else ()
+
+    @property
+    def status(self) -> Status:
+        """Where the run stands."""
+        if self.ended is not None:
+            return Status.FINISHED if self.ended.finished else Status.FAILED
+        if self.stopped:
+            return Status.STOPPED
+        if self.decision is None:
+            return Status.SEARCHING
+        if self.final_runs or self.open:
+            return Status.RUNNING
+        return Status.DECIDED if self.decision.configuration is not None else Status.INFEASIBLE
+
+    def after(self, entry: Entry, elapsed_s: float) -> Account:
+        """The state once this entry is written."""
+        history = replace(self.history, elapsed_s=max(elapsed_s, self.history.elapsed_s))
+        here = replace(self, history=history)
+        match entry:
+            case Started():
+                if self.started is not None:
+                    raise BrokenBooks("the run has started already")
+                known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
+                if len(entry.seen_before) == len(NOTHING_SEEN):  # or it was written by an MLCD that counted otherwise
+                    known = replace(known, seen_before=entry.seen_before)
+                return replace(here, started=entry, history=known)
+            case Reserved():
+                if any(other.launch.round != entry.launch.round for other in self.open):
+                    raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")
+                orders = self.orders + 1
+                return replace(
+                    here, open=(*self.open, entry), orders=orders, stopped=False, reserved_at_s=history.elapsed_s
+                )
+            case Settled():
+                return here._settle(entry)
+            case Voided():
+                return replace(here, open=here._without(entry.launch.label))
+            case Refused():
+                refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
+                return replace(here, history=replace(history, refusals=refusals))
+            case Warned():
+                return replace(here, warnings=(*self.warnings, entry.because))
+            case Decided():
+                return replace(here, decision=entry.decision, at_decision=history, stopped=False)
+            case Stopped():
+                return replace(here, stopped=True)
+            case Resumed():
+                return here._go_on()
+            case LimitsChanged():
+                return here._go_on()._under(entry)
+            case Ended():
+                return replace(here, ended=entry, stopped=False)
+
+    def _go_on(self) -> Account:
+        """Not stopped any more, nor ended: how its launches came to that end is no reason against the next one."""
+        if self.ended is None:
+            return replace(self, stopped=False)
+        if self.ended.finished:
+            raise BrokenBooks("the run has finished")
+        return replace(self, ended=None, history=self.history.ended())
+
+    def _under(self, limits: LimitsChanged) -> Account:
+        """With other limits. What the old ones refused is open again, and so is the decision.
+
+        But not of a job on functions that has begun: its plan follows the limits from epoch to epoch.
+        """
+        started, history = self._started(), self.history
+        job = replace(started.job, goal=limits.goal)
+        if limits.max_probe_usd is not None:
+            job = replace(job, search=replace(job.search, max_probe_usd=limits.max_probe_usd))
+        changed = replace(
+            self,
+            started=replace(started, job=job),
+            history=replace(history.ended(), refusals=()),
+        )
+        if started.job.serverless is not None and self.final_runs:
+            return changed
+        return replace(changed, decision=None, at_decision=None)
+
+    def _settle(self, entry: Settled) -> Account:
+        left = self._without(entry.launch.label)
+        probe = entry.launch.purpose is Purpose.PROBE
+        history = replace(
+            self.history,
+            measurements=(*self.history.measurements, entry.measurement) if probe else self.history.measurements,
+            runs=self.history.runs if probe else (*self.history.runs, entry.measurement),
+            spent_usd=self.history.spent_usd + entry.measurement.usd,
+        )
+        rounds = self.rounds if left else self.rounds + 1
+        return replace(self, history=history, open=left, launches=self.launches + 1, rounds=rounds)
+
+    def _without(self, label: str) -> tuple[Reserved, ...]:
+        """What stays open once the launch of this label is closed."""
+        left = tuple(reserved for reserved in self.open if reserved.launch.label != label)
+        if len(left) == len(self.open):
+            raise BrokenBooks(f"launch {label} was never reserved, or is closed")
+        return left
+
+    def _started(self) -> Started:
+        if self.started is None:
+            raise BrokenBooks("the run has no first entry")
+        return self.started

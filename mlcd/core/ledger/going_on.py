@@ -1,0 +1,132 @@
+"""How a run goes on that was stopped, ended before its work was done, or needs other limits; or why it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from mlcd.core.errors import UserError, WrongState
+from mlcd.core.guarantee import lifetime_s, rounded_up
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger.account import Account, Status
+from mlcd.core.ledger.entries import LimitsChanged, Resumed
+from mlcd.core.units import format_confidence, format_count, format_duration, format_usd
+
+
+def entry_to_go_on(
+    run: str, account: Account, goal: Goal | None, elapsed_s: float, who: str = "the user"
+) -> Resumed | LimitsChanged | None:
+    """The entry that lets the run go on, under the limits of `goal` if there is one; None: it needs no entry.
+
+    `elapsed_s`: what the run has used of its deadline by now. `WrongState` or `UserError`: it cannot go on.
+    """
+    status = account.status
+    if status is Status.FINISHED:
+        raise WrongState(f"run '{run}' is finished; there is nothing to resume. See: mlcd show {run}")
+    if goal is not None and goal != account.job.goal:
+        _check_limits(account, goal, elapsed_s)
+        max_probe_usd, words = _changed_max_probe(account.job, goal), _change_words(account, goal, elapsed_s, who)
+        if max_probe_usd is not None:
+            words += f"; one probe may cost up to {format_usd(max_probe_usd)} now"
+        return LimitsChanged(goal, words, max_probe_usd)
+    if status is Status.INFEASIBLE:
+        raise WrongState(f"run '{run}' cannot be certified within its limits; raise them: {how_to_raise(run, account)}")
+    if status is Status.FAILED:
+        _check_worth(run, account, elapsed_s)
+        return Resumed(f"{who} went on from {_saved_words(account.history)}")
+    return Resumed(f"{who} went on") if account.stopped else None
+
+
+def _changed_max_probe(job: Job, goal: Goal) -> float | None:
+    """What one probe may cost under another budget, where the owner did not say: as large a share of it as before."""
+    before_usd, most_usd = job.goal.budget_usd, job.search.max_probe_usd
+    if job.search.max_probe_stated or most_usd is None or before_usd is None or goal.budget_usd is None:
+        return None
+    return most_usd * goal.budget_usd / before_usd if goal.budget_usd != before_usd else None
+
+
+def _check_limits(account: Account, goal: Goal, elapsed_s: float) -> None:
+    """Refuse limits that are used up before anything more is done: they are for all of the run."""
+    open_usd = sum(reserved.worst_usd for reserved in account.open)
+    spent_usd = account.history.spent_usd
+    if goal.budget_usd is not None and goal.budget_usd <= spent_usd + open_usd:
+        reserved = f", and up to {format_usd(open_usd)} is reserved for what was left open" if open_usd else ""
+        raise UserError(
+            f"budget {format_usd(goal.budget_usd)}: {format_usd(spent_usd)} of the run is spent already{reserved}; "
+            "a budget is for all of the run, so name more than that"
+        )
+    if goal.deadline_s is not None and goal.deadline_s <= elapsed_s:
+        raise UserError(
+            f"deadline {format_duration(goal.deadline_s)}: the run began {format_duration(elapsed_s)} ago; "
+            "a deadline is for all of the run, so name more than that"
+        )
+
+
+def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
+    """Refuse to launch a job again that would begin from nothing, or end at the same limit at once."""
+    history, ended = account.history, account.ended.because if account.ended is not None else ""
+    if not history.saved_samples and not any(launch.epochs for launch in history.runs):
+        raise WrongState(
+            f"run '{run}' failed and has saved nothing to go on from: {ended}. Begin again with mlcd train, or give it "
+            f"other limits: {how_to_raise(run, account)}"
+        )
+    if account.job.serverless is not None or not history.runs:
+        return
+    left_s = lifetime_s(account.job.goal, _at(history, elapsed_s), history.runs[-1].configuration)
+    if left_s is not None and left_s <= account.space.startup_limit_s:
+        raise WrongState(
+            f"run '{run}' ended at its limit, with {_saved_words(history)} kept; raise it: {how_to_raise(run, account)}"
+        )
+
+
+def _at(history: History, elapsed_s: float) -> History:
+    return replace(history, elapsed_s=max(elapsed_s, history.elapsed_s))
+
+
+def how_to_raise(run: str, account: Account) -> str:
+    """The command that goes on with limits that suffice, as far as that is known.
+
+    `max_probe` is kept for all of a run: where that alone has to be raised, a new one begins with it.
+    """
+    ways = account.decision.relaxations if account.decision is not None else ()
+    options = ""
+    if ways and ways[0].max_probe_usd is not None:
+        return f"mlcd train JOB --max-probe {rounded_up(ways[0].max_probe_usd)}"
+    for way in ways[:1]:
+        options += f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
+        options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
+    goal = account.job.goal
+    if not options:
+        options += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
+        options += " --deadline TIME" if goal.deadline_s is not None else ""
+    return f"mlcd resume {run}{options}"
+
+
+def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> str:
+    """'the user changed the budget from $5.00 to $8.00, $4.97 of it spent before; ...'."""
+    before, changes = account.job.goal, []
+    if goal.budget_usd != before.budget_usd:
+        spent = format_usd(account.history.spent_usd)
+        changes.append(f"the budget from {_usd(before.budget_usd)} to {_usd(goal.budget_usd)}, {spent} spent before")
+    if goal.deadline_s != before.deadline_s:
+        used = format_duration(elapsed_s)
+        changes.append(f"the deadline from {_time(before.deadline_s)} to {_time(goal.deadline_s)}, {used} used before")
+    if goal.confidence != before.confidence:
+        sureness = f"from {format_confidence(before.confidence)} to {format_confidence(goal.confidence)}"
+        changes.append(f"how sure a certificate has to be {sureness}")
+    return f"{who} changed {' and '.join(changes)}; it goes on from {_saved_words(account.history)}"
+
+
+def _saved_words(history: History) -> str:
+    if history.saved_samples:
+        return f"{format_count(history.saved_samples)} saved samples"
+    return "its probes; no work is saved" if history.runs else "its probes"
+
+
+def _usd(usd: float | None) -> str:
+    return "no limit" if usd is None else format_usd(usd)
+
+
+def _time(seconds: float | None) -> str:
+    return "no limit" if seconds is None else format_duration(seconds)

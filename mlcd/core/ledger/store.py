@@ -1,0 +1,239 @@
+"""The ledger: a table of entries, append-only, safe against crashes, on SQLite or PostgreSQL.
+
+Every append is a transaction of its own, on disk before it returns. Triggers refuse any change of what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from mlcd.core.clock import Clock
+from mlcd.core.database import Database, open_database
+from mlcd.core.database.schema import entries as table
+from mlcd.core.database.schema import runs as run_table
+from mlcd.core.errors import LedgerCorrupt, UnknownName, WrongState
+from mlcd.core.history import History
+from mlcd.core.ledger.account import Account, BrokenBooks
+from mlcd.core.ledger.entries import Entry
+from mlcd.core.ledger.lock import held as locked
+from mlcd.core.ledger.lock import hold as lock
+from mlcd.core.ledger.lock import holder
+from mlcd.core.ledger.rows import LINES, Line, Unreadable, draft, read, read_each, write
+from mlcd.core.ledger.session_lock import HeldRun, driven_runs
+from mlcd.core.ledger.submissions import Submissions, stem
+
+Listener = Callable[[Line], None]
+
+_FIRST = select(func.min(table.c.seq)).where(table.c.run == run_table.c.name).scalar_subquery()
+_BEGUN = select(run_table.c.name).where(_FIRST.is_not(None)).order_by(_FIRST)
+
+
+class Ledger(Submissions):
+    """A ledger with any number of runs. Any number of threads may read it."""
+
+    def __init__(self, where: Path | str | Database | None, clock: Clock | None = None) -> None:
+        """Open the file, or the URL of a database, creating what is missing; None keeps the ledger in memory."""
+        super().__init__(where if isinstance(where, Database) else open_database(where), clock)
+        self._opened = self.database is not where
+        self.path = self.database.path
+        self._held: dict[str, HeldRun] = {}
+
+    def close(self) -> None:
+        """Close what was opened; a database that was handed in stays open."""
+        if self._opened:
+            self.database.close()
+
+    def begin(
+        self,
+        name: str,
+        clock: Clock,
+        entry: Entry,
+        listen: Listener | None = None,
+        run: str | None = None,
+        held: ExitStack | None = None,
+    ) -> Book:
+        """A new run, named after its job: resnet-1, resnet-2 ...; or the run that `ask` has named.
+
+        `held`: the new run is held until this is closed, and is so before anybody can see it.
+        """
+        if run is None and held is not None:
+            run = self._named(name, clock)
+            held.enter_context(self.hold(run))
+            (line,) = self.append(run, clock, [entry])
+        else:
+            # A held run is written to over the connection that holds it, and by nobody else.
+            with nullcontext() if run in self._held else self.database.write():
+                if run is None:
+                    run = self._named(name, clock)
+                else:
+                    self._check_waiting(run)
+                (line,) = self.append(run, clock, [entry])
+        book = Book(self, run, clock, Account.replay([(entry, line.elapsed_s)]), listen)
+        if listen is not None:
+            listen(line)
+        return book
+
+    def book(self, run: str, clock: Clock, listen: Listener | None = None) -> Book:
+        """An existing run, to go on with."""
+        return Book(self, self.find(run), clock, self.account(run), listen)
+
+    def append(self, run: str, clock: Clock, entries: Sequence[Entry]) -> list[Line]:
+        """Write these entries, all or none; they are on disk when this returns."""
+        drafts = [draft(run, clock, entry) for entry in entries]
+        if (held := self._held.get(run)) is not None:
+            return held.append(drafts)
+        with self.database.write() as connection:
+            return write(connection, drafts)
+
+    def lines(self, run: str) -> list[Line]:
+        """The entries of a run, in order."""
+        found = self.find(run)
+        with self.database.read() as connection:
+            stored = connection.execute(LINES.where(table.c.run == found)).all()
+        try:
+            lines = read(stored)
+            Account.replay((line.entry, line.elapsed_s) for line in lines)
+        except (ValueError, TypeError, BrokenBooks) as error:
+            raise LedgerCorrupt(f"damaged in run '{found}'; restore it from a copy", self.database.name) from error
+        return lines
+
+    def since(self, seq: int, most: int = 1000) -> list[Line | Unreadable]:
+        """The entries of all runs after this one, in order: for who watches. A damaged one spoils its run alone."""
+        with self.database.read() as connection:
+            stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
+        return read_each(stored)
+
+    def last_seq(self) -> int:
+        """The number of the newest entry; 0: there is none."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(func.coalesce(func.max(table.c.seq), 0))).scalar_one())
+
+    def account(self, run: str) -> Account:
+        """Where a run stands."""
+        return Account.replay((line.entry, line.elapsed_s) for line in self.lines(run))
+
+    def accounts(self, name: str, most: int) -> Iterator[Account]:
+        """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
+        job = stem(name)
+        with self.database.read() as connection:
+            numbers = sorted(self._numbers(connection, job, begun=True), reverse=True)[:most]
+        for number in numbers:
+            with suppress(LedgerCorrupt):
+                yield self.account(f"{job}-{number}")
+
+    def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
+        """Where the runs at a place stand, of whatever job, the newest first. Damaged ones are passed over.
+
+        `owner`: only the runs of this member.
+        """
+        begun = select(table.c.run).where(table.c.kind == "started", table.c.because.endswith(on, autoescape=True))
+        if owner is not None:
+            begun = begun.where(table.c.run.in_(select(run_table.c.name).where(run_table.c.owner == owner)))
+        with self.database.read() as connection:
+            names = connection.execute(begun.order_by(table.c.seq.desc()).limit(most)).scalars().all()
+        for name in names:
+            with suppress(LedgerCorrupt):
+                if (account := self.account(name)).job.on == on:
+                    yield account
+
+    def runs(self) -> list[str]:
+        """The runs that have begun, oldest first."""
+        with self.database.read() as connection:
+            return list(connection.execute(_BEGUN).scalars())
+
+    def find(self, run: str) -> str:
+        """The run of that name; 'last' is the newest."""
+        if run == "last" and (runs := self.runs()):
+            return runs[-1]
+        if self.has_begun(run):
+            return run
+        if (asked := self.asked(run)) is None:
+            raise UnknownName("run", run, self.runs())
+        if asked.refused is not None:
+            raise WrongState(f"run '{run}' never began: {asked.refused}")
+        raise WrongState(f"run '{run}' is waiting for a worker; try again when it has begun")
+
+    def hold(self, run: str) -> AbstractContextManager[None]:
+        """Be the only process that drives this run."""
+        if self.database.dialect == "postgresql":
+            return self._hold_session(run)
+        return nullcontext() if self.path is None else lock(self._locks(), run)
+
+    def keep(self, run: str) -> None:
+        """Of a run that this process holds: see to it that it still does. Any thread may ask, now and then."""
+        if (held := self._held.get(run)) is not None:
+            held.keep()
+
+    def driver(self, run: str) -> int | None:
+        """The process that drives this run now, or None; 0: one that may be on another machine."""
+        if self.database.dialect == "postgresql":
+            return 0 if run in driven_runs(self.database) else None
+        return None if self.path is None else holder(self._locks(), run)
+
+    def is_driven(self, run: str) -> bool:
+        """Whether some process drives this run now."""
+        return self.driver(run) is not None
+
+    def driven(self) -> set[str]:
+        """All runs that some process drives now."""
+        if self.database.dialect == "postgresql":
+            return driven_runs(self.database)
+        return set() if self.path is None else locked(self._locks())
+
+    @contextmanager
+    def _hold_session(self, run: str) -> Iterator[None]:
+        held = HeldRun(self.database, run)
+        held.take()
+        self._held[run] = held
+        try:
+            yield
+        finally:
+            del self._held[run]
+            held.release()
+
+    def _locks(self) -> Path:
+        if self.path is None:
+            raise ValueError("only a file has a folder of locks beside it")
+        return self.path.parent / "locks"
+
+    def _named(self, name: str, clock: Clock) -> str:
+        with self.database.write() as connection:
+            return self._name(connection, name, clock.now(), {})
+
+    def _check_waiting(self, run: str) -> None:
+        """Nothing if the run was asked for and can begin; otherwise why not."""
+        asked = self.asked(run)
+        if asked is None or asked.refused is not None or self.has_begun(run):
+            raise WrongState(f"run '{self.find(run)}' has begun already; go on with: mlcd resume {run}")
+
+
+class Book:
+    """One run of a ledger, open for writing: append an entry, and the account follows."""
+
+    def __init__(self, ledger: Ledger, run: str, clock: Clock, account: Account, listen: Listener | None) -> None:
+        self.run = run
+        self.clock = clock
+        self.account = account
+        self._ledger = ledger
+        self._listen = listen
+
+    @property
+    def history(self) -> History:
+        """What is known now: time goes on after the last entry, too."""
+        past = self.account.history
+        return replace(past, elapsed_s=max(past.elapsed_s, self.clock.elapsed_s()))
+
+    def write(self, *entries: Entry) -> None:
+        """Append entries, all or none: first the rules, then the disk, then the account, then whoever watches."""
+        allowed = self.account
+        for entry in entries:
+            allowed = allowed.after(entry, self.clock.elapsed_s())
+        for line in self._ledger.append(self.run, self.clock, entries):
+            self.account = self.account.after(line.entry, line.elapsed_s)
+            if self._listen is not None:
+                self._listen(line)

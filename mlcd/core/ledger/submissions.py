@@ -1,0 +1,139 @@
+"""The runs as such: their names, whose they are, what was asked for, what is wished of those that go on, and how far
+they are between two entries.
+
+A run gets its name when it begins or, where others will drive it, when it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, exists, insert, not_, select, update
+
+from mlcd.core.clock import Clock, VirtualClock
+from mlcd.core.database import Database
+from mlcd.core.database.schema import entries, runs
+from mlcd.core.errors import UnknownName, WrongState
+
+MOST_LETTERS = 60
+"""Of a run's name: it names files and machines, too."""
+HAS_BEGUN = exists().where(entries.c.run == runs.c.name)
+_ASKED = select(runs.c.name, runs.c.owner, runs.c.team, runs.c.created_at, runs.c.asked, runs.c.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was submitted under a run's name, by whom and when; `refused`: why it never began."""
+
+    run: str
+    owner: str | None
+    team: str | None
+    created_at: datetime
+    asked: str
+    refused: str | None
+
+
+class Submissions:
+    """The names and wishes of the runs of a database."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self.database = database
+        self._clock = clock or VirtualClock()  # for the time of day alone
+
+    def ask(
+        self,
+        name: str,
+        asked: str,
+        owner: str | None = None,
+        team: str | None = None,
+        connection: Connection | None = None,
+    ) -> str:
+        """Give a submission its run's name; nothing has begun. `connection`: as a part of somebody's transaction."""
+        facts = {"asked": asked, "owner": owner, "team": team}
+        if connection is not None:
+            return self._name(connection, name, self._clock.now(), facts)
+        with self.database.write() as own:
+            return self._name(own, name, self._clock.now(), facts)
+
+    def waiting(self) -> list[Asked]:
+        """What was asked for and has not begun, the oldest first; also what was refused."""
+        query = _ASKED.where(and_(runs.c.asked.is_not(None), not_(HAS_BEGUN))).order_by(runs.c.number)
+        with self.database.read() as connection:
+            return [_asked(row) for row in connection.execute(query)]
+
+    def asked(self, run: str) -> Asked | None:
+        """What was submitted under this name, begun or not; None for a run of the command line."""
+        query = _ASKED.where(runs.c.name == run, runs.c.asked.is_not(None))
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else _asked(row)
+
+    def refuse(self, run: str, because: str) -> None:
+        """What was asked for never begins, and why."""
+        with self.database.write() as connection:
+            if self.has_begun(run):
+                raise WrongState(f"run '{run}' has begun; it can only be stopped now")
+            self._set(connection, run, refused=because.replace("\0", ""))
+
+    def owners(self) -> dict[str, tuple[str | None, str | None]]:
+        """Whose the runs are: the member and the team of each."""
+        with self.database.read() as connection:
+            rows = connection.execute(select(runs.c.name, runs.c.owner, runs.c.team)).all()
+        return {name: (owner, team) for name, owner, team in rows}
+
+    def wish(self, run: str, what: str | None) -> None:
+        """Say to whoever drives a run what should become of it; None takes it back."""
+        with self.database.write() as connection:
+            self._set(connection, run, wish=what)
+
+    def wished(self, run: str) -> str | None:
+        """What is wished of a run, or None."""
+        with self.database.read() as connection:
+            wish: str | None = connection.execute(select(runs.c.wish).where(runs.c.name == run)).scalar()
+        return wish
+
+    def set_progress(self, run: str, told: str | None) -> None:
+        """Say where the launches of a run stand that are under way, in place of what was said before; None: no more."""
+        with self.database.write() as connection:
+            self._set(connection, run, progress=told)
+
+    def progress(self, names: Iterable[str]) -> dict[str, str]:
+        """What was said last of these runs; those of which nothing is under way are left out."""
+        query = select(runs.c.name, runs.c.progress).where(runs.c.name.in_(list(names)), runs.c.progress.is_not(None))
+        with self.database.read() as connection:
+            return {row.name: row.progress for row in connection.execute(query)}
+
+    def has_begun(self, run: str) -> bool:
+        """Whether there is an entry of this run; one that was only asked for has none."""
+        with self.database.read() as connection:
+            return connection.execute(select(entries.c.seq).where(entries.c.run == run).limit(1)).first() is not None
+
+    def _set(self, connection: Connection, run: str, **values: str | None) -> None:
+        if not connection.execute(update(runs).where(runs.c.name == run).values(**values)).rowcount:
+            raise UnknownName("run", run, self.owners())
+
+    def _name(self, connection: Connection, name: str, now: datetime, facts: dict[str, str | None]) -> str:
+        """The next name after this job: resnet-1, resnet-2 ...; writers come one by one, so no other gets it."""
+        job = stem(name)
+        run = f"{job}-{max(self._numbers(connection, job), default=0) + 1}"
+        connection.execute(insert(runs), {"name": run, "created_at": now.astimezone(UTC).isoformat(), **facts})
+        return run
+
+    def _numbers(self, connection: Connection, job: str, begun: bool = False) -> list[int]:
+        query = select(runs.c.name).where(runs.c.name.like(f"{job}-%"))
+        names = connection.execute(query.where(HAS_BEGUN) if begun else query).scalars()
+        return [int(match[1]) for name in names if (match := re.fullmatch(rf"{job}-(\d+)", name))]
+
+
+def stem(name: str) -> str:
+    """What the runs of a job are named after."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MOST_LETTERS].strip("-") or "run"
+
+
+def _asked(row: Any) -> Asked:
+    run, owner, team, created_at, asked, refused = row
+    return Asked(run, owner, team, datetime.fromisoformat(created_at), asked, refused)

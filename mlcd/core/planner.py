@@ -1,0 +1,88 @@
+"""The protocol of a planner: all that is particular to one kind of question, behind one object."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from importlib import import_module
+from typing import Protocol
+
+from mlcd.core.configuration import Space
+from mlcd.core.database import Database
+from mlcd.core.decision import Decision
+from mlcd.core.drive import Guard
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.place import Cloud
+from mlcd.core.strategy import Strategy
+
+
+class Planner(Protocol):
+    """One kind of question that MLCD answers, from the job file to what is remembered of a run.
+
+    `launches`: whether what was decided is run by MLCD; if not, `instead` says in a line what to do with it.
+    """
+
+    name: str
+    launches: bool
+    instead: str
+
+    def ready(self, job: Job, database: Database) -> Job:
+        """The job as its run will keep it.
+
+        One line for what it cannot do, a method that nobody knows among it, before anything is written or paid.
+        """
+        ...
+
+    def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+        """Where the job is tried."""
+        ...
+
+    def probe_limit_usd(self, job: Job, space: Space) -> float | None:
+        """What one probe may cost where the job does not say; None for no limit."""
+        ...
+
+    def explore(self, job: Job) -> Strategy:
+        """What searches for the job; `UnknownName` for a method that nobody knows."""
+        ...
+
+    def guard(self, job: Job) -> Guard:
+        """What every probe is asked before it is paid for."""
+        ...
+
+    def decide_again(self, job: Job, space: Space, history: History) -> Decision:
+        """The decision that the stored probes give under the job's goal, which may be another than before."""
+        ...
+
+    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+        """What runs the job, once it is decided where. `searched`: what was known then."""
+        ...
+
+    def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
+        """How a run begins, with what earlier runs have taught. `owner`: the member whose run it will be."""
+        ...
+
+    def remember_search(self, account: Account) -> None:
+        """Keep what the probes of a run have taught, once it is decided."""
+        ...
+
+    def remember_run(self, run: str, account: Account, database: Database) -> None:
+        """Keep what the job itself has taught, once it has ended."""
+        ...
+
+
+def planner_of(job: Job) -> Planner:
+    """The planner that a job is for."""
+    if job.service is not None:
+        return planner_named("serve")
+    if job.serverless is not None:
+        return planner_named("functions")
+    return planner_named("scale" if job.elastic is not None else "train")
+
+
+@cache
+def planner_named(name: str) -> Planner:
+    """The planner of that folder in `mlcd/planners`."""
+    planner: Planner = import_module(f"mlcd.planners.{name}.planner").PLANNER
+    return planner

@@ -1,0 +1,27 @@
+"""A job that came through a service, on the machine that drives it.
+
+What waits in the database names no path of any machine: an upload by its hash, and no folder. Whoever drives the job
+has the files where they are needed; the ledger goes on saying what was asked for, so that another machine can go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlcd.core.database import Database
+from mlcd.core.home import home
+from mlcd.core.job import SUBMITTED, Job
+
+
+def at_hand(job: Job, database: Database) -> Job:
+    """The job with what it needs of this machine: its folder, and the file of a model that was sent."""
+    if job.folder == SUBMITTED and job.on.partition(":")[0] != "local":  # which gives each launch a folder of its own
+        folder = home().absolute() / "submitted"
+        folder.mkdir(parents=True, exist_ok=True)
+        job = replace(job, folder=str(folder))
+    if job.service is not None and job.service.upload is not None:
+        from mlcd.core.database.sent import SentModels
+
+        path = SentModels(database, home()).path(job.service.upload)
+        job = replace(job, service=replace(job.service, path=str(path.absolute())))
+    return job

@@ -1,0 +1,160 @@
+"""Ending what runs: ask it to stop, take it down now, or clean up what is left of what died."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from mlcd.clouds.places.local import local_backend
+from mlcd.core import drive
+from mlcd.core.backend import LiveBackend
+from mlcd.core.clock import Clock
+from mlcd.core.errors import LedgerCorrupt, MlcdError, WrongState
+from mlcd.core.home import launches as kept_launches
+from mlcd.core.ledger import Account, Ledger, Status, Stopped
+from mlcd.core.runs.machine import check_here
+from mlcd.core.runs.run import resume
+from mlcd.core.units import counted
+
+END_NOW = signal.SIGQUIT
+"""What its user ends, nobody goes on with; a driver that gets SIGTERM leaves its run to another one."""
+DIES_WITHIN_S = 30.0
+"""A process that was told to end; then it is killed."""
+ENDED_WITHIN_S = 120.0
+"""A process of a worker, which the worker itself kills if it does not answer."""
+
+
+def stop(run: str, ledger: Ledger) -> int:
+    """Ask the process that drives a run to stop, as Ctrl-C does: nothing is lost.
+
+    Its process number; 0: a worker, maybe of another machine, which finds the wish in the database.
+    """
+    name = ledger.find(run)
+    driver = ledger.driver(name)
+    if driver is None or not _tell(driver, "stop", name, ledger):
+        raise WrongState(f"run '{name}' is not driven by any process; to free what it left behind: mlcd down {name}")
+    return driver
+
+
+def down(run: str, ledger: Ledger, clock: Clock) -> None:
+    """End a run now, whatever it is doing, and tear its machines down; what they cost is settled."""
+    name = ledger.find(run)
+    driver = ledger.driver(name)
+    if driver is not None:
+        _tell(driver, "down", name, ledger)
+        _await_end(name, driver, ledger, clock)
+    with ledger.hold(name):
+        check_here(name, ledger, going_on=False)
+        gone_on = resume(name, ledger)
+        drive.reclaim(gone_on.cloud.profiler, gone_on.book)
+        if gone_on.book.account.status in (Status.SEARCHING, Status.RUNNING):
+            gone_on.book.write(Stopped("taken down by the user"))
+
+
+def _await_end(run: str, driver: int, ledger: Ledger, clock: Clock) -> None:
+    """Wait until nobody drives a run; a process that does not answer is killed."""
+    if _is_free(run, ledger, clock, DIES_WITHIN_S if driver else ENDED_WITHIN_S):
+        return
+    if driver == 0:
+        raise WrongState(f"the worker that drives run '{run}' does not answer; end it, then: mlcd down {run}")
+    with suppress(ProcessLookupError):
+        os.kill(driver, signal.SIGKILL)
+    if not _is_free(run, ledger, clock, DIES_WITHIN_S):
+        raise WrongState(f"process {driver}, which drives run '{run}', cannot be killed; then: mlcd down {run}")
+
+
+def _is_free(run: str, ledger: Ledger, clock: Clock, within_s: float) -> bool:
+    """Whether nobody drives a run, at last within so many seconds."""
+    until_s = clock.elapsed_s() + within_s
+    while ledger.is_driven(run):
+        if clock.elapsed_s() > until_s:
+            return False
+        clock.wait(0.05)
+    return True
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A run or a launch that was left behind, and what became of it."""
+
+    what: str
+    outcome: str
+
+
+def clean(ledger: Ledger) -> Iterator[Cleaned]:
+    """Tear down and settle what dead processes left behind; runs that somebody drives are left alone.
+
+    Another ledger may keep its launches in the same folder, under the same names: what a living process has ordered is
+    left alone, whatever this ledger knows of it.
+    """
+    accounts: dict[str, Account] = {}
+    for name in ledger.runs():
+        try:
+            accounts[name] = ledger.account(name)
+        except LedgerCorrupt as error:
+            yield Cleaned(name, f"not cleaned: {error}")
+    # Before it is asked who is driven: what begins from here on is not among them.
+    left = [(backend, label) for backend in _live_backends(ledger, accounts) for label in sorted(backend.leftovers())]
+    driven, settled = ledger.driven(), set[str]()
+    for name, account in accounts.items():
+        if name in driven or not account.open:
+            continue
+        labels = {each.launch.label for each in account.open}
+        try:
+            with ledger.hold(name):
+                check_here(name, ledger, going_on=False)
+                _check_nobody_drives(labels)
+                gone_on = resume(name, ledger)
+                drive.reclaim(gone_on.cloud.profiler, gone_on.book)
+        except MlcdError as error:
+            yield Cleaned(name, f"not cleaned: {error}")
+        else:
+            settled |= labels
+            yield Cleaned(name, f"{counted(len(labels), 'launch')} settled")
+    for backend, label in left:
+        if label.rpartition("-")[0] in driven or label in settled:
+            continue
+        try:
+            _check_nobody_drives({label})
+            backend.reclaim(label)
+        except MlcdError as error:
+            yield Cleaned(label, f"not cleaned: {error}")
+        else:
+            yield Cleaned(label, "what was left of it is torn down")
+
+
+def _check_nobody_drives(labels: Iterable[str]) -> None:
+    """Refuse to tear down what a living process has ordered, whichever ledger it writes to."""
+    kept = kept_launches()
+    for label in labels:
+        if (process := kept.driver(label)) is not None:
+            raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")
+
+
+def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> list[LiveBackend]:
+    """This machine's nodes, and every live place that a run of the ledger has been on and that can be reached now."""
+    newest = {account.job.on: name for name, account in accounts.items() if account.provenance == "live"}
+    found: list[LiveBackend] = [local_backend()]
+    for on, name in newest.items():
+        if on.partition(":")[0] != "local":
+            with suppress(MlcdError):
+                found.append(cast(LiveBackend, resume(name, ledger).cloud.backend))
+    return found
+
+
+def _tell(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) -> bool:
+    """Ask the process that drives a run to stop, or to end now; False if it has just ended by itself."""
+    if driver == 0:
+        ledger.wish(run, wish)
+        return True
+    try:
+        os.kill(driver, signal.SIGINT if wish == "stop" else END_NOW)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        raise WrongState(f"process {driver}, which drives run '{run}', is another user's: ask them") from None
+    return True

@@ -1,0 +1,89 @@
+"""Which machine a run belongs to that rents or measures: what tears its launches down is kept in one MLCD_HOME.
+
+The machine is the folder: a number drawn once, kept there, and the host's name for people to read. One person's
+ledger is a file of this machine, and so is all that is in it: only runs of a team's database have a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy import select, update
+
+from mlcd.core.database.schema import runs
+from mlcd.core.errors import WrongState
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.ledger import Ledger, Status
+
+OWN_NODES = ("local", "functions")
+"""Places that are the machine itself: what was measured or saved there is of no use on another one."""
+OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
+
+
+def claim(run: str, ledger: Ledger) -> None:
+    """Say that the launches of a run are kept here."""
+    if ledger.database.dialect != "sqlite":
+        _set(run, ledger, f"{_number(home())} {platform.node()}")
+
+
+def forget(run: str, ledger: Ledger) -> None:
+    """Say that the launches of a run are kept nowhere: it can go on anywhere."""
+    _set(run, ledger, None)
+
+
+def other_host(run: str, ledger: Ledger) -> str | None:
+    """The host that keeps the launches of a run, if it is another machine than this."""
+    if ledger.database.dialect == "sqlite":
+        return None
+    with ledger.database.read() as connection:
+        told: str | None = connection.execute(select(runs.c.machine).where(runs.c.name == run)).scalar()
+    number, _, host = (told or "").partition(" ")
+    return None if told is None or number == _number(home()) else host
+
+
+def elsewhere(run: str, ledger: Ledger, going_on: bool = True) -> str | None:
+    """The host of the machine that a run has to wait for, if it is another one.
+
+    What is open can be torn down, and paid for to the second, only there. `going_on`: whether more is to be launched;
+    then nodes of that machine's own are waited for, too.
+    """
+    if (host := other_host(run, ledger)) is None:
+        return None
+    account = ledger.account(run)
+    goes_on = going_on and account.status not in OVER
+    return host if account.open or (goes_on and is_the_machine(account.job)) else None
+
+
+def check_here(run: str, ledger: Ledger, going_on: bool = True) -> None:
+    """Refuse, in one line, what can be done on another machine alone."""
+    if (host := elsewhere(run, ledger, going_on)) is not None:
+        raise WrongState(
+            f"run '{run}' is kept on {host}: do this there, or through its service (--server); "
+            f"if that machine is gone for good: mlcd down {run} --machine-gone"
+        )
+
+
+def is_the_machine(job: Job) -> bool:
+    """Whether the job runs on the very machine that drives it, and on no other that is rented."""
+    return job.on.partition(":")[0] in OWN_NODES
+
+
+def _set(run: str, ledger: Ledger, machine: str | None) -> None:
+    with ledger.database.write() as connection:
+        connection.execute(update(runs).where(runs.c.name == run).values(machine=machine))
+
+
+def _number(folder: Path) -> str:
+    path, beside = folder / "machine", folder / f".machine.{os.getpid()}"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        beside.write_text(secrets.token_hex(8), encoding="utf-8")
+        with suppress(FileExistsError):  # another process was faster
+            os.link(beside, path)
+        beside.unlink()
+    return path.read_text(encoding="utf-8")

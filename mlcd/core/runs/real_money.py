@@ -1,0 +1,61 @@
+"""Where a run is billed in real dollars, and what it may spend there: what is said before it begins."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from mlcd.core.guarantee import within_price_limits
+from mlcd.core.job import Job
+from mlcd.core.ledger import Started
+from mlcd.core.runs.run import first_probes
+from mlcd.core.strategy import Finish
+from mlcd.core.units import counted, format_duration, format_usd
+
+OWN_PLACES = ("", "simulated", "recorded", "local", "ray")
+"""Places that nobody sends a bill for. Of any other, one of another package among them, nobody here can know."""
+OWN_FUNCTIONS = ("", "simulated", "localhost")
+"""Platforms of functions that nobody sends a bill for: this machine, and one that is made up."""
+
+
+def rents(on: str) -> bool:
+    """Whether somebody sends a bill for what is launched there. Prices of one's own machines are made up."""
+    kind, _, platform = on.partition(":")
+    return kind not in OWN_PLACES if kind != "functions" else platform not in OWN_FUNCTIONS
+
+
+def real_money_words(first: Started) -> str:
+    """What a run would do first, its price, and the most that it can spend: a line for each."""
+    return "\n".join([*_first_words(first), most_words(first.job), *_unbounded_words(first)])
+
+
+def most_words(job: Job) -> str:
+    """'It rents on skypilot for real money, up to $20.00, the budget, for probes and the final run together.'"""
+    dearest = job.search.max_probe_usd
+    each = f"; on one probe up to {format_usd(dearest)}" if dearest is not None and isfinite(dearest) else ""
+    if job.goal.budget_usd is not None:
+        total = f"up to {format_usd(job.goal.budget_usd)}, the budget, for probes and the final run together"
+        return f"It rents on {job.on} for real money, {total}{each}."
+    limits = "no budget" if job.goal.deadline_s is not None else "no budget and no deadline"
+    return f"It rents on {job.on} for real money, and there is {limits}: nothing bounds the total{each}."
+
+
+def _first_words(first: Started) -> list[str]:
+    probes = first_probes(first)
+    if isinstance(probes, Finish):
+        return [f"Nothing would be probed: {probes.because}."]
+    lines, total_usd = [], 0.0
+    for probe in probes:
+        seconds, usd = first.space.worst_probe(probe.configuration)
+        lines.append(f"First probe: {probe.configuration}, at most {format_usd(usd)} and {format_duration(seconds)}.")
+        total_usd += usd
+    return lines if len(lines) == 1 else [*lines, f"All {len(lines)} at once: at most {format_usd(total_usd)}."]
+
+
+def _unbounded_words(first: Started) -> list[str]:
+    """Without a budget: what a search that left nothing out would cost."""
+    if first.job.goal.budget_usd is not None:
+        return []
+    allowed = within_price_limits(first.job.search, first.space)
+    usd, many = float(first.space.probe_usd[allowed].sum()), int(allowed.sum())
+    worst = f"Probing each of {counted(many, 'configuration')} that may be probed would cost up to {format_usd(usd)}"
+    return [f"{worst}. A limit on the whole: --budget."]

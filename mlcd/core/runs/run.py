@@ -1,0 +1,222 @@
+"""A job with everything it needs to be searched for and run, bound to its place in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+
+from mlcd.clouds.environment import check_environment
+from mlcd.core import drive
+from mlcd.core.backend import Provenance
+from mlcd.core.decision import Decision
+from mlcd.core.errors import WrongState
+from mlcd.core.forecasts import remaining
+from mlcd.core.job import Goal, Job
+from mlcd.core.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
+from mlcd.core.ledger.going_on import entry_to_go_on
+from mlcd.core.measurement import Measurement
+from mlcd.core.place import Cloud
+from mlcd.core.planner import planner_of
+from mlcd.core.runs.arrival import at_hand
+from mlcd.core.runs.machine import check_here, claim
+from mlcd.core.strategy import Finish, Probe
+from mlcd.core.version import VERSION
+from mlcd.planners.profilers.progress import Progress
+from mlcd.planners.serve.nouns import Service
+from mlcd.planners.train.probe_limit import with_probe_limit
+
+Listener = Callable[[Line], None]
+
+
+@dataclass
+class Run:
+    """A job bound to a cloud, a method and its place in the ledger."""
+
+    ledger: Ledger
+    book: Book
+    job: Job
+    cloud: Cloud
+
+    @property
+    def name(self) -> str:
+        """The run's name, for every command that takes one."""
+        return self.book.run
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision, once there is one."""
+        return self.book.account.decision
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Be the only process that drives this run."""
+        return self.ledger.hold(self.name)
+
+    def search(self, stop: Callable[[], bool] = lambda: False) -> Decision:
+        """Probe and decide; a decision that is there already stands."""
+        if self.decision is not None:
+            return self.decision
+        job = self._at_hand()
+        planner = planner_of(job)
+        strategy, guard = planner.explore(job), planner.guard(job)
+        decision = drive.search(strategy, job, self.cloud.space, self.cloud.profiler, self.book, guard=guard, stop=stop)
+        planner.remember_search(self.book.account)
+        return decision
+
+    def launchable(self) -> Decision:
+        """What is decided and can be run; `WrongState` where that is nothing."""
+        decision = self.decision
+        if decision is None:
+            raise WrongState(f"run '{self.name}' has no decision yet; go on with: mlcd resume {self.name}")
+        planner = planner_of(self.job)
+        if not planner.launches:
+            raise WrongState(f"run '{self.name}' {planner.instead.format(run=self.name)}")
+        if decision.configuration is None:
+            raise WrongState(
+                f"run '{self.name}' cannot be certified, so there is nothing to launch. See: mlcd show {self.name}"
+            )
+        if self.book.account.ended is not None:
+            raise WrongState(f"run '{self.name}' has ended: {self.book.account.ended.because}")
+        return decision
+
+    def launch(self, stop: Callable[[], bool] = lambda: False) -> Measurement | None:
+        """Run the job on the decided configuration to its end."""
+        decision = self.launchable()
+        job = self._at_hand()
+        planner = planner_of(job)
+        strategy = planner.steer(job, decision, self.book.account.searched)
+        try:
+            last = drive.launch(strategy, job, self.cloud.space, self.cloud.profiler, self.book, stop=stop)
+        finally:
+            self.cloud.close()
+        planner.remember_run(self.name, self.book.account, self.ledger.database)
+        return last
+
+    def _at_hand(self) -> Job:
+        """The job on this machine, which keeps the launches of the run from now on."""
+        if (started := self.book.account.started) is not None and started.begun_from:
+            from mlcd.core.runs.begun_from import copy_checkpoint
+
+            copy_checkpoint(started.begun_from, self.name, self.job)
+        if self.cloud.provenance is Provenance.LIVE:
+            check_here(self.name, self.ledger)
+            claim(self.name, self.ledger)
+        return at_hand(self.job, self.ledger.database)
+
+
+def start(
+    job: Job,
+    ledger: Ledger,
+    listen: Listener | None = None,
+    progress: Progress | None = None,
+    run: str | None = None,
+    held: ExitStack | None = None,
+    begin_from: str = "",
+    agree: Callable[[Started], None] = lambda first: None,
+) -> Run:
+    """A new run of a job. Nothing is probed yet; the space and its prices are frozen in the ledger.
+
+    `run`: the name that the ledger gave when it was asked for. `held`: a new run is held until this is closed.
+    `begin_from`: an earlier run, whose checkpoint this one begins with.
+    `agree`: is shown how the run would begin before anything is written, and raises to leave it.
+    """
+    _check_variables(job)
+    asked = ledger.asked(run) if run is not None else None
+    first, place = beginning(job, ledger, asked.owner if asked is not None else None)
+    if begin_from:
+        from mlcd.core.runs.begun_from import earlier_checkpoint
+
+        earlier = earlier_checkpoint(begin_from, first.job, ledger)
+        first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
+    agree(first)
+    place = _shown(place, progress)
+    return Run(ledger, ledger.begin(first.job.name, place.clock, first, listen, run, held), first.job, place)
+
+
+def beginning(job: Job, ledger: Ledger, owner: str | None = None) -> tuple[Started, Cloud]:
+    """How a run of this job would begin, and where; nothing is written. `owner`: the member whose run it will be."""
+    planner = planner_of(job)
+    job = planner.ready(job, ledger.database)
+    place = planner.place(job)
+    job = with_probe_limit(job, planner.probe_limit_usd(job, place.space))
+    begun = planner.recall(Started(job, place.space, job.on, place.provenance, VERSION), ledger, owner)
+    return begun, place
+
+
+def first_probes(first: Started) -> tuple[Probe, ...] | Finish:
+    """What a run that begins so would probe first, or why nothing."""
+    history = Account().after(first, 0.0).history
+    planner, job = planner_of(first.job), first.job
+    return drive.first_probes(planner.explore(job), job, first.space, history, planner.guard(job))
+
+
+def resume(run: str, ledger: Ledger, listen: Listener | None = None, progress: Progress | None = None) -> Run:
+    """A run that was begun, as the ledger knows it: its own job, space and prices."""
+    name = ledger.find(run)
+    account, started_at = ledger.account(name), ledger.lines(name)[0].written_at
+    place = planner_of(account.job).place(account.job, account.history.elapsed_s, started_at)
+    place = _shown(replace(place, space=account.space), progress)
+    return Run(ledger, ledger.book(name, place.clock, listen), account.job, place)
+
+
+def go_on(
+    run: str,
+    ledger: Ledger,
+    listen: Listener | None = None,
+    progress: Progress | None = None,
+    goal: Goal | None = None,
+) -> Run:
+    """A run that was stopped, crashed or ended before its work was done, marked as resumed.
+
+    `goal`: its limits from now on. They are for all of the run: what was spent before counts, too.
+    `WrongState` if there is nothing left to do, `UserError` where the limits are used up already.
+    """
+    resumed = resume(run, ledger, listen, progress)
+    book = resumed.book
+    entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s())
+    check_here(resumed.name, ledger)
+    _check_variables(resumed.job)
+    if isinstance(entry, LimitsChanged):
+        _check_work_is_kept(resumed)
+    if entry is not None:
+        book.write(entry)
+    return replace(resumed, job=book.account.job)
+
+
+def _check_work_is_kept(run: Run) -> None:
+    """Under new limits a launch that is open is torn down: refuse that where its work would be lost."""
+    order = None if run.job.checkpoints else drive.still_running(run.cloud.profiler, run.book.account)
+    if order is not None:
+        raise WrongState(
+            f"{order.configuration} still runs the job, which saves no checkpoints: other limits would end it there, "
+            f"and its work would be lost. Follow it under its own: mlcd resume {run.name}; or end it: "
+            f"mlcd down {run.name}"
+        )
+
+
+def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None) -> Decision:
+    """Decide again from the stored probes under another goal, at no cost; the ledger is not touched.
+
+    `service`: of a run that serves, what is asked of it now.
+    """
+    return decide_again(ledger.account(run), goal, service)
+
+
+def decide_again(account: Account, goal: Goal, service: Service | None = None) -> Decision:
+    """The same of a run that was replayed already."""
+    space, history = account.space, account.searched
+    job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
+    return planner_of(job).decide_again(job, space, history)
+
+
+def _check_variables(job: Job) -> None:
+    """What a job asks for of this process's environment is there, before anything is rented for it."""
+    if job.on.partition(":")[0] in ("local", "ray", "skypilot"):
+        check_environment(job)
+
+
+def _shown(place: Cloud, progress: Progress | None) -> Cloud:
+    """With every report shown, where reports come in real time."""
+    if progress is None or place.provenance is not Provenance.LIVE:
+        return place
+    return replace(place, profiler=replace(place.profiler, progress=progress))

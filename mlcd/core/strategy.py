@@ -1,0 +1,99 @@
+"""The protocol of everything that decides what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision, Prediction
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.functions.nouns import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """An early look at a probe: once this share of its time is over, is the rest worth it?
+
+    `goes_on` is as pure as the strategy: the same look always gets the same answer.
+    """
+
+    share: float
+    goes_on: Callable[[Measurement], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Measure this configuration for a few minutes. `noise`: until its gradient noise is known, too.
+
+    `work`: on functions, what to train of a sample of the data; None to calibrate. `share`: of the time that a whole
+    probe of it may take; the same for all probes of a round.
+    """
+
+    configuration: Configuration
+    because: str
+    look: Look | None = None
+    noise: bool = False
+    work: Work | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Several probes at once: it takes as long as the longest of them, and costs their sum."""
+
+    probes: tuple[Probe, ...]
+
+
+Watch = Callable[[Measurement], Outcome | None]
+"""Asked while the job itself runs, with what it has shown so far: how to end it now, or None to let it go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Run the job itself on this configuration, for the work that is left.
+
+    `work`: on functions, the part of it that is done now. `most_s`: it is given up after so long, whatever the limits.
+    """
+
+    configuration: Configuration
+    because: str
+    samples: float
+    watch: Watch | None = None
+    work: Work | None = None
+    most_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing more to do. A search that names no configuration takes the best that can be certified.
+
+    `curve`: what a model expects of each configuration, for a search that has one. `unproven`: it names a
+    configuration that was not measured, which no certificate can be about. `done`: the job itself has ended well.
+    `decision`: of a search that decides from more than measured rates, what it has come to.
+    """
+
+    because: str
+    configuration: Configuration | None = None
+    curve: tuple[Prediction, ...] = ()
+    unproven: bool = False
+    done: bool = False
+    decision: Decision | None = None
+
+
+Step = Probe | Round | Apply | Finish
+
+
+class Strategy(Protocol):
+    """Decides the next step from the job, the space and what was seen.
+
+    Pure: no clock, no I/O, no state between calls; randomness only from a seed and the length of the
+    history. The same history therefore gives the same step, which is what makes a search resumable.
+    """
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The step to take now."""
+        ...

@@ -1,0 +1,27 @@
+"""What elastic runs have learned, kept for the jobs to come: a file for each, or a row of a team's database."""
+
+from mlcd.memory.models.files import Unreadable, all_models, find, forget, load, save
+from mlcd.memory.models.likeness import Kinship, Nearest, distance, nearest
+from mlcd.memory.models.shelf import InDatabase, InFiles, Shelf, shelf_of
+from mlcd.memory.models.stored import FORMAT, Identity, Machine, StoredModel
+
+__all__ = [
+    "FORMAT",
+    "Identity",
+    "InDatabase",
+    "InFiles",
+    "Kinship",
+    "Machine",
+    "Nearest",
+    "Shelf",
+    "StoredModel",
+    "Unreadable",
+    "all_models",
+    "distance",
+    "find",
+    "forget",
+    "load",
+    "nearest",
+    "save",
+    "shelf_of",
+]

@@ -1,0 +1,89 @@
+"""Where learned models stand: one person's in files, a team's in its database, where every worker finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import delete, insert, select
+
+from mlcd.core.database import Database
+from mlcd.core.database.schema import models as table
+from mlcd.core.errors import UnknownName
+from mlcd.memory.models.files import Unreadable, all_models, forget, newest_first, parsed, save, unusable, written
+from mlcd.memory.models.stored import StoredModel
+
+
+class Shelf(Protocol):
+    """Keeps models, each under its name."""
+
+    def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
+        """Every model, the newest first, and those that cannot be read."""
+        ...
+
+    def save(self, stored: StoredModel) -> None:
+        """Keep a model in place of one of the same run and job; `ValueError` for a number that JSON does not have."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Delete a model, readable or not."""
+        ...
+
+
+@dataclass(frozen=True)
+class InFiles:
+    """A file for each, in a folder."""
+
+    folder: Path
+
+    def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
+        """Every model, the newest first, and the files that cannot be read."""
+        return all_models(self.folder)
+
+    def save(self, stored: StoredModel) -> None:
+        """Keep a model."""
+        save(self.folder, stored)
+
+    def forget(self, name: str) -> None:
+        """Delete a file."""
+        forget(self.folder, name)
+
+
+@dataclass(frozen=True)
+class InDatabase:
+    """A row for each."""
+
+    database: Database
+
+    def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
+        """Every model, the newest first, and the rows that cannot be read: a newer MLCD may have written them."""
+        with self.database.read() as connection:
+            rows = connection.execute(select(table.c.name, table.c.body).order_by(table.c.name)).all()
+        models, broken = {}, []
+        for name, body in rows:
+            try:
+                models[name] = parsed(body)
+            except ValueError as error:
+                broken.append(Unreadable(name, str(unusable(f"stored model '{name}'", name, str(error)))))
+        return newest_first(models), broken
+
+    def save(self, stored: StoredModel) -> None:
+        """Keep a model."""
+        row = {"name": stored.name, "saved_at": stored.saved_at.isoformat(), "body": written(stored)}
+        with self.database.write() as connection:
+            connection.execute(delete(table).where(table.c.name == stored.name))
+            connection.execute(insert(table).values(row))
+
+    def forget(self, name: str) -> None:
+        """Delete a row."""
+        with self.database.write() as connection:
+            names = connection.execute(select(table.c.name)).scalars().all()
+            if name not in names:  # compared here: not every text can be sent to PostgreSQL
+                raise UnknownName("stored model", name, names)
+            connection.execute(delete(table).where(table.c.name == name))
+
+
+def shelf_of(database: Database, folder: Path) -> Shelf:
+    """The shelf beside a ledger: `folder` where that is one person's file."""
+    return InFiles(folder) if database.dialect == "sqlite" else InDatabase(database)

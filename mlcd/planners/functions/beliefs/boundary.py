@@ -1,0 +1,245 @@
+"""The Pareto boundary of (seconds, dollars) of one epoch over all allocations, exactly.
+
+Wu et al. (CE-scaling, IPDPS 2023), section III-B3. The whole space (128 to 10,240 MB by 1, 1 to 3,000 functions, four
+storages: 121 million) is not walked through. A block is all memories between m0 and m1 of one n and one storage. t'
+falls in m, so nothing in a block is faster than t'(m1) in the fewest waves, and nothing cheaper than
+
+    still usd + p_min t'(m1) + p_f ( m0 n still_s + D min m u(m) )       over the memories of the block
+
+A block whose ideal corner is beaten by an allocation that was already looked at holds no point of the boundary. What is
+left is cut smaller, down to single allocations: branch and bound, level by level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.functions.beliefs.epoch import EpochModel, Ints, Rows
+from mlcd.planners.functions.nouns import Allocation, Serverless, Stage
+
+WIDTHS = (512, 64, 8, 1)
+"""Memories in a block, level by level: each a divisor of the one before."""
+ROUNDING = 1 - 1e-12
+"""A bound is computed in another order than what it bounds: it must not be above it by a rounding error."""
+ONE_EPOCH = Stage(1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """Allocations that none beats in both seconds and dollars: seconds rise, dollars fall, both strictly.
+
+    `storage` holds indices into `names`.
+    """
+
+    functions: Ints
+    memory_mb: Ints
+    storage: Ints
+    names: tuple[str, ...]
+    seconds: Floats
+    usd: Floats
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def allocation(self, i: int) -> Allocation:
+        """The i-th fastest."""
+        return Allocation(int(self.functions[i]), int(self.memory_mb[i]), self.names[self.storage[i]])
+
+
+def boundary(
+    model: EpochModel,
+    limits: Serverless,
+    *,
+    stage: Stage = ONE_EPOCH,
+    step_mb: int = 1,
+    storages: tuple[str, ...] | None = None,
+    called_ahead: bool = False,
+) -> Boundary:
+    """What is worth choosing from for one epoch of a stage: seconds of all its trials, dollars of one of them.
+
+    Trials that do not fit at once wait for each other, in waves. Of equal allocations the one with fewer functions is
+    kept, then the one with less memory. Empty where nothing keeps the limits. `called_ahead`: functions start while the
+    epoch before runs, wherever both may run at once.
+    """
+    names = tuple(name for name in limits.storages if (storages is None or name in storages) and model.exists(name))
+    grid = _Grid.of(model, limits, stage, step_mb, names, called_ahead)
+    row, first = grid.blocks(WIDTHS[0])
+    best = _Front.empty()
+    for width, narrower in zip(WIDTHS, (*WIDTHS[1:], 0), strict=True):
+        fits = grid.fits(row, first) & grid.holds(row, grid.last(first, width))
+        row, first = row[fits], first[fits]
+        best = best.with_points(grid, row, first)
+        if narrower:
+            kept = ~best.beats(*grid.corner(row, first, width))
+            row, first = grid.cut(row[kept], first[kept], width, narrower)
+    return grid.boundary(best)
+
+
+def at_once(limits: Serverless, allocation: Allocation, trials: int) -> int:
+    """How many of the trials fit at once; 0 where not even one does."""
+    return int(_at_once(limits, np.array(allocation.functions), np.array(allocation.memory_mb), trials))
+
+
+def waves(limits: Serverless, functions: Ints, memory_mb: Ints, trials: int) -> Floats:
+    """How many times trials have to run one after the other; infinite where not even one fits."""
+    fitting = _at_once(limits, functions, memory_mb, trials)
+    found: Floats = np.where(fitting > 0, np.ceil(trials / np.maximum(fitting, 1)), np.inf)
+    return found
+
+
+def _at_once(limits: Serverless, functions: Ints, memory_mb: Ints, trials: int) -> Ints:
+    fitting = np.full(np.broadcast(functions, memory_mb).shape, trials, dtype=np.int64)
+    if limits.concurrency is not None:
+        fitting = np.minimum(fitting, limits.concurrency // functions)
+    if limits.memory_at_once_mb is not None:
+        fitting = np.minimum(fitting, limits.memory_at_once_mb // (functions * memory_mb))
+    return fitting
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """All allocations, as (row, place): a row is a storage and a number of functions, a place is a memory."""
+
+    limits: Serverless
+    trials: int
+    names: tuple[str, ...]
+    table: Rows
+    functions: Ints
+    storage: Ints
+    memory_mb: Ints
+    s_per_mb: Floats
+    needs_mb: Floats
+    called_ahead: bool
+
+    @classmethod
+    def of(
+        cls,
+        model: EpochModel,
+        limits: Serverless,
+        stage: Stage,
+        step_mb: int,
+        names: tuple[str, ...],
+        called_ahead: bool,
+    ) -> _Grid:
+        # a function without a sample of its own does not exist
+        most = min(limits.functions[1], model.workload.samples)
+        counts = np.arange(limits.functions[0], most + 1)
+        memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
+        return cls(
+            limits=limits,
+            trials=stage.trials,
+            names=names,
+            table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
+            functions=np.tile(counts, len(names)),
+            storage=np.repeat(np.arange(len(names)), len(counts)),
+            memory_mb=memories,
+            s_per_mb=model.s_per_mb(memories),
+            needs_mb=np.tile([model.workload.needs_mb(int(n)) for n in counts], len(names)),
+            called_ahead=called_ahead,
+        )
+
+    def blocks(self, width: int) -> tuple[Ints, Ints]:
+        """Row and first place of every block, when all is cut to this width."""
+        starts = np.arange(0, len(self.memory_mb), width)
+        return np.repeat(np.arange(len(self.functions)), len(starts)), np.tile(starts, len(self.functions))
+
+    def fits(self, row: Ints, place: Ints) -> NDArray[np.bool_]:
+        """Which of these allocations keep the limits; if the first of a block does not, none of it does."""
+        return _at_once(self.limits, self.functions[row], self.memory_mb[place], 1) > 0
+
+    def holds(self, row: Ints, place: Ints) -> NDArray[np.bool_]:
+        """Which have the memory for their share, and end in one call; if the last of a block does not, none does."""
+        billed_s = self.table.take(row).billed_s(self.s_per_mb[place])
+        enough: NDArray[np.bool_] = self.memory_mb[place] >= self.needs_mb[row]
+        return enough & (billed_s <= self.limits.call_s)
+
+    def last(self, first: Ints, width: int) -> Ints:
+        """The last place of each block."""
+        found: Ints = np.minimum(first + width, len(self.memory_mb)) - 1
+        return found
+
+    def evaluate(self, row: Ints, place: Ints) -> tuple[Floats, Floats]:
+        """Seconds and dollars."""
+        table, s_per_mb, ahead = self.table.take(row), self.s_per_mb[place], self._ahead(row, place)
+        seconds = table.seconds(s_per_mb, ahead) * self._waves(row, place)
+        return seconds, table.usd(s_per_mb, self.memory_mb[place], ahead)
+
+    def corner(self, row: Ints, first: Ints, width: int) -> tuple[Floats, Floats]:
+        """For each block, seconds and dollars that nothing in it is below."""
+        table = self.table.take(row)
+        shortest_s = table.seconds(self.s_per_mb[self.last(first, width)], self.called_ahead)
+        # m u(m) need not rise or fall in a block; its least is looked up
+        work = np.minimum.reduceat(self.memory_mb * self.s_per_mb, np.arange(0, len(self.memory_mb), width))
+        mb_s = self.memory_mb[first] * table.still_s + table.mb * work[first // width]
+        gb_s = table.functions * mb_s / 1_024
+        usd = table.still_usd + table.usd_per_s * shortest_s + table.usd_per_gb_s * gb_s
+        return shortest_s * self._waves(row, first) * ROUNDING, usd * ROUNDING
+
+    def cut(self, row: Ints, first: Ints, width: int, narrower: int) -> tuple[Ints, Ints]:
+        """The same blocks in narrower ones."""
+        places = (first[:, None] + np.arange(0, width, narrower)).ravel()
+        inside = places < len(self.memory_mb)
+        return np.repeat(row, width // narrower)[inside], places[inside]
+
+    def boundary(self, best: _Front) -> Boundary:
+        """The boundary that these are."""
+        return Boundary(
+            functions=self.functions[best.row],
+            memory_mb=self.memory_mb[best.place],
+            storage=self.storage[best.row],
+            names=self.names,
+            seconds=best.seconds,
+            usd=best.usd,
+        )
+
+    def _ahead(self, row: Ints, place: Ints) -> bool | NDArray[np.bool_]:
+        """Where the functions of two epochs may run at once."""
+        if not self.called_ahead:
+            return False
+        both: NDArray[np.bool_] = _at_once(self.limits, self.functions[row], self.memory_mb[place], 2) > 1
+        return both
+
+    def _waves(self, row: Ints, place: Ints) -> Floats | float:
+        if self.limits.concurrency is None and self.limits.memory_at_once_mb is None:
+            return 1.0
+        return waves(self.limits, self.functions[row], self.memory_mb[place], self.trials)
+
+
+@dataclass(frozen=True, eq=False)
+class _Front:
+    """The best allocations so far: seconds rise, dollars fall."""
+
+    row: Ints
+    place: Ints
+    seconds: Floats
+    usd: Floats
+
+    @classmethod
+    def empty(cls) -> _Front:
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+    def beats(self, seconds: Floats, usd: Floats) -> NDArray[np.bool_]:
+        """Which of these points one of the front beats; an equal one does not, so that ties are still to be broken."""
+        if not len(self.seconds):
+            return np.zeros(len(seconds), dtype=bool)
+        as_fast = np.searchsorted(self.seconds, seconds, side="right") - 1
+        other_s, other_usd = self.seconds[as_fast], self.usd[as_fast]
+        beaten: NDArray[np.bool_] = (other_usd < usd) | ((other_usd == usd) & (other_s < seconds))
+        return beaten & (as_fast >= 0)
+
+    def with_points(self, grid: _Grid, row: Ints, place: Ints) -> _Front:
+        """The front of these and more points, of which some may not exist."""
+        exist = grid.holds(row, place)
+        row, place = row[exist], place[exist]
+        seconds, usd = grid.evaluate(row, place)
+        fresh = ~self.beats(seconds, usd)
+        row, place = np.concatenate([self.row, row[fresh]]), np.concatenate([self.place, place[fresh]])
+        seconds, usd = np.concatenate([self.seconds, seconds[fresh]]), np.concatenate([self.usd, usd[fresh]])
+        order = np.lexsort((grid.storage[row], place, grid.functions[row], usd, seconds))
+        cheapest = np.minimum.accumulate(usd[order])
+        order = order[np.concatenate([[True], cheapest[1:] < cheapest[:-1]])[: len(order)]]
+        return _Front(row[order], place[order], seconds[order], usd[order])

@@ -1,0 +1,131 @@
+"""What a job file says of a job on functions: what is trained, what may be allocated to it, how it is tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from mlcd.core.job import Target, parse_target
+from mlcd.core.units import parse_count, parse_range
+from mlcd.planners.functions.nouns import (
+    DELTA,
+    LARGEST_MB,
+    MOST_FUNCTIONS,
+    SMALLEST_MB,
+    STORAGES,
+    Serverless,
+    Tuning,
+    Workload,
+)
+from mlcd.planners.jobfile.keys import Count, Keys, Whole, nearest, read, whole
+from mlcd.planners.jobfile.task import listed
+
+USUAL = Tuning(1)
+
+
+def storage_names(written: Any) -> tuple[str, ...]:
+    """One storage, or a list of them: 's3', [elasticache, vm-ps], 's3,vm-ps'."""
+    names = [name.strip() for each in listed(written) for name in str(each).split(",")]
+    for name in names:
+        if name not in STORAGES:
+            raise ValueError(f"'{name}': {nearest(name, STORAGES)}")
+    return tuple(dict.fromkeys(names))
+
+
+def memory_range(written: Any) -> tuple[int, int]:
+    """'128..1769' or '512': megabytes, as functions are sold."""
+    low, high = parse_range(written, 1_000 * LARGEST_MB)
+    if low < SMALLEST_MB or high > LARGEST_MB:
+        raise ValueError(f"'{written}': a function has {SMALLEST_MB} to {LARGEST_MB} MB, such as 512..1769")
+    return low, high
+
+
+def function_range(written: Any) -> tuple[int, int]:
+    """'1..50' or '8': how many functions train together."""
+    low, high = parse_range(written, 1_000 * MOST_FUNCTIONS)
+    if high > MOST_FUNCTIONS:
+        raise ValueError(f"'{written}': at most {MOST_FUNCTIONS:,} functions run at once, such as 1..{MOST_FUNCTIONS}")
+    return low, high
+
+
+def _endpoints(written: Any) -> dict[str, str]:
+    if not isinstance(written, dict):
+        raise ValueError(f"'{written}': expected a URL for each storage, such as `elasticache: redis://localhost:6379`")
+    return {storage_names(name)[0]: str(url) for name, url in written.items()}
+
+
+def _drawn_between(written: Any) -> dict[str, tuple[float, float]]:
+    told = f"'{written}': expected the ends of each hyperparameter, such as `learning_rate: [0.001, 1.0]`"
+    if not isinstance(written, dict):
+        raise ValueError(told)
+    ends = {}
+    for name, pair in written.items():
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(told)
+        low, high = parse_count(pair[0]), parse_count(pair[1])
+        if low > high:
+            raise ValueError(f"'{name}: {pair}': the smaller end comes first")
+        ends[str(name)] = (low, high)
+    return ends
+
+
+class TuningBlock(Keys):
+    """A hyperparameter search by successive halving."""
+
+    trials: Annotated[int, BeforeValidator(whole)]
+    eta: Annotated[int, BeforeValidator(whole)] = USUAL.eta
+    epochs_per_stage: Annotated[int, BeforeValidator(whole)] = USUAL.epochs_per_stage
+    space: Annotated[Mapping[str, tuple[float, float]], BeforeValidator(_drawn_between)] = {}
+
+    @property
+    def settings(self) -> Tuning:
+        """As the rest of MLCD knows it."""
+        return Tuning(self.trials, self.eta, self.epochs_per_stage, self.space)
+
+
+class FunctionsBlock(Keys):
+    """What is trained on functions, and between which ends it may be allocated.
+
+    Sizes that are not told are those of MLCD's own models and data.
+    """
+
+    model: str
+    data: str
+    batch: Annotated[int, BeforeValidator(whole)]
+    learning_rate: Annotated[float, BeforeValidator(parse_count)] = 0.01
+    model_mb: Count = None
+    data_mb: Count = None
+    target: Annotated[Target | None, read(parse_target)] = None
+    functions: Annotated[tuple[int, int], BeforeValidator(function_range)] = (1, MOST_FUNCTIONS)
+    memory: Annotated[tuple[int, int], BeforeValidator(memory_range)] = (SMALLEST_MB, LARGEST_MB)
+    storages: Annotated[tuple[str, ...], BeforeValidator(storage_names)] = STORAGES
+    endpoints: Annotated[Mapping[str, str], BeforeValidator(_endpoints)] = {}
+    concurrency: Whole = None
+    epochs: Count = None
+    delta: Count = None
+    tuning: TuningBlock | None = None
+
+    def settings(self, samples: float) -> Serverless:
+        """As the rest of MLCD knows it. A size of zero is still to be looked up."""
+        workload = Workload(
+            self.model,
+            self.data,
+            int(samples),
+            self.data_mb or 0.0,
+            self.model_mb or 0.0,
+            self.batch,
+            self.learning_rate,
+        )
+        return Serverless(
+            workload,
+            self.functions,
+            self.memory,
+            self.storages,
+            self.endpoints,
+            int(self.concurrency) if self.concurrency is not None else None,
+            tuning=self.tuning.settings if self.tuning is not None else None,
+            epochs=self.epochs,
+            delta=self.delta or DELTA,
+        )

@@ -1,0 +1,140 @@
+"""The exact stage plan: frontiers of partial plans merged stage by stage, under a bound.
+
+Our own. CE-scaling (section III-C) calls the problem NP-hard and solves it greedily. Of a knapsack:
+
+1. The relaxed problem (relaxation.py) bounds every plan. The plan under the limit next to it, improved with what is
+   left of the limit, first in one stage, then in two at once, is the first good one.
+2. A point whose reduced cost is more than what lies between the bound and the best plan is in no better plan: dropped.
+3. What is left is merged (frontiers.py).
+4. Where too much is left for that, the bound is loose: the stage that the relaxed problem splits has no point where it
+   would like to have one. Its points are divided there, and both halves are solved, the best plan so far in hand.
+
+The plan is the best one but for rounding: none is better by 1e-12 of its value that has 1e-12 of the limit to spare.
+It begins with the static plan in hand, so that not even rounding can make it worse than that.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import inf
+from operator import itemgetter
+
+import numpy as np
+
+from mlcd.core.job import Goal
+from mlcd.planners.functions.beliefs.epoch import Ints
+from mlcd.planners.functions.frontiers import TooManyPlans, merge
+from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack, plan_of
+from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.relaxation import Relaxed, relax
+from mlcd.planners.functions.static import static_picks
+
+FEW = 500
+"""Points of all stages together that are worth merging, and improving in two stages at once."""
+
+Kept = tuple[Ints, ...]
+"""For each stage the points that are still in question."""
+
+
+def exact(problem: StageProblem, goal: Goal) -> Plan | None:
+    """The best plan there is."""
+    menus = problem.menus()
+    sack = knapsack(menus, goal)
+    if not sack.feasible:
+        return None
+    return plan_of("exact", menus, goal, solve(sack, static_picks(problem, goal, sack)))
+
+
+def solve(whole: Knapsack, best: Picks) -> Picks:
+    """The points of the least value within the limit, given some that are within it."""
+    ahead: list[Kept] = [tuple(np.arange(len(values)) for values in whole.values)]
+    while ahead:
+        kept = ahead.pop()
+        best, halves = _search(whole, kept, best)
+        ahead += halves
+    return best
+
+
+def _search(whole: Knapsack, kept: Kept, best: Picks) -> tuple[Picks, list[Kept]]:
+    """The best plan with these points, or the one in hand; and the halves to look at where that is still open."""
+    part = whole.only(kept)
+    if not part.feasible:
+        return best, []
+    relaxed = relax(part)
+    best = _better(whole, best, kept, improved(part, relaxed.under))
+    left = _worth(kept, relaxed, whole.value(best))
+    few = whole.only(left)
+    if few.points <= FEW and few.feasible:
+        best = _better(whole, best, left, improved_in_pairs(few, improved(few, few.lightest)))
+        left = _worth(kept, relaxed, whole.value(best))
+        few = whole.only(left)
+    if not few.feasible:
+        return best, []
+    if few.points <= FEW:
+        try:
+            return _better(whole, best, left, merge(few, whole.value(best))), []
+        except TooManyPlans:
+            pass
+    return best, _halves(part, relaxed, few, left)
+
+
+def _better(whole: Knapsack, best: Picks, kept: Kept, found: Picks | None) -> Picks:
+    """What was found among the kept points, or the best so far if that is no worse."""
+    if found is None:
+        return best
+    picks = tuple(int(at[pick]) for at, pick in zip(kept, found, strict=True))
+    return picks if whole.value(picks) < whole.value(best) else best
+
+
+def _worth(kept: Kept, relaxed: Relaxed, value: float) -> Kept:
+    """The points that may be in a plan below this value."""
+    most = value * (1 - ROUNDING) - relaxed.bound
+    return tuple(at[reduced < most] for at, reduced in zip(kept, relaxed.reduced, strict=True))
+
+
+def _halves(part: Knapsack, relaxed: Relaxed, few: Knapsack, left: Kept) -> list[Kept]:
+    """The points divided in the stage that the relaxed problem splits the widest, at the weight it wants there."""
+    apart = [float(v[u] - v[o]) for v, u, o in zip(part.values, relaxed.under, relaxed.over, strict=True)]
+    open_ = [stage for stage, at in enumerate(left) if len(at) > 1]
+    stage = max(open_, key=lambda stage: (apart[stage], len(left[stage])))
+    wanted = part.limit - part.weight(relaxed.under) + float(part.weights[stage][relaxed.under[stage]])
+    cut = int(np.searchsorted(-few.weights[stage], -wanted))
+    cut = min(max(cut, 1), len(left[stage]) - 1)
+    return [(*left[:stage], half, *left[stage + 1 :]) for half in (left[stage][:cut], left[stage][cut:])]
+
+
+def improved(problem: Knapsack, picks: Picks) -> Picks:
+    """With what is left of the limit spent in one stage after the other, where it gains the most."""
+    while True:
+        slack = problem.limit - problem.weight(picks)
+        then = problem.best_within([float(w[pick]) + slack for w, pick in zip(problem.weights, picks, strict=True)])
+        gains = [float(v[a] - v[b]) for v, a, b in zip(problem.values, picks, then, strict=True)]
+        stage = int(np.argmax(gains))
+        moved = (*picks[:stage], then[stage], *picks[stage + 1 :])
+        if gains[stage] <= 0 or not problem.keeps(moved):
+            return picks
+        picks = moved
+
+
+def improved_in_pairs(problem: Knapsack, picks: Picks) -> Picks:
+    """With two stages changed at once, as long as that gains: one to any point, the other to the best that fits."""
+    while len(picks) > 1:
+        slack = problem.limit - problem.weight(picks)
+        pairs = permutations(range(len(picks)), 2)
+        gain, change = max((_pair(problem, picks, slack, *pair) for pair in pairs), key=itemgetter(0))
+        moved = tuple(change.get(stage, pick) for stage, pick in enumerate(picks))
+        if gain <= ROUNDING * problem.value(picks) or not problem.keeps(moved):
+            break
+        picks = moved
+    return picks
+
+
+def _pair(problem: Knapsack, picks: Picks, slack: float, one: int, other: int) -> tuple[float, dict[int, int]]:
+    """What is gained at the most by changing these two, and to which points."""
+    (v1, v2), (w1, w2) = [(each[one], each[other]) for each in (problem.values, problem.weights)]
+    then = (-w2).searchsorted(w1 - (slack + w1[picks[one]] + w2[picks[other]]))
+    # where nothing of the other fits
+    values = np.where(then < len(w2), v1 + v2[np.minimum(then, len(w2) - 1)], inf)
+    at = int(values.argmin())
+    return float(v1[picks[one]] + v2[picks[other]] - values[at]), {one: at, other: int(then[at])}

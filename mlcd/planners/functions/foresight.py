@@ -1,0 +1,138 @@
+"""From a calibration to a decision: every method's plan under the limits, the chosen one first, and what it promises.
+
+A plan is certified if it keeps the limits even when every stage takes as much more than planned as the calibration's
+spread allows for. Where no plan keeps them, the decision names the limit and the least that would have been enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp
+
+from mlcd.core.decision import Decision, Forecast, Relaxation
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Z
+from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.functions.nouns import Calibration, Plan, Work
+from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.space import configuration
+
+LEAST_SPREAD = 0.05
+"""Relative error that is assumed of every plan: a calibration of seconds has not seen what an hour brings."""
+SLOWEST, GRACE_S = 4.0, 30.0
+"""A launch is given up once it has taken so many times what was planned for it, and so much longer."""
+
+
+def spread(calibration: Calibration) -> float:
+    """How much longer than planned, at the worst, everything is counted on to take: a factor.
+
+    What was never measured has none: a plan that rests on it is an outlook, and promises nothing.
+    """
+    if calibration.modelled:
+        return 1.0
+    return exp(Z * max(calibration.rel_error, LEAST_SPREAD / Z))
+
+
+def patience_s(planned_s: float) -> float:
+    """How long a launch may take, whatever the limits: a short one may still wait for its functions to be up."""
+    return SLOWEST * planned_s + GRACE_S
+
+
+def left_of(goal: Goal, history: History, calibration: Calibration) -> Goal:
+    """What a plan may use: what is left of the limits, less what its stages may take beyond their plan."""
+    factor = spread(calibration)
+    budget = None if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd) / factor
+    deadline = None if goal.deadline_s is None else max(0.0, goal.deadline_s - history.elapsed_s) / factor
+    return replace(goal, budget_usd=budget, deadline_s=deadline)
+
+
+def planned(problem: StageProblem, goal: Goal, method: str) -> Plan | None:
+    """The plan of a method; in the middle of a run one that a baseline cannot make is made exactly."""
+    return PLANNERS[method](problem, goal) or PLANNERS["exact"](problem, goal)
+
+
+def decide(
+    problem: StageProblem,
+    goal: Goal,
+    history: History,
+    calibration: Calibration,
+    method: str,
+    steered: Plan | None = None,
+) -> Decision:
+    """The plan of the method under what is left of the limits, beside those of the others.
+
+    `steered`: how a training run would begin, which knows that its epochs are only expected.
+    """
+    left = left_of(goal, history, calibration)
+    found = {name: planner(problem, left) for name, planner in PLANNERS.items()}
+    chosen = found.pop(method)
+    others = tuple(plan for plan in found.values() if plan is not None)
+    if chosen is None:
+        exact = found.get("exact")
+        why = _infeasible(problem, goal, history, calibration, method) if exact is None else _only_exact(method, exact)
+        return replace(why, plans=others, calibration=calibration)
+    chosen, factor = steered or chosen, spread(calibration)
+    forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
+    kept = goal.allows(history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
+    first = chosen.stages[0]
+    return Decision(
+        configuration(problem.limits, first.allocation, Work(first.stage.epochs, 0, tuple(range(first.stage.trials)))),
+        f"{method} plan of {len(chosen.stages)} stages" if len(chosen.stages) > 1 else f"{method} plan",
+        certified=kept and not calibration.modelled,
+        forecast=forecast,
+        plans=(chosen, *others),
+        calibration=calibration,
+    )
+
+
+def _only_exact(method: str, exact: Plan) -> Decision:
+    """The limits can be kept, but not by this method."""
+    binding = f"the method: {method} has no plan for these limits and storages; exact has one, of {_told(exact)}"
+    return Decision(None, binding, binding=binding)
+
+
+def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration: Calibration, method: str) -> Decision:
+    """Which limit it is, and the least that would be enough of it beside the other one, as it stands.
+
+    By the method's own plans, since it is the one that is asked again; by the exact ones where it never has any.
+    """
+    quick, cheap = fastest(problem), cheapest(problem)
+    factor, left = spread(calibration), left_of(goal, history, calibration)
+    planner = PLANNERS[method if PLANNERS[method](problem, Goal()) is not None else "exact"]
+    in_time = planner(problem, replace(left, objective=Objective.CHEAPEST, budget_usd=None))
+    in_budget = planner(problem, replace(left, objective=Objective.FASTEST, deadline_s=None))
+
+    def needs_usd(plan: Plan) -> float:
+        return history.spent_usd + factor * _needed(method, [each.usd for each in plan.stages])
+
+    def needs_s(plan: Plan) -> float:
+        return history.elapsed_s + factor * _needed(method, [each.seconds for each in plan.stages])
+
+    ways = []
+    if in_time is not None:
+        ways.append(_relaxed(problem, in_time, usd=needs_usd(in_time)))
+    if in_budget is not None:
+        ways.append(_relaxed(problem, in_budget, seconds=needs_s(in_budget)))
+    if not ways:
+        least = planner(problem, Goal(Objective.CHEAPEST)) or cheap
+        ways.append(_relaxed(problem, least, needs_usd(least), needs_s(least)))
+    one = "the budget" if in_budget is None else "the deadline"  # which cannot be kept even without the other
+    binding = "the budget and the deadline together" if (in_time is None) == (in_budget is None) else one
+    ends = f"the fastest plan takes {_told(quick)}, the cheapest {_told(cheap)}"
+    return Decision(None, f"no plan keeps the limits: {ends}", binding=binding, relaxations=tuple(ways))
+
+
+def _needed(method: str, stages: Sequence[float]) -> float:
+    """The least limit for so much in each stage; equal shares of it must do for the stage that needs the most."""
+    return len(stages) * max(stages) if method == "fixed" else sum(stages)
+
+
+def _relaxed(problem: StageProblem, plan: Plan, usd: float | None = None, seconds: float | None = None) -> Relaxation:
+    return Relaxation(usd, seconds, configuration(problem.limits, plan.stages[0].allocation, Work(1)))
+
+
+def _told(plan: Plan) -> str:
+    return f"{format_duration(plan.seconds)} and {format_usd(plan.usd)}"

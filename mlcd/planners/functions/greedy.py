@@ -1,0 +1,101 @@
+"""CE-scaling's stage planner: from the best static plan, take from one stage and give to others while that helps.
+
+Wu et al. (CE-scaling, IPDPS 2023), Algorithm 1; lines below are its lines. Value and weight: see knapsack.py; for time
+within a budget they are T^h and C^h, for cost within a deadline the other way round, as section III-C2 asks for.
+
+    a^s, a*      the static plan, the best so far       A_1   a* with one stage at a lower weight
+    a^e, a^l     after recycling, after reallocating    A_2   a^l with one stage at a higher weight
+    B            value gained for weight added, equations (10) and (12)
+
+Where the paper leaves it open, or is wrong:
+- Line 4 selects by B too, but both its differences are negative then and the largest B would lose the most value for
+  the weight that it frees. Here the stage that loses the least for it is taken.
+- Line 6 goes on while a^l is within C^h(a^s), and so leaves the loop with a plan that is not. Here a candidate over the
+  limit is no candidate, and the loop ends where none is left. Likewise lines 21 to 24, which put a plan over the budget
+  aside and accept it all the same; and a plan of exactly the budget keeps it, by (8).
+- 'Violating t', lines 10 and 18, is (9), the limit on the value itself. A plan that is accepted has less value than the
+  one before it, so that the limit is broken at the end or not at all: it is looked at there.
+- How far away a lower or higher weight is, nobody says. The next point of a boundary of thousands changes nothing that
+  is not negligible. Steps begin at half of a boundary and are halved when they no longer help, down to one point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from mlcd.core.job import Goal
+from mlcd.planners.functions.knapsack import Knapsack, Picks, knapsack, plan_of
+from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.static import static_picks
+
+NEGLIGIBLE = 1e-5
+"""delta of lines 10 and 18, relative."""
+
+
+def greedy(problem: StageProblem, goal: Goal) -> Plan | None:
+    """The static plan improved, or the lightest one where no static plan keeps the limit."""
+    menus = problem.menus()
+    sack = knapsack(menus, goal)
+    if not sack.feasible:
+        return None
+    return plan_of("greedy", menus, goal, partition(sack, static_picks(problem, goal, sack)))
+
+
+def partition(sack: Knapsack, static: Picks) -> Picks:
+    """Algorithm 1."""
+    steps = _halves(max(len(values) for values in sack.values))
+    best = static
+    for step in steps:  # lines 2 to 14
+        while True:
+            moved = _filled(replace(sack, limit=sack.weight(static)), _recycled(sack, best, step), step)
+            if _negligible(sack, best, moved):
+                break
+            best = moved
+    for step in steps:  # lines 15 to 25
+        best = _filled(sack, best, step)
+    return best
+
+
+def _halves(points: int) -> list[int]:
+    steps = [max(1, points // 2)]
+    while steps[-1] > 1:
+        steps.append(steps[-1] // 2)
+    return steps
+
+
+def _recycled(sack: Knapsack, picks: Picks, step: int) -> Picks:
+    """a^e: one stage at a lower weight, which loses the least value for what that frees; the same if none can go."""
+    found = {}
+    for stage, (values, weights, pick) in enumerate(zip(sack.values, sack.weights, picks, strict=True)):
+        to = min(pick + step, len(values) - 1)
+        freed = float(weights[pick] - weights[to])
+        if freed > 0:
+            found[_with(picks, stage, to)] = float(values[to] - values[pick]) / freed
+    return min(found, key=found.__getitem__, default=picks)
+
+
+def _filled(sack: Knapsack, picks: Picks, step: int) -> Picks:
+    """a^l: stage by stage to a higher weight, the largest B first, as long as one is left that keeps the limit."""
+    while True:
+        slack = sack.limit - sack.weight(picks)
+        room = sack.best_within([float(w[pick]) + slack for w, pick in zip(sack.weights, picks, strict=True)])
+        benefit = {}
+        for stage, (values, weights, pick) in enumerate(zip(sack.values, sack.weights, picks, strict=True)):
+            to = max(room[stage], pick - step)
+            gained, added = float(values[pick] - values[to]), float(weights[to] - weights[pick])
+            moved = _with(picks, stage, to)
+            if gained > 0 and sack.keeps(moved):
+                benefit[moved] = gained / added if added > 0 else inf
+        if not benefit:
+            return picks
+        picks = max(benefit, key=benefit.__getitem__)
+
+
+def _negligible(sack: Knapsack, before: Picks, after: Picks) -> bool:
+    return sack.value(before) - sack.value(after) <= NEGLIGIBLE * sack.value(before)
+
+
+def _with(picks: Picks, stage: int, pick: int) -> Picks:
+    return (*picks[:stage], pick, *picks[stage + 1 :])

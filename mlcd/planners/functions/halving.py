@@ -1,0 +1,124 @@
+"""Tuning by successive halving on functions: a stage at a time, and only the better part of its trials goes on.
+
+Jamieson and Talwalkar (2016) for the halving, Wu et al. (CE-scaling, IPDPS 2023, section III-C) for the plan of its
+stages. What is left of the limits is planned again before each stage, since stages never take exactly what was planned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mlcd.core.configuration import Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Outcome
+from mlcd.core.strategy import Apply, Finish, Step
+from mlcd.core.units import counted
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.foresight import left_of, patience_s, planned
+from mlcd.planners.functions.nouns import Calibration, Plan, Stage, Tuning, Work
+from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.space import configuration, frozen, on_functions
+
+MOST_LAUNCHES = 3
+"""Of a stage that breaks; what its trials have finished by then counts."""
+
+Losses = Mapping[tuple[int, int], float]
+"""By trial and epoch."""
+
+
+@dataclass(frozen=True)
+class SuccessiveHalving:
+    """Runs the stages of a tuning job, best plan first, within what is left of the limits."""
+
+    calibration: Calibration
+    method: str = "exact"
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """The next stage, what is missing of a broken one, or the trial that is left."""
+        tuning, losses = _tuned(job), losses_of(history)
+        stages, trials, done = tuning.stages, tuple(range(tuning.trials)), 0
+        for place, stage in enumerate(stages):
+            after = done + stage.epochs
+            if missing := [trial for trial in trials if (trial, after) not in losses]:
+                return self._stage(job, history, place, missing, losses)
+            kept = stages[place + 1].trials if place + 1 < len(stages) else 1
+            trials, done = best(trials, after, losses, kept), after
+        loss = losses[trials[0], done]
+        if not math.isfinite(loss):
+            return Finish("no trial has a loss that is a number: try lower learning rates")
+        where = history.runs[-1].configuration
+        return Finish(f"the best of {counted(tuning.trials, 'trial')} is {trials[0]}: loss {loss:.4g}", where)
+
+    def _stage(self, job: Job, history: History, place: int, missing: list[int], losses: Losses) -> Step:
+        serverless, stages = on_functions(job), _tuned(job).stages
+        before, after = sum(s.epochs for s in stages[:place]), sum(s.epochs for s in stages[: place + 1])
+        if (broken := _broken(history, after)) >= MOST_LAUNCHES:
+            return Finish(f"stage {place + 1} was tried {broken} times: {history.runs[-1].ending}")
+        # Trials that a broken launch has left at different epochs go on in turn, the furthest behind first.
+        behind = {trial: _reached(losses, trial, before, after) for trial in missing}
+        done = min(behind.values())
+        group = tuple(trial for trial in missing if behind[trial] == done)
+        ahead = (Stage(len(group), after - done), *stages[place + 1 :])
+        problem = StageProblem(EpochModel(serverless.workload, frozen(serverless), self.calibration), serverless, ahead)
+        plan = planned(problem, left_of(job.goal, history, self.calibration), self.method)
+        if plan is None:
+            return Finish(_out_of_limits(job, place, len(stages)))
+        work = Work(after - done, done, group)
+        where = configuration(serverless, plan.stages[0].allocation, work)
+        samples = serverless.workload.samples * len(group) * work.epochs
+        most_s = patience_s(plan.stages[0].seconds)
+        return Apply(where, _because(plan, place, len(stages)), samples, work=work, most_s=most_s)
+
+
+def losses_of(history: History) -> Losses:
+    """Every loss that was told. An epoch that was done again counts as it came out last."""
+    return {(epoch.trial, epoch.number): epoch.loss for run in history.runs for epoch in run.epochs}
+
+
+def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tuple[int, ...]:
+    """So many trials with the smallest losses after this epoch; what is not a number is the worst."""
+
+    def order(trial: int) -> tuple[float, int]:
+        loss = losses[trial, epoch]
+        return (loss if math.isfinite(loss) else math.inf, trial)
+
+    return tuple(sorted(sorted(trials, key=order)[:kept]))
+
+
+def _reached(losses: Losses, trial: int, before: int, after: int) -> int:
+    """The last epoch of a trial, of those from one stage to the next."""
+    return max((number for number in range(before + 1, after) if (trial, number) in losses), default=before)
+
+
+def _broken(history: History, after: int) -> int:
+    """How many launches at the end did not come to an end of this stage's epochs."""
+    count = 0
+    for run in reversed(history.current_runs):
+        if any(epoch.number >= after for epoch in run.epochs):
+            break
+        count += 1
+    # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken, and of
+    # those only what nobody interrupted.
+    last = history.runs[len(history.runs) - count :]
+    return sum(1 for run in last if not run.epochs and run.outcome is not Outcome.INTERRUPTED)
+
+
+def _because(plan: Plan, place: int, stages: int) -> str:
+    stage = plan.stages[0].stage
+    trials, epochs = counted(stage.trials, "trial"), counted(stage.epochs, "epoch")
+    return f"stage {place + 1} of {stages}: {trials}, {epochs} each on {plan.stages[0].allocation}"
+
+
+def _out_of_limits(job: Job, place: int, stages: int) -> str:
+    limits = [name for name, limit in (("budget", job.goal.budget_usd), ("deadline", job.goal.deadline_s)) if limit]
+    return f"stage {place + 1} of {stages} does not fit into what is left of the {' and the '.join(limits)}"
+
+
+def _tuned(job: Job) -> Tuning:
+    tuning = on_functions(job).tuning
+    if tuning is None:
+        raise ValueError("a job without trials is not tuned")
+    return tuning

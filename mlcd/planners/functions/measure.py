@@ -1,0 +1,165 @@
+"""Measure a launch on functions: collect its epochs, or what a calibration has found out, and add up what they cost.
+
+Functions are billed for what they use. A launch whose epochs have all come costs their sum; of one that was cut short,
+nobody has told what its last attempts used: it costs the most that it can have, in that time and with the epochs that
+can have been begun.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from mlcd.core.backend import Backend, Launch, Purpose
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
+from mlcd.core.strategy import Look, Watch
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Calibrated, Epoch
+from mlcd.planners.profilers.progress import Progress
+
+ENDING_S = 2.0
+"""For which functions may still be billed once they are told to end."""
+
+
+@dataclass
+class _Seen:
+    """What a launch has told so far."""
+
+    epochs: list[Epoch] = field(default_factory=list)
+    calibrated: Calibrated | None = None
+    last: Sample | None = None
+
+    def add(self, sample: Sample) -> None:
+        self.last = sample
+        if sample.epoch is not None:
+            self.epochs.append(sample.epoch)
+        if sample.calibrated is not None:
+            self.calibrated = sample.calibrated
+
+    @property
+    def loss(self) -> float | None:
+        """Of the best trial, at the end of its last epoch; what is not a number is no loss."""
+        last = {epoch.trial: epoch.loss for epoch in self.epochs}
+        return min((loss for loss in last.values() if math.isfinite(loss)), default=None)
+
+    @property
+    def startup_s(self) -> float | None:
+        """Until the first functions were up."""
+        if self.epochs:
+            return self.epochs[0].start_s
+        return self.calibrated.start_s if self.calibrated is not None else None
+
+
+@dataclass(frozen=True)
+class FunctionsProfiler:
+    """Runs a launch on functions and concludes. `progress` is told every report."""
+
+    backend: Backend
+    progress: Progress = lambda job, launch, sample: None
+
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
+        """Launch, hear every epoch, tear down, conclude. A calibration is short: no look is taken at it."""
+        seen, ended = _Seen(), None
+        with closing(self.backend.run(job, launch)) as events:
+            for event in events:
+                if isinstance(event, Ended):
+                    ended = event
+                    break
+                seen.add(event)
+                self.progress(job, launch, event)
+                if event.epoch is None or watch is None:
+                    continue
+                if (why := watch(_so_far(launch, seen, event))) is not None:
+                    ended = Ended(event.elapsed_s, why)
+                    break
+        # Functions that nobody ended went on until they stopped by themselves.
+        seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
+        if seconds is None:
+            seconds = seen.last.elapsed_s if seen.last is not None else 0.0
+        return _conclude(job, launch, seen, ended, seconds)
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch."""
+        return self.backend.reclaim(label)
+
+
+def _so_far(launch: Launch, seen: _Seen, now: Sample) -> Measurement:
+    """What a watch is shown: asked after each of thousands of epochs, it sees what there is, and the newest loss."""
+    return Measurement(
+        launch.configuration,
+        Outcome.OK,
+        now.elapsed_s,
+        launch.bill_usd(now.elapsed_s),
+        samples_done=now.samples,
+        metric=now.epoch.loss if now.epoch is not None else None,
+        epochs=tuple(seen.epochs),
+    )
+
+
+def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
+    """What it has come to. A loss that is not a number is an answer, too: the strategy knows what to do with it."""
+    so_far = Measurement(
+        launch.configuration,
+        ended.outcome if ended is not None else Outcome.AT_THE_LIMIT,
+        seconds,
+        launch.bill_usd(seconds),
+        startup_s=seen.startup_s if seen.startup_s is not None else seconds,
+        samples_done=seen.last.samples if seen.last is not None else 0.0,
+        detail=ended.detail if ended is not None else "",
+        saved_samples=_saved_samples(job, launch, seen),
+        log=ended.log if ended is not None else "",
+        metric=seen.loss,
+        epochs=tuple(seen.epochs),
+        calibrated=seen.calibrated,
+        work=launch.work,
+    )
+    if launch.work is None:
+        return _calibration(so_far)
+    wanted, came = len(launch.work.trials) * launch.work.epochs, len(_asked_for(launch, seen))
+    if came == wanted:
+        usd = math.fsum(epoch.usd for epoch in seen.epochs)
+        return replace(so_far, outcome=Outcome.OK, usd=usd, metered=True)
+    so_far = replace(so_far, usd=_most_usd(launch, seen, seconds, wanted))
+    if ended is None:
+        return replace(so_far, detail=f"{came:,} of {wanted:,} epochs done when the limit was reached")
+    return so_far
+
+
+def _most_usd(launch: Launch, seen: _Seen, seconds: float, wanted: int) -> float:
+    """What a launch that was cut short can have used: all its functions all the time, every attempt that was begun."""
+    configuration, most_usd = launch.configuration, launch.bill_usd(seconds)
+    if configuration.allocation is None or launch.work is None or launch.work.then is not None:
+        return most_usd
+    running = configuration.nodes // configuration.allocation.functions
+    attempts = sum(1 + epoch.retries for epoch in seen.epochs) + running * MOST_ATTEMPTS
+    held_usd = configuration.usd_per_hour * (seconds + ENDING_S) / 3_600
+    return min(most_usd, held_usd + attempts * configuration.surcharge.usd / wanted)
+
+
+def _calibration(so_far: Measurement) -> Measurement:
+    """A probe that has told what it was for is good, however it ended."""
+    if so_far.calibrated is not None:
+        return replace(so_far, outcome=Outcome.OK)
+    if so_far.outcome is Outcome.AT_THE_LIMIT:
+        detail = f"the calibration was not over in {so_far.seconds:.0f} s"
+        return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
+    if so_far.outcome is Outcome.OK:
+        return replace(so_far, outcome=Outcome.FAILED, detail="the calibration has told nothing")
+    return so_far
+
+
+def _asked_for(launch: Launch, seen: _Seen) -> set[tuple[int, int]]:
+    """Of the epochs that the launch is for, those that have come: trial and number."""
+    if launch.work is None:
+        return set()
+    trials, first, last = set(launch.work.trials), launch.work.done + 1, launch.work.done + launch.work.epochs
+    return {(e.trial, e.number) for e in seen.epochs if e.trial in trials and first <= e.number <= last}
+
+
+def _saved_samples(job: Job, launch: Launch, seen: _Seen) -> float:
+    """What a training run has behind it. Trials of a tuning job, and a sample of the data, are no part of that."""
+    if launch.purpose is Purpose.PROBE or launch.work is None or job.serverless is None or job.serverless.tuning:
+        return 0.0
+    epochs = max((number for _, number in _asked_for(launch, seen)), default=launch.work.done)
+    return epochs * (job.dataset_samples or float(job.serverless.workload.samples))

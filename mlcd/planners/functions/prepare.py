@@ -1,0 +1,227 @@
+"""A job on functions with everything it needs: sizes, prices, storages, the platform, and what is known of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions
+from mlcd.clouds.storages.local import available, reachable
+from mlcd.core.clock import VirtualClock, WallClock
+from mlcd.core.configuration import ProbeTime
+from mlcd.core.decision import Decision
+from mlcd.core.drive import conclude
+from mlcd.core.errors import MissingExtra, UserError
+from mlcd.core.history import History
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account
+from mlcd.core.place import Cloud
+from mlcd.planners.functions import calibrations
+from mlcd.planners.functions.beliefs.boundary import boundary
+from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import LONGEST_CALL_S, MB_PER_VCPU, Calibration, Planned, Serverless, Stage
+from mlcd.planners.functions.search import PlanOnFunctions, measured_calibration
+from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, on_functions, usable
+from mlcd.planners.functions.tariff import load_tariff
+from mlcd.planners.functions.workloads import facts
+
+SIMULATED = "functions:simulated"
+HERE = "functions"
+MOST_HERE = 16
+"""Functions at once on this machine: each is a process of its own."""
+PROBE_HERE = ProbeTime(90.0, 0.0)
+
+
+def prepared(job: Job) -> Job:
+    """The job with its sizes, its prices and the limits of its platform; one line for what it cannot do."""
+    serverless = _sized(on_functions(job), job)
+    serverless = replace(serverless, tariff=load_tariff("aws", home() / "catalog", serverless.workload.model_mb))
+    if job.on == HERE:
+        serverless = _on_this_machine(serverless)
+    if job.on != SIMULATED:
+        serverless = replace(serverless, call_s=LONGEST_CALL_S)
+    _check_limits(serverless)
+    serverless = replace(serverless, storages=_storages(serverless, job.on))
+    if serverless.tuning is None and job.target is None:
+        raise UserError("what ends the training? Say --target-loss 0.66, or `target: loss <= 0.66` in `functions:`")
+    return replace(job, serverless=serverless, checkpoints=True)
+
+
+def check_functions(job: Job) -> None:
+    """What running it takes, and planning does not: Lithops, and a model and data that are there to be trained."""
+    if job.on == SIMULATED:
+        return
+    if find_spec("lithops") is None:
+        raise MissingExtra("running on functions", "lithops")
+    workload = on_functions(job).workload
+    facts(workload.model, workload.data, workload.samples, job.folder)
+
+
+def functions_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+    """The platform of a prepared job, and the probes that calibrate it."""
+    serverless = on_functions(job)
+    if job.on == SIMULATED:
+        clock = VirtualClock(elapsed_s)
+        simulated = SimulatedFunctions(clock, published(serverless.workload), job.search.seed)
+        return Cloud(calibration_space(serverless), simulated, FunctionsProfiler(simulated), clock)
+    wall = WallClock(started_at or datetime.now(UTC))
+    _, _, platform = job.on.partition(":")
+    endpoints = Endpoints(serverless.storages, serverless.endpoints, home() / "storages")
+    backend = LithopsFunctions(home(), wall, endpoints, platform or "localhost")
+    space = calibration_space(serverless, PROBE_HERE) if job.on == HERE else calibration_space(serverless)
+
+    def close() -> None:
+        backend.close()
+        endpoints.close()
+
+    return Cloud(space, backend, FunctionsProfiler(backend), wall, _lacking(serverless, job.on), close)
+
+
+def stored_calibration(job: Job) -> Mapping[str, Any] | None:
+    """What earlier runs have found out of this job on this platform, as plain data."""
+    if not job.search.earlier:
+        return None
+    found = calibrations.load(_folder(), job.on, on_functions(job).workload)
+    return calibrations.document(found) if found is not None else None
+
+
+def remember_calibration(account: Account) -> None:
+    """Keep what the probes of a run have found out, if they have."""
+    job = account.job
+    found = measured_calibration(on_functions(job), account.searched)
+    if found is not None:
+        calibrations.save(_folder(), job.on, on_functions(job).workload, found)
+
+
+def presumed_calibration(job: Job) -> Calibration:
+    """For a plan that nothing is run for: what is stored, or else what others have published about AWS."""
+    serverless = on_functions(job)
+    found = calibrations.load(_folder(), job.on, serverless.workload) if job.search.earlier else None
+    if found is not None and set(usable(serverless)) <= set(found.links):
+        return replace(found, source=f"stored, {found.source}")
+    return published(serverless.workload)
+
+
+def _folder() -> Path:
+    return home() / "calibrations"
+
+
+def _sized(serverless: Serverless, job: Job) -> Serverless:
+    workload = serverless.workload
+    if not (workload.data_mb and workload.model_mb):
+        data_mb, model_mb = facts(workload.model, workload.data, workload.samples, job.folder)
+        workload = replace(workload, data_mb=workload.data_mb or data_mb, model_mb=workload.model_mb or model_mb)
+    return replace(serverless, workload=workload)
+
+
+def _on_this_machine(serverless: Serverless) -> Serverless:
+    """What this machine can hold: so many processes, and as much memory as its processors stand for on Lambda."""
+    whole_mb = (os.cpu_count() or 1) * MB_PER_VCPU
+    (fewest, most), (least_mb, most_mb) = serverless.functions, serverless.memory_mb
+    if fewest > MOST_HERE:
+        raise UserError(f"{fewest} functions: this machine runs at most {MOST_HERE} at once; use fewer, or a cloud's")
+    if least_mb > whole_mb:
+        raise UserError(f"{least_mb} MB stand for more than this machine's processors: at most {whole_mb} MB here")
+    return replace(
+        serverless,
+        functions=(fewest, min(most, MOST_HERE)),
+        memory_mb=(least_mb, min(most_mb, whole_mb)),
+        concurrency=min(serverless.concurrency or MOST_HERE, MOST_HERE),
+        memory_at_once_mb=whole_mb,
+    )
+
+
+def _check_limits(serverless: Serverless) -> None:
+    fewest = serverless.functions[0]
+    if serverless.concurrency is not None and fewest > serverless.concurrency:
+        raise UserError(
+            f"{fewest} functions are more than the account runs at once, {serverless.concurrency}: use fewer, "
+            "or ask the cloud for more and say so with --concurrency"
+        )
+    if serverless.workload.batch > serverless.workload.samples:
+        raise UserError(
+            f"batch {serverless.workload.batch}: more than the {serverless.workload.samples} samples that there are"
+        )
+    if (why := nothing_fits(serverless)) is not None:
+        raise UserError(why)
+
+
+def _storages(serverless: Serverless, on: str) -> tuple[str, ...]:
+    """Those that hold the model and can be reached; one line if none is left."""
+    tariff, model_mb = serverless.tariff, serverless.workload.model_mb
+    if not usable(serverless) and tariff is not None:
+        largest = max(tariff.storage(name).largest_mb for name in serverless.storages)
+        holding = ",".join(rate.name for rate in tariff.storages if model_mb <= rate.largest_mb)
+        raise UserError(
+            f"the model has {model_mb:,g} MB, and {' or '.join(serverless.storages)} holds {largest:,g} MB at the most "
+            f"in one object: {f'choose another with --storage {holding}' if holding else 'no storage holds more'}"
+        )
+    for name, url in serverless.endpoints.items():
+        if name in usable(serverless) and on != SIMULATED:
+            reachable(name, url)
+    if on == SIMULATED:
+        return usable(serverless)
+    if on != HERE:
+        return _named(serverless, on)
+    absent = {name: available(name) for name in usable(serverless) if name not in serverless.endpoints}
+    kept = tuple(name for name in usable(serverless) if absent.get(name) is None)
+    if not kept:
+        raise UserError(f"no storage to meet at: {'; '.join(why for why in absent.values() if why)}")
+    return kept
+
+
+def _named(serverless: Serverless, on: str) -> tuple[str, ...]:
+    """The storages that functions elsewhere can reach: those whose URL is told."""
+    named = tuple(name for name in usable(serverless) if name in serverless.endpoints)
+    if not named:
+        raise UserError(
+            f"{on}: functions there reach no server of this machine; name the URL of a storage in `endpoints:`, as in "
+            "`s3: s3://my-bucket`"
+        )
+    return named
+
+
+def _lacking(serverless: Serverless, on: str) -> str:
+    """What is not as on a cloud, in a line for the user."""
+    if on != HERE:
+        return ""
+    return (
+        f"functions are processes of this machine, slowed down to their share of a processor; at "
+        f"{', '.join(serverless.storages)}; prices are AWS's"
+    )
+
+
+@dataclass(frozen=True)
+class PlanAhead:
+    """What would be planned, and what it is chosen from: the boundary of one epoch."""
+
+    job: Job
+    decision: Decision
+    boundary: tuple[Planned, ...]
+
+
+def plan_ahead(job: Job) -> PlanAhead:
+    """The boundary and the plans of a job, from what is stored or published; nothing is run."""
+    job = prepared(job)
+    serverless, calibration = on_functions(job), presumed_calibration(job)
+    found = replace(History(), learned=calibrations.document(calibration))
+    space = calibration_space(serverless)
+    finish = PlanOnFunctions(job.search.method).answer(job, space, found)
+    return PlanAhead(job, conclude(finish, job, space, found), boundary_of(job, calibration))
+
+
+def boundary_of(job: Job, calibration: Calibration | None) -> tuple[Planned, ...]:
+    """One epoch of the job on each allocation that no other beats in time and in cost; none where nothing is known."""
+    if job.serverless is None or calibration is None:
+        return ()
+    points = boundary(EpochModel(job.serverless.workload, frozen(job.serverless), calibration), job.serverless)
+    pairs = enumerate(zip(points.seconds.tolist(), points.usd.tolist(), strict=True))
+    return tuple(Planned(Stage(1, 1), points.allocation(i), seconds, usd) for i, (seconds, usd) in pairs)

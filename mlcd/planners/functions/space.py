@@ -1,0 +1,140 @@
+"""What may be allocated to a job on functions, as configurations that can be paid for; and which of them are probed."""
+
+from __future__ import annotations
+
+import math
+from itertools import cycle
+
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space, Surcharge
+from mlcd.core.job import Job
+from mlcd.planners.functions.nouns import CALIBRATION_STEPS, MB_PER_VCPU, Allocation, Serverless, Tariff, Work
+
+FEW, MANY = 2, 8
+"""Functions of the two probes of a storage: what an exchange takes is a line through both."""
+CALIBRATION = ProbeTime(120.0, 0.0)
+MEMORIES = 4
+"""Memory sizes at which computing is measured, evenly apart in their logarithm."""
+
+
+def configuration(serverless: Serverless, allocation: Allocation, work: Work | None) -> Configuration:
+    """The allocation with what it costs beyond its time, for this work: calls, requests, a storage's first minutes.
+
+    Without work it is calibrated.
+    """
+    tariff = frozen(serverless)
+    rate = tariff.storage(allocation.storage)
+    at_once = serverless.at_once(allocation, len(work.trials)) if work is not None else 1
+    epochs = len(work.trials) * work.epochs if work is not None else 1
+    iterations = serverless.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
+    requests = iterations * (10 * allocation.functions + 2) * rate.usd_per_request
+    once = epochs * (allocation.functions * tariff.usd_per_call + requests + rate.usd_per_minute)
+    return Configuration(
+        offer=_function(tariff, allocation.memory_mb),
+        nodes=allocation.functions * at_once,
+        allocation=allocation,
+        surcharge=Surcharge(once, at_once * rate.usd_per_minute * 60),
+    )
+
+
+def calibration_space(serverless: Serverless, probe_time: ProbeTime = CALIBRATION) -> Space:
+    """The probes that calibrate: each storage with few and with many functions, each memory at least once."""
+    configurations = [configuration(serverless, each, None) for each in _probed(serverless)]
+    offers = {each.offer: None for each in configurations}
+    choices = tuple(
+        Choice(offer, given=tuple(each for each in configurations if each.offer == offer)) for offer in offers
+    )
+    return Space(choices, probe_time)
+
+
+def usable(serverless: Serverless) -> tuple[str, ...]:
+    """The storages that can hold the model."""
+    rates = {rate.name: rate for rate in frozen(serverless).storages}
+    return tuple(
+        name for name in serverless.storages if name in rates and serverless.workload.model_mb <= rates[name].largest_mb
+    )
+
+
+def nothing_fits(serverless: Serverless) -> str | None:
+    """Why there is no allocation, whatever is measured, and what to allow; None where there is one."""
+    workload, (fewest, most), (least_mb, most_mb) = serverless.workload, serverless.functions, serverless.memory_mb
+    most = min(most, workload.samples, most if serverless.concurrency is None else serverless.concurrency)
+    if fewest > workload.samples:
+        there = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
+        return f"{fewest} functions or more, and {there}: every function needs one of its own; allow fewer functions"
+    needs_mb = math.ceil(workload.needs_mb(most)) if most >= fewest else 0
+    if needs_mb > most_mb:
+        each = f"each of {most} functions" if most > 1 else "the function"
+        return (
+            f"{each} needs {needs_mb:,} MB for the model and its share of the data, and may have {most_mb:,} MB: allow "
+            "more memory, or more functions"
+        )
+    at_once_mb = math.inf if serverless.memory_at_once_mb is None else serverless.memory_at_once_mb
+    for functions in range(fewest, most + 1):
+        memory_mb = max(least_mb, math.ceil(workload.needs_mb(functions)))
+        if memory_mb <= most_mb and functions * memory_mb <= at_once_mb:
+            return None
+    return (
+        f"no allocation of {fewest} functions or more and {least_mb} MB or more fits into what may run at once: allow "
+        "fewer functions, less memory, or more at once"
+    )
+
+
+def on_functions(job: Job) -> Serverless:
+    """What the job does on functions; asking another one is a bug."""
+    if job.serverless is None:
+        raise ValueError(f"'{job.name}' is not a job on functions")
+    return job.serverless
+
+
+def frozen(serverless: Serverless) -> Tariff:
+    """Its prices. They are there once a run has started; asking before is a bug."""
+    if serverless.tariff is None:
+        raise ValueError("the job has no prices yet")
+    return serverless.tariff
+
+
+def _probed(serverless: Serverless) -> list[Allocation]:
+    fewest, most = serverless.functions
+    few, many = max(fewest, min(FEW, most)), max(fewest, min(MANY, most))
+    levels, storages = memory_levels(serverless), usable(serverless)
+    large = cycle(reversed(levels))
+    small = cycle([memory for memory in levels if _fitting(serverless, many, memory) == many] or levels[:1])
+    pairs = [(storage, few, next(large)) for storage in storages]
+    pairs += [(storage, many, next(small)) for storage in storages]
+    # A single storage has seen two memories so far: it is asked again for the others.
+    unseen = [memory for memory in levels if memory not in {seen for _, _, seen in pairs}]
+    pairs += [(storages[i % len(storages)], few, memory) for i, memory in enumerate(unseen)] if storages else []
+    return list(dict.fromkeys(Allocation(_fitting(serverless, n, m), m, storage) for storage, n, m in pairs))
+
+
+def _fitting(serverless: Serverless, functions: int, memory_mb: int) -> int:
+    """So many functions, or as many as are up together with this memory."""
+    bounds = [functions]
+    if serverless.concurrency is not None:
+        bounds.append(serverless.concurrency)
+    if serverless.memory_at_once_mb is not None:
+        bounds.append(serverless.memory_at_once_mb // memory_mb)
+    return max(serverless.functions[0], min(bounds))
+
+
+def memory_levels(serverless: Serverless) -> tuple[int, ...]:
+    """Memory sizes to measure computing at: the ends, and some between; a whole vCPU is one of them where it can be."""
+    low, high = serverless.memory_mb
+    if low == high:
+        return (low,)
+    step = (high / low) ** (1 / (MEMORIES - 1))
+    levels = [round(low * step**i) for i in range(MEMORIES)]
+    if low < MB_PER_VCPU < high:  # where the curve bends
+        levels[min(range(1, MEMORIES - 1), key=lambda i: abs(levels[i] - MB_PER_VCPU))] = MB_PER_VCPU
+    return tuple(sorted(set(levels)))
+
+
+def _function(tariff: Tariff, memory_mb: int) -> Offer:
+    return Offer(
+        f"{memory_mb} MB function",
+        tariff.usd_per_function_s(memory_mb) * 3_600,
+        vcpus=memory_mb / MB_PER_VCPU,
+        memory_gb=memory_mb / 1_024,
+        cloud=tariff.cloud,
+        region=tariff.region,
+    )

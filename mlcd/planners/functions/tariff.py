@@ -1,0 +1,146 @@
+"""What functions cost, and the storages that they meet at: `serverless.csv`, dated list prices.
+
+The paper's model has one price p_s for each of the k (10n+2) requests of an epoch; clouds charge puts and gets apart.
+Of the requests of one meeting, by equation (3), n put a model and 2n-2 fetch one; n are deleted when it is over, and
+the others ask whether one is there yet: for a large n a tenth, two, one and six tenths. p_s is the mean with these
+weights. S3 deletes for nothing. DynamoDB charges by size, units of 1 KB put or deleted and of 4 KB read, so that its
+p_s depends on the model; asking in vain takes a unit.
+
+A parameter server and a cache are charged by the hour; p_s is a sixtieth of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlcd.catalog.files import packaged_text, read_text
+from mlcd.core.csv_table import Line, read_table
+from mlcd.core.errors import CatalogError, UnknownName
+from mlcd.planners.functions.nouns import STORAGES, StorageKind, StorageRate, Tariff
+
+FILE = "serverless.csv"
+COLUMNS = ("cloud", "region", "service", "unit", "usd", "largest_mb", "price_date", "source")
+FUNCTION = "function"
+UNITS: dict[str, tuple[str, ...]] = {
+    FUNCTION: ("gb-second", "call"),
+    "s3": ("put", "get"),
+    "dynamodb": ("write-unit", "read-unit"),
+    "elasticache": ("hour",),
+    "vm-ps": ("hour",),
+}
+"""What each service is charged by; a file must price all of it for a service that it names."""
+PUTS, FETCHES, DELETES, POLLS = 0.1, 0.2, 0.1, 0.6
+KB = 1_024
+BYTES_PER_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """One line of the file."""
+
+    cloud: str
+    region: str
+    service: str
+    unit: str
+    usd: float
+    largest_mb: float
+    date: str
+    source: str
+
+
+def load_tariff(cloud: str = "aws", directory: Path | None = None, model_mb: float = 0.0) -> Tariff:
+    """The prices of a cloud, from the file in `directory` if there is one, else the packaged one.
+
+    `model_mb`: what one put stores, where size is charged for. `date` is that of the oldest price.
+    """
+    own = directory / FILE if directory is not None else None
+    if own is not None and own.exists():
+        try:
+            return _tariff(_parse(read_text(own), str(own)), cloud, model_mb, str(own))
+        except CatalogError as error:
+            raise CatalogError(f"{error} (delete the file to return to the packaged prices)") from None
+    name = f"mlcd/catalog/{FILE}"
+    return _tariff(_parse(packaged_text(FILE), name), cloud, model_mb, name)
+
+
+def _parse(text: str, name: str) -> list[Price]:
+    prices: list[Price] = []
+    first_seen: dict[tuple[str, str, str], str] = {}
+    for line in read_table(text, name=name, columns=COLUMNS, complain=CatalogError):
+        price = _price(line)
+        key = price.cloud, price.service, price.unit
+        if key in first_seen:
+            raise line.error(f"{price.service} by the {price.unit} is already on {first_seen[key]}; delete one of them")
+        first_seen[key] = f"line {line.where.rpartition(':')[2]}"
+        prices.append(price)
+    if not prices:
+        raise CatalogError(f"{name}:1: no price in the file; add a row")
+    return prices
+
+
+def _price(line: Line) -> Price:
+    service, unit, date = line.text("service"), line.text("unit"), line.text("price_date")
+    if service not in UNITS:
+        raise line.error(f"service '{service}': expected one of {', '.join(UNITS)}")
+    if unit not in UNITS[service]:
+        raise line.error(f"unit '{unit}' of {service}: expected {' or '.join(UNITS[service])}")
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", date):
+        raise line.error(f"price_date '{date}': expected a year and a month, such as 2026-08")
+    return Price(
+        cloud=line.text("cloud"),
+        region=line.text("region"),
+        service=service,
+        unit=unit,
+        usd=line.number("usd"),
+        largest_mb=line.number("largest_mb", above_zero=True) if line.cells["largest_mb"] else math.inf,
+        date=date,
+        source=line.text("source"),
+    )
+
+
+def _tariff(prices: list[Price], cloud: str, model_mb: float, name: str) -> Tariff:
+    ours = [price for price in prices if price.cloud == cloud]
+    if not ours:
+        raise UnknownName("cloud with prices of functions", cloud, {price.cloud for price in prices})
+    regions = sorted({price.region for price in ours})
+    if len(regions) > 1:
+        raise CatalogError(f"{name}: {cloud} has prices of {', '.join(regions)}; keep those of one region")
+    usd = {(price.service, price.unit): price.usd for price in ours}
+    for service in (FUNCTION, *STORAGES):
+        lacking = [unit for unit in UNITS[service] if (service, unit) not in usd]
+        if lacking and (service == FUNCTION or len(lacking) < len(UNITS[service])):
+            raise CatalogError(f"{name}: {cloud} has no price of {service} by the {lacking[0]}; add a row")
+    there = [service for service in STORAGES if (service, UNITS[service][0]) in usd]
+    return Tariff(
+        usd_per_gb_s=usd[FUNCTION, "gb-second"],
+        usd_per_call=usd[FUNCTION, "call"],
+        storages=tuple(
+            _rate(service, usd, model_mb, min(price.largest_mb for price in ours if price.service == service))
+            for service in there
+        ),
+        cloud=cloud,
+        region=regions[0],
+        date=min(price.date for price in ours),
+        source=f"list prices in {name}",
+    )
+
+
+def _rate(service: str, usd: dict[tuple[str, str], float], model_mb: float, largest_mb: float) -> StorageRate:
+    if service == StorageKind.S3:
+        by_request = PUTS * usd[service, "put"] + (FETCHES + POLLS) * usd[service, "get"]
+        return StorageRate(service, usd_per_request=by_request, largest_mb=largest_mb)
+    if service == StorageKind.DYNAMODB:
+        kilobytes = model_mb * BYTES_PER_MB / KB
+        written, read = max(1, math.ceil(kilobytes)), max(1, math.ceil(kilobytes / 4))
+        writing = (PUTS + DELETES) * written * usd[service, "write-unit"]
+        reading = (FETCHES * read + POLLS) * usd[service, "read-unit"]
+        return StorageRate(service, usd_per_request=writing + reading, largest_mb=largest_mb)
+    return StorageRate(
+        service,
+        usd_per_minute=usd[service, "hour"] / 60,
+        largest_mb=largest_mb,
+        aggregates=service == StorageKind.VM_PS,
+    )

@@ -1,0 +1,18 @@
+"""What is trained on functions: models and data by name, and the samples of each function."""
+
+from mlcd.planners.functions.workloads.named import DATA, MODELS, dataset, facts, partition, trainer
+from mlcd.planners.functions.workloads.protocol import Dataset, Features, Labels, Trainer, Vector
+
+__all__ = [
+    "DATA",
+    "MODELS",
+    "Dataset",
+    "Features",
+    "Labels",
+    "Trainer",
+    "Vector",
+    "dataset",
+    "facts",
+    "partition",
+    "trainer",
+]

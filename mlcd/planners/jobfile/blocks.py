@@ -1,0 +1,195 @@
+"""The `mlcd:` block of a job file: its keys, their units and defaults."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, model_validator
+
+from mlcd.core.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search, Target
+from mlcd.core.pattern import compile_pattern
+from mlcd.core.units import parse_confidence, parse_range, parse_share, parse_usd
+from mlcd.planners.functions.block import FunctionsBlock
+from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
+from mlcd.planners.jobfile.task import listed
+from mlcd.planners.scale.block import ElasticBlock, FingerprintBlock
+
+DEFAULT = Search()
+PLATFORMS = ("skypilot", "functions")
+"""Backends whose second word names a platform, and no path."""
+
+
+def _patterns(written: Any) -> tuple[str, ...]:
+    """One pattern, or a list of them."""
+    patterns = listed(written)
+    if not patterns or not all(isinstance(p, str) and p for p in patterns):
+        raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
+    return tuple(patterns)
+
+
+def _seed(written: Any) -> int:
+    if isinstance(written, bool) or not re.fullmatch(r"\d{1,18}", str(written)):
+        raise ValueError(f"'{written}': expected a whole number, 0 or more")
+    return int(written)
+
+
+def _yes_or_no(written: Any) -> bool:
+    if not isinstance(written, bool):
+        raise ValueError(f"'{written}': expected true or false")
+    return written
+
+
+def _usd_or_unlimited(written: Any) -> float | None:
+    """Dollars; 'none' is infinite, since None means that nothing was said."""
+    return math.inf if written == "none" else None if written is None else parse_usd(written)
+
+
+def _report(written: Any) -> str:
+    expected = (
+        f"'{written}': expected a pattern with a group, such as 'step (?P<step>\\d+)' or '(?P<samples>\\d+) samples'"
+    )
+    try:
+        groups = compile_pattern(str(written)).groupindex
+    except ValueError as error:
+        raise ValueError(f"'{written}': it cannot be matched: {error}") from None
+    if not {"step", "samples", "epoch"} & set(groups):
+        raise ValueError(expected)
+    return str(written)
+
+
+class Work(Keys):
+    """How much there is to do."""
+
+    samples: Count = None
+    dataset: Count = None
+    epochs: Count = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_number_is_samples(cls, written: Any) -> Any:
+        return written if isinstance(written, dict) else {"samples": written}
+
+    @model_validator(mode="after")
+    def _one_way_to_say_it(self) -> Work:
+        both = self.dataset is not None and self.epochs is not None
+        if (self.samples is not None) == (self.dataset is not None or self.epochs is not None) or not (
+            self.samples is not None or both
+        ):
+            raise ValueError("work: say either `samples: 90M`, or `dataset: 1.28M` and `epochs: 70`")
+        if not math.isfinite(self.total):
+            raise ValueError("work: `dataset` times `epochs` is too large to be meant")
+        return self
+
+    @property
+    def total(self) -> float:
+        """In samples."""
+        return self.samples if self.samples is not None else (self.dataset or 0.0) * (self.epochs or 0.0)
+
+
+class SearchBlock(Keys):
+    """How to search, and where."""
+
+    method: str = DEFAULT.method
+    nodes: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.nodes
+    instances: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = DEFAULT.instances
+    seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
+    parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
+    early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
+    earlier: Annotated[bool, BeforeValidator(_yes_or_no)] = DEFAULT.earlier
+    max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
+    max_hourly: Usd = DEFAULT.max_hourly_usd
+
+    @property
+    def settings(self) -> Search:
+        """As the rest of MLCD knows it; a look at the end of a probe is no look."""
+        look = self.early_look if self.early_look < 1 else None
+        return Search(
+            self.method,
+            self.nodes,
+            self.instances,
+            self.seed,
+            self.parallel,
+            look,
+            self.earlier,
+            max_probe_usd=self.max_probe,
+            max_hourly_usd=self.max_hourly,
+        )
+
+
+class Block(Keys):
+    """The `mlcd:` block."""
+
+    work: Work
+    goal: Annotated[Objective, one_of(Objective)] = Objective.FASTEST
+    budget: Usd = None
+    deadline: Seconds = None
+    confidence: Annotated[float, BeforeValidator(parse_confidence)] = CONFIDENCE
+    communication: Annotated[Communication, one_of(Communication)] = Communication.ALL_REDUCE
+    parameters: Count = None
+    flops_per_sample: Count = None
+    batch: Whole = None
+    memory: Gigabytes = None
+    checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
+    report: Annotated[str, BeforeValidator(_report)] = ""
+    search: SearchBlock = SearchBlock()
+    elastic: ElasticBlock | None = None
+    functions: FunctionsBlock | None = None
+    fingerprint: FingerprintBlock = FingerprintBlock()
+    on: str = Job.on
+
+    @model_validator(mode="after")
+    def _functions_count_epochs(self) -> Block:
+        if self.functions is not None and self.work.dataset is None:
+            raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+        return self
+
+    @model_validator(mode="after")
+    def _an_epoch_has_a_length(self) -> Block:
+        groups = set(compile_pattern(self.report).groupindex)
+        if "epoch" not in groups or {"step", "steps"} <= groups:
+            return self
+        if self.work.dataset is None:
+            raise ValueError(
+                "report: with an `epoch` group, say how long an epoch is: `work: {dataset: 50k, epochs: 20}`, "
+                "or a `steps` group, as in 'step (?P<step>\\d+)/(?P<steps>\\d+)'"
+            )
+        if "step" in groups and "samples" not in groups and self.batch is None:
+            raise ValueError("report: steps within an epoch are counted in samples; say `batch: 128`, or as it is")
+        return self
+
+    @property
+    def target(self) -> Target | None:
+        """The metric that ends the job, in whichever block it is told."""
+        for block in (self.functions, self.elastic):
+            if block is not None and block.target is not None:
+                return block.target
+        return None
+
+    def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
+        """The job; the path of a recording or of node types is relative to the job file's folder."""
+        on = self.on
+        kind, _, path = on.partition(":")
+        if path and kind not in PLATFORMS:
+            on = f"{kind}:{folder / path}"
+        return Job(
+            name=name,
+            work_samples=self.work.total,
+            goal=Goal(self.goal, self.budget, self.deadline, "goal" in self.model_fields_set, self.confidence),
+            communication=self.communication,
+            hints=Hints(self.parameters, self.flops_per_sample, int(self.batch) if self.batch else None, self.memory),
+            search=self.search.settings,
+            checkpoints=self.checkpoints,
+            report=self.report,
+            folder=str(folder.resolve()),
+            on=on,
+            task=task,
+            dataset_samples=self.work.dataset,
+            target=self.target,
+            elastic=self.elastic.settings if self.elastic is not None else None,
+            fingerprint=self.fingerprint.settings,
+            serverless=self.functions.settings(self.work.dataset or 0.0) if self.functions is not None else None,
+        )

@@ -1,0 +1,81 @@
+"""A Gaussian process over configurations, for log rates.
+
+Symbols   X    configurations as points, one row each, every column scaled to 0..1 (see `features`)
+          y    log rate                      e    its standard error
+          l_n  length scale along nodes      l_m  length scale along the specifications of a type
+          v    variance of the process, in units of the variance of y
+
+scikit-learn's regressor does the algebra. Its hyperparameters are the most likely ones on a grid, under
+the kernel v * Matern 5/2 (CherryPick's choice, too): with the handful of points that a search can afford,
+the likelihood has no sharp peak, gradients stop wherever they started, and a grid is as good and repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from mlcd.core.configuration import Floats, Space
+
+LENGTHS_NODES = (0.25, 0.5, 1.0, 2.0)
+LENGTHS_SPECS = (0.25, 0.5, 1.0, 2.0)
+VARIANCES = (0.5, 1.0, 2.0)
+
+TYPICAL_SCALE = 1.0
+"""Of log rates, where there is nothing to learn it from: the rates of a job differ by several times."""
+
+Likelihood = Callable[..., float]
+
+
+def features(space: Space) -> Floats:
+    """Each configuration as a point: nodes, then what is published of its type; logs, scaled to 0..1."""
+    per_offer = np.array(
+        [
+            [
+                np.log(offer.tflops),
+                np.log(max(offer.memory_gb, 0.1)),
+                np.log(max(offer.network_gbps, 0.01)),
+                float(offer.accelerators > 0),
+            ]
+            for offer in space.offers
+        ]
+    )
+    columns = np.column_stack([np.log(space.nodes), per_offer[space.offer_index]])
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    scaled: Floats = (columns - low) / np.where(high > low, high - low, 1.0)
+    return scaled
+
+
+def posterior(
+    x: Floats, y: Floats, error: Floats, at: Floats, along_nodes: float = TYPICAL_SCALE
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the log rate at each row of `at`, given y with its errors at x.
+
+    `along_nodes`: how far log rates may spread along nodes, while only one node count was measured.
+    """
+    from sklearn.gaussian_process import GaussianProcessRegressor  # slow to import, and few commands come here
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+    centre, scale = float(y.mean()), float(y.std())
+    if len(y) < 2 or scale < 1e-9:
+        scale = TYPICAL_SCALE
+    if np.ptp(x[:, 0]) == 0:  # types alone say nothing of how far rates spread along nodes
+        scale = max(scale, along_nodes)
+    kernel = ConstantKernel(1.0) * Matern(np.ones(x.shape[1]), nu=2.5)
+    process = GaussianProcessRegressor(kernel, alpha=np.maximum(error / scale, 1e-4) ** 2, optimizer=_on_grid)
+    process.fit(x, (y - centre) / scale)
+    mean, std = process.predict(at, return_std=True)
+    return mean * scale + centre, std * scale
+
+
+def _on_grid(objective: Likelihood, initial: Floats, bounds: Floats) -> tuple[Floats, float]:
+    """scikit-learn's optimiser interface: the hyperparameters, in logs, of the smallest objective."""
+    best = (initial, np.inf)
+    for variance, along_nodes, along_specs in product(VARIANCES, LENGTHS_NODES, LENGTHS_SPECS):
+        theta = np.log([variance, along_nodes, *[along_specs] * (len(initial) - 2)])
+        value = objective(theta, eval_gradient=False)
+        if value < best[1]:
+            best = (theta, value)
+    return best

@@ -1,0 +1,110 @@
+"""The time of one synchronous data-parallel training step, from published facts alone.
+
+Used by the simulated cloud and by `mlcd plan`; whatever it says is labelled 'simulated' or 'modelled'.
+The shape is Paleo's (Qi et al., ICLR 2017): computing + communicating, with parts that overlap.
+
+Symbols   n      nodes                          g     devices in a node (1 for a CPU type)
+          B      global batch, samples          F     FLOP for one sample, forward and backward
+          M      model size, bytes of gradient  R     published rate of one node, FLOP/s
+          e      efficiency, share of R kept    W     network of one node, bytes/s
+          V      bandwidth inside a node, bytes/s
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.core.configuration import Floats, Offer, Space
+from mlcd.core.job import Communication, Hints
+
+STEP_OVERHEAD_S = 0.004
+"""Kernel launches and input of a step that no device makes faster."""
+HOP_LATENCY_S = 0.0005
+"""Of one hop round the ring, over the ten or so gradient buckets of a step."""
+OVERLAP = 0.5
+"""Share of computing under which communication can hide: most of the backward pass."""
+STRAGGLER = 0.03
+"""Relative scatter of a node's step; all wait for the slowest of n."""
+INCAST = 0.02
+"""Slow-down of a sharded parameter server for each further node that pushes at the same time."""
+SLOWEST_GBPS = 0.01
+"""What a network is taken for that nobody states."""
+BYTES_PER_PARAMETER = 4
+STATE_BYTES_PER_PARAMETER = 16
+"""Weights, gradients and the two moments of Adam, in fp32."""
+FLOPS_PER_PARAMETER = 500
+"""Where a job gives no flops_per_sample: about what a ResNet-50 has at 224 pixels."""
+ACTIVATION_BYTES_PER_FLOP = 0.008
+"""Likewise about that of a ResNet-50: 100 MB for 12 GFLOP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What physics needs to know of a job."""
+
+    parameters: float
+    flops_per_sample: float
+    global_batch: int
+
+    @staticmethod
+    def of(hints: Hints) -> Model:
+        """From the user's hints, with a ResNet-50 where they say nothing."""
+        parameters = hints.parameters or 25e6
+        flops = hints.flops_per_sample or FLOPS_PER_PARAMETER * parameters
+        return Model(parameters, flops, hints.global_batch or 256)
+
+
+def step_s(model: Model, communication: Communication, offer: Offer, nodes: Floats, efficiency: float) -> Floats:
+    """Seconds of one step of B samples on n nodes of an offer."""
+    n, g = nodes, offer.workers
+    compute = model.global_batch * model.flops_per_sample / (n * offer.tflops * 1e12 * efficiency)
+    compute = compute * (1 + STRAGGLER * np.sqrt(2 * np.log(np.maximum(n, 1))))
+    size = BYTES_PER_PARAMETER * model.parameters
+    network = max(offer.network_gbps, SLOWEST_GBPS) / 8 * 1e9
+    between = 2 * size * (n - 1) / n / network
+    if communication is Communication.PARAMETER_SERVER:
+        between = between * (1 + INCAST * (n - 1)) + HOP_LATENCY_S * np.log2(n + 1)
+    else:
+        between = between + HOP_LATENCY_S * (n - 1)
+    inside = 2 * size * (g - 1) / g / _inside_bytes_per_s(offer)
+    exposed: Floats = np.maximum(0.0, between + inside - OVERLAP * compute)
+    total: Floats = STEP_OVERHEAD_S + compute + exposed
+    return total
+
+
+def samples_per_s(model: Model, communication: Communication, offer: Offer, nodes: Floats, efficiency: float) -> Floats:
+    """s(m, n): the rate that goes with `step_s`."""
+    rate: Floats = model.global_batch / step_s(model, communication, offer, nodes, efficiency)
+    return rate
+
+
+def needed_gb(model: Model, offer: Offer, nodes: Floats) -> Floats:
+    """Memory one device needs: the model's state, and the activations of its share of the batch."""
+    share = np.ceil(model.global_batch / (nodes * offer.workers))
+    activations = share * ACTIVATION_BYTES_PER_FLOP * model.flops_per_sample
+    needed: Floats = (STATE_BYTES_PER_PARAMETER * model.parameters + activations) / 1e9
+    return needed
+
+
+def device_gb(offer: Offer) -> float:
+    """Memory one device has."""
+    return offer.accelerator_memory_gb if offer.accelerators else offer.memory_gb
+
+
+def rates_that_fit(model: Model, communication: Communication, space: Space, efficiency: float) -> Floats:
+    """s(m, n) of every configuration; zero where the job does not fit. Memory that nobody states is enough."""
+    rates = np.empty(len(space))
+    for i, offer in enumerate(space.offers):
+        here = space.offer_index == i
+        nodes = space.nodes[here]
+        fits = needed_gb(model, offer, nodes) <= (device_gb(offer) or np.inf)
+        rates[here] = np.where(fits, samples_per_s(model, communication, offer, nodes, efficiency), 0.0)
+    return rates
+
+
+def _inside_bytes_per_s(offer: Offer) -> float:
+    """NVLink where the accelerator is of a class that has it, PCIe elsewhere."""
+    linked = offer.accelerators > 1 and offer.accelerator.split("-")[0] in {"V100", "A100", "H100", "H200", "B200"}
+    return 100e9 if linked else 10e9

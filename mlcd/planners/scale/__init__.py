@@ -1,0 +1,1 @@
+"""Elastic training: workers x batch size, found while the job runs (Scavenger)."""

@@ -1,0 +1,155 @@
+"""What an elastic search believes of every configuration: seconds of a step x steps to the target, and their price.
+
+Tyagi and Sharma (Scavenger, 2023), equations 3 to 5, with the models of `modeling/` in place of its linear ones.
+
+Symbols   K    workers                       B     global batch            b = B / K    one worker's share
+          tau  seconds of a step             e     epochs to the target    D            samples in the data set
+          p    share of the way to the target that saved work has gone
+          T = (1 - p) e D / B x tau          cost = T x price of the nodes
+
+While e is known only relative to that of another batch, the largest e D is taken to be all of the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.decision import Prediction
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
+from mlcd.planners.modeling.iteration_time import IterationTime
+from mlcd.planners.modeling.performance import interval_factor, read_performance_model
+from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency
+from mlcd.planners.modeling.tradeoff import knee, pareto_mask
+from mlcd.planners.scale.epochs import epochs_at, epochs_at_reference, epochs_by_batch
+from mlcd.planners.scale.memory import fits_memory
+from mlcd.planners.scale.share import Machine, batch_of, local_batch, machine_of
+from mlcd.planners.scale.steps import measured_steps
+
+HAIR = 1.001
+"""Room for rounding."""
+NEARLY_DONE = 0.02
+"""However much is done, this share of the way is left: the target has not been reached, or nobody would ask."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Step times of each type that was measured, and epochs by batch."""
+
+    steps: Mapping[Machine, IterationTime]
+    epochs: StatisticalEfficiency
+    dataset_samples: float
+    progress: float
+
+    @property
+    def claims_a_time(self) -> bool:
+        """Whether it is known what the target takes, and not only how configurations compare."""
+        return self.epochs.reference_epochs is not None
+
+
+def believe(job: Job, space: Space, history: History) -> Belief | None:
+    """What measurements, noise and earlier runs say together; None if nothing says how long a step takes."""
+    steps = measured_steps(job, history)
+    if not steps and history.learned is not None:
+        learned = read_performance_model(history.learned).steps
+        if isinstance(learned, IterationTime):
+            steps = {machine_of(configuration): learned for configuration in space.configurations}
+    return _belief(job, history, steps) if steps else None
+
+
+def curve(job: Job, space: Space, history: History, belief: Belief) -> tuple[Prediction, ...]:
+    """What is expected of every configuration that fits memory, the boundary and the knee marked.
+
+    A batch that needs more epochs than the job may take would end without its target; it is left out, unless all do.
+    """
+    measured = {m.configuration for m in history.good}
+    fitting = [
+        c
+        for c in space.configurations
+        if machine_of(c) in belief.steps and (c in measured or fits_memory(job, c, history))
+    ]
+    if belief.claims_a_time:
+        fitting = [c for c in fitting if _samples_left(job, belief, c) <= HAIR * job.work_samples] or fitting
+    if not fitting:
+        return ()
+    share = _work_shares(job, belief, fitting)
+    seconds, factor = np.array(
+        [_expected(job, belief, history, c, share[i] * job.work_samples) for i, c in enumerate(fitting)]
+    ).T
+    usd = np.array([c.usd(s) for c, s in zip(fitting, seconds, strict=True)])
+    boundary, at = pareto_mask(seconds, usd), knee(seconds, usd)
+    relative = not belief.claims_a_time
+    return tuple(
+        Prediction(
+            c,
+            float(seconds[i]),
+            float(usd[i]),
+            float(seconds[i] / factor[i]),
+            float(seconds[i] * factor[i]),
+            c in measured,
+            relative,
+            bool(boundary[i]),
+            i == at,
+            float(share[i]) if relative else 1.0,
+        )
+        for i, c in enumerate(fitting)
+    )
+
+
+def reached(job: Job, history: History) -> Measurement | None:
+    """The launch that reached the target, if one did."""
+    if job.target is None:
+        return None
+    launches = (*history.measurements, *history.runs)
+    return next((m for m in launches if m.metric is not None and job.target.reached(m.metric)), None)
+
+
+def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) -> Belief:
+    dataset = job.dataset_samples or job.work_samples + history.saved_samples  # the job is what is left of it
+    belief = Belief(steps, epochs_by_batch(job, history, dataset), dataset, 0.0)
+    if not belief.claims_a_time or belief.epochs.reference_epochs is None:
+        return belief
+    done = epochs_at_reference(belief.epochs, dataset, job, history) / belief.epochs.reference_epochs
+    return replace(belief, progress=min(done, 1 - NEARLY_DONE))
+
+
+def _work_shares(job: Job, belief: Belief, configurations: Sequence[Configuration]) -> Floats:
+    """The samples to the target with each configuration's batch, over all of the work that is left.
+
+    While only ratios are known, the batch that needs the most is taken to need all of the work: start-ups count in
+    seconds, so samples that are counted on too small a scale would make the smallest start-up the best of all.
+    """
+    samples = np.array([_samples_left(job, belief, c) for c in configurations])
+    shares: Floats = samples / (job.work_samples if belief.claims_a_time else samples.max())
+    return shares
+
+
+def _expected(
+    job: Job, belief: Belief, history: History, configuration: Configuration, samples: float
+) -> tuple[float, float]:
+    """Seconds that so many samples take from here, and the factor that leads to the ends of their 90 % interval."""
+    batch, nodes = batch_of(job, configuration), np.array([float(configuration.nodes)])
+    step_s, step_error = belief.steps[machine_of(configuration)].predict(
+        nodes, np.array([local_batch(job, configuration)])
+    )
+    epochs_error = belief.epochs.predict(np.array([float(batch)]))[1]
+    factor = float(interval_factor(step_error, epochs_error)[0])
+    return _startup_s(configuration, history) + samples / batch * float(step_s[0]), factor
+
+
+def _samples_left(job: Job, belief: Belief, configuration: Configuration) -> float:
+    """To the target, with this batch; where only ratios are known, relative to the reference batch."""
+    epochs = epochs_at(belief.epochs, batch_of(job, configuration))
+    return (1 - belief.progress) * epochs * belief.dataset_samples
+
+
+def _startup_s(configuration: Configuration, history: History) -> float:
+    """What coming up took on this type, with as many nodes or more if that was seen."""
+    seen = [m for m in history.good if machine_of(m.configuration) == machine_of(configuration)]
+    larger = [m.startup_s for m in seen if m.configuration.nodes >= configuration.nodes]
+    return min(larger, default=max((m.startup_s for m in seen), default=0.0))

@@ -1,0 +1,145 @@
+"""Steering an elastic job to its target: run on the chosen workers and batch, and choose again when things change.
+
+A run whose rate has left the interval of what was measured, or whose gradient noise has moved, is asked to save and
+leave if another measured configuration is expected to do clearly better from here, start-up included. A run that is
+lost to bad luck is launched again. Both only within the limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, log, sqrt
+
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Prediction
+from mlcd.core.forecasts import slow_rates
+from mlcd.core.guarantee import safe
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Apply, Finish, Step, Watch
+from mlcd.core.units import format_count
+from mlcd.planners.scale.belief import believe, curve, reached
+from mlcd.planners.train.completion import run_ended
+
+MOST_SETBACKS = 5
+CLEARLY = 0.85
+"""Going on elsewhere must be expected to take less than this share of going on here."""
+MOVED = 1.5
+"""A noise scale that differs from the one that was counted on by this factor has moved."""
+
+
+@dataclass(frozen=True)
+class RunElastic:
+    """Run on the chosen configuration; switch when another is clearly better."""
+
+    configuration: Configuration
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """Start, switch, start again, or say how it ended. `job` is what is left of it."""
+        if (done := reached(job, history)) is not None:
+            return Finish(f"reached {job.target}: {done.metric:.4g}", done.configuration)
+        if not history.current_runs:
+            return _apply(job, space, history, self.configuration, "the decided configuration")
+        last = history.current_runs[-1]
+        if last.outcome is Outcome.OK:
+            return _ended(job, history, last)
+        again = last.outcome in (Outcome.SLOWED, Outcome.SWITCHED) or last.outcome.is_bad_luck
+        again |= last.outcome is Outcome.OUT_OF_MEMORY and _best(job, space, history) is not None
+        if not again or history.setbacks >= MOST_SETBACKS:
+            return Finish(f"the job ended: {last.ending}; {format_count(history.saved_samples)} samples are saved")
+        best = _best(job, space, history) or last.configuration
+        where = "again" if best == last.configuration else f"on instead of {last.configuration}"
+        return _apply(job, space, history, best, f"{where}, after: {last.ending}")
+
+
+def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
+    return Apply(where, because, job.work_samples, _watch(job, space, history, where))
+
+
+def _ended(job: Job, history: History, last: Measurement) -> Finish:
+    if job.target is None:
+        return run_ended(job, history, last)
+    metrics = [m.metric for m in (*history.measurements, *history.runs) if m.metric is not None]
+    told = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
+    whole = last.mismatch.reported if last.mismatch is not None else job.work_samples + history.saved_samples
+    epochs = f" in {whole / job.dataset_samples:.3g} epochs" if job.dataset_samples else ""
+    early = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
+    return Finish(f"{job.target} was not reached{epochs}; {told}{early}")
+
+
+def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
+    """Whether things have changed so much that going on elsewhere is clearly better."""
+    probed = next((m for m in history.good if m.configuration == where), None)
+    counted_on = slow_rates(job.goal.confidence, history)(probed) if probed is not None else None
+    noise = next((m.noise.scale for m in reversed(history.measurements) if m.noise is not None), None)
+    whole = job.work_samples + history.saved_samples
+
+    def watch(so_far: Measurement) -> Outcome | None:
+        slow = _has_slowed(so_far, counted_on)
+        if not slow and not _has_moved(so_far, noise):
+            return None
+        then = history.with_run(replace(so_far, outcome=Outcome.SWITCHED))
+        left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
+        better = _best(left, space, then, instead_of=where)
+        if better is None:
+            return None
+        return Outcome.SLOWED if slow else Outcome.SWITCHED
+
+    return watch
+
+
+def _has_slowed(so_far: Measurement, counted_on: float | None) -> bool:
+    if counted_on is None or not so_far.ok:
+        return False
+    return so_far.fast_samples_per_s < counted_on
+
+
+def _has_moved(so_far: Measurement, noise: float | None) -> bool:
+    if noise is None or so_far.noise is None or not so_far.noise.stable or not so_far.ok:
+        return False
+    return abs(log(so_far.noise.scale / noise)) > log(MOVED) + 2 * so_far.noise.rel_error
+
+
+def _best(job: Job, space: Space, history: History, instead_of: Configuration | None = None) -> Configuration | None:
+    """The best of what can be certified from here; `instead_of` must be beaten clearly."""
+    now = _as_it_is(history)
+    belief = believe(job, space, now)
+    if belief is None:
+        return None
+    expected = {p.configuration: p for p in curve(job, space, now, belief)}
+    # What was ranked and never measured cannot be certified; then all that may fit is as good.
+    certain = [m.configuration for m in safe(job, space, now)] if now.good else list(expected)
+    candidates = [expected[c] for c in certain if c in expected]
+    best = min(candidates, key=lambda p: _made_small(job, p), default=None)
+    if best is None or instead_of is None:
+        return best.configuration if best is not None else None
+    here = _made_small(job, expected[instead_of]) if instead_of in expected else inf
+    return best.configuration if _made_small(job, best) < CLEARLY * here else None
+
+
+def _made_small(job: Job, prediction: Prediction) -> float:
+    """What the goal makes small; of a knee, time and cost alike."""
+    match job.goal.objective:
+        case Objective.FASTEST:
+            return prediction.seconds
+        case Objective.CHEAPEST:
+            return prediction.usd
+        case _:
+            return sqrt(prediction.seconds * prediction.usd)
+
+
+def _as_it_is(history: History) -> History:
+    """With the rates that runs have come to in place of what their probes showed; all work stays whose it was."""
+    latest = {m.configuration: m for m in history.runs if m.ok}
+    probed = {m.configuration for m in history.measurements if m.ok}
+    now = [_at_the_rate_of(latest.get(m.configuration), m) for m in history.measurements]
+    # What a run has saved and told of its noise is in `runs`: here it would count twice.
+    new = [replace(m, saved_samples=0.0, noise=None) for c, m in latest.items() if c not in probed]
+    return replace(history, measurements=(*now, *new), ended_runs=0, ended_probes=0)
+
+
+def _at_the_rate_of(run: Measurement | None, probe: Measurement) -> Measurement:
+    if run is None or not probe.ok:
+        return probe
+    return replace(probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error)

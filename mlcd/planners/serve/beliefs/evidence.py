@@ -1,0 +1,172 @@
+"""What trials tell about a device: the time of a batch, memory, where it fails, and what the host can prepare.
+
+Symbols   t    seconds of one batch on the device = batch / device rate
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.core.configuration import Configuration, Floats
+from mlcd.core.history import History
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.serve.beliefs.cells import BATCH
+from mlcd.planners.serve.known_models import Knowledge, knob
+from mlcd.planners.serve.nouns import Arrivals, Figure, Service
+
+NEAR = 0.97
+"""A rate so close to what the host can prepare, or to what was sent, is no more than a lower bound on the device's."""
+TYPICAL = Figure.P50
+REPEATS = 0.01
+"""However exact a trial, the next one differs by about so much."""
+
+CONTRADICTORY = 0.7
+"""In the log: latencies that differ so much from what the rate says, from cell to cell, are not of these cells."""
+EXACT = 1e-9
+"""A spread so small is rounding."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One trial of a cell, in the log; None where it tells nothing. `bound`: as in `surfaces.Seen`."""
+
+    measurement: Measurement
+    time: float | None = None
+    time_bound: int = 0
+    sd: float = REPEATS
+    memory: float | None = None
+    memory_bound: int = 0
+    runs: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """Whether any trial of the cell would show the same latency: this one was steady, and waited for no host."""
+        if self.time is None or self.time_bound != 0 or self.sd > REPEATS:
+            return False
+        return abs(math.log(batch_of(self.measurement.configuration) / self.measurement.rate) - self.time) < EXACT
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Log of a figure over t: over models `mean` and `sd`, over the cells of one model `within`."""
+
+    mean: float = 0.0
+    sd: float = 0.0
+    within: float = 0.0
+
+
+def told_by(knowledge: Knowledge, service: Service, history: History, usual: Ratio) -> tuple[Told, ...]:
+    """What the trials tell, those left out that say nothing. `usual`: of a typical latency, over the seen models."""
+    asked = [m for m in history.measurements if not m.outcome.is_bad_luck]
+    return tuple(_told(knowledge, service, m, usual) for m in asked)
+
+
+def _told(knowledge: Knowledge, service: Service, m: Measurement, usual: Ratio) -> Told:
+    allowed = knowledge.memory_gb(m.configuration)
+    if m.outcome is Outcome.OUT_OF_MEMORY and allowed is not None:
+        return Told(m, memory=math.log(allowed), memory_bound=1)
+    if not m.ok or m.rate <= 0:
+        return Told(m, runs=False)
+    time, bound = _device_time(knowledge, service, m, usual)
+    peak = m.served.peak_gb if m.served is not None else None
+    memory = math.log(peak) if peak else math.log(allowed) if allowed else None
+    return Told(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
+
+
+def _device_time(knowledge: Knowledge, service: Service, m: Measurement, usual: Ratio) -> tuple[float, int]:
+    by_rate, by_latency = batch_of(m.configuration) / m.rate, _by_latency(m, usual)
+    host = knowledge.host_rate(service.model.inputs, m.configuration)
+    sent = service.min_rate if service.arrivals is Arrivals.OPEN else None
+    held_up = m.rate >= NEAR * host if host is not None else _waited(knowledge, m, usual)
+    if held_up and by_latency is not None:
+        return by_latency, 0  # the host was the slower one, and the latency is the device's own
+    return by_rate, -1 if held_up or (sent is not None and m.rate >= NEAR * sent) else 0
+
+
+def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
+    """Whether the device answered faster than requests came: nobody knows what the host prepares, but it shows."""
+    by_latency = _by_latency(m, usual)
+    return (
+        bool(knowledge.anatomy.host)
+        and by_latency is not None
+        and by_latency * m.rate < NEAR * batch_of(m.configuration)
+    )
+
+
+def _by_latency(m: Measurement, usual: Ratio) -> float | None:
+    """t, from a typical latency; None if none was measured."""
+    figure = m.served.figures.get(TYPICAL, 0.0) if m.served is not None else 0.0
+    return figure / math.exp(usual.mean) if figure > 0 else None
+
+
+def batch_of(configuration: Configuration) -> float:
+    """The batch that a configuration answers together."""
+    batch = knob(configuration, BATCH)
+    return max(float(batch), 1.0) if isinstance(batch, int | float) else 1.0
+
+
+def host_limits(knowledge: Knowledge, service: Service, history: History, cores: Floats, usual: Ratio) -> Floats:
+    """Requests a second that so many cores prepare; infinite where that is no limit, or nobody knows.
+
+    Of a kind of input that was never measured, a trial that waited for its host tells; cores are then taken to add up.
+    """
+    if not knowledge.anatomy.host:
+        return np.full(len(cores), np.inf)
+    table = sorted(
+        (have, rate) for have, rate in knowledge.host_rates.get(service.model.inputs, {}).items() if have > 0
+    )
+    if table:
+        have, rates = np.array(table).T
+        return np.asarray(np.exp(np.interp(np.log(cores), np.log(have), np.log(rates))))
+    each = [
+        m.rate / cores_of(knowledge, m.configuration)
+        for m in history.measurements
+        if m.ok and _waited(knowledge, m, usual)
+    ]
+    return cores * max(each) if each else np.full(len(cores), np.inf)
+
+
+def cores_of(knowledge: Knowledge, configuration: Configuration) -> float:
+    """How many prepare its requests; one where that may not be set."""
+    cores = knob(configuration, knowledge.anatomy.host)
+    return max(float(cores), 1e-9) if isinstance(cores, int | float) else 1.0
+
+
+def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
+    """How a figure related to t, for the seen models; loosely 1 if none has it, or no two of its cells agree."""
+    models = []
+    for model in knowledge.models:
+        logs = [
+            math.log(cell.figures[figure] * cell.rate / max(float(dict(knobs).get(BATCH, 1)), 1.0))
+            for knobs, cell in model.cells.items()
+            if cell.figures.get(figure, 0.0) > 0 and cell.rate > 0
+        ]
+        if logs:
+            models.append((float(np.mean(logs)), float(np.std(logs))))
+    means, within = np.array(models).reshape(-1, 2).T
+    if not models or within.mean() > CONTRADICTORY:
+        return Ratio(0.0, 0.3, 0.1)
+    return Ratio(float(means.mean()), float(means.std()), float(within.mean()))
+
+
+def shown_ratio(before: Ratio, told: Sequence[Told], figure: Figure) -> Ratio:
+    """The same once trials have shown theirs; those that waited for their host are no evidence of it."""
+    if before.sd < EXACT:
+        return before
+    shown = [
+        math.log(served.figures[figure]) - each.time
+        for each in told
+        if each.time is not None and each.time_bound == 0
+        if (served := each.measurement.served) is not None and served.figures.get(figure, 0.0) > 0
+    ]
+    if not shown:
+        return before
+    spread = max(before.within, 1e-3) ** 2 / len(shown)
+    gain = before.sd**2 / (before.sd**2 + spread)
+    return Ratio(
+        before.mean + gain * (float(np.mean(shown)) - before.mean), before.sd * math.sqrt(1 - gain), before.within
+    )

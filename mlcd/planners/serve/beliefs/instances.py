@@ -1,0 +1,213 @@
+"""What a model will do on whole machines of several types, in batches of a size.
+
+A batch takes a while that no batch is short enough to avoid, then as long as the machine is slow: a curve over the
+batch that bends, differently by family of machines, and shifts with vCPUs as far as the model makes use of them. All of
+it is a mixed-effects regression over the seen models (`mixed_effects`). A figure is regressed beside the mean, which
+the rate tells: the quantiles of one batch's time hardly differ.
+
+    log(rate / batch)            =  F w + e
+    log(figure x rate / batch)   =  F w' + e'
+
+Symbols   F    features (`features`)          w    weights: shared by models, plus a model's own
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.planners.serve.beliefs.draws import Draws
+from mlcd.planners.serve.beliefs.instances_types import InstanceType, instance_types
+from mlcd.planners.serve.beliefs.load_points import (
+    LoadPoints,
+    Places,
+    dollars,
+    machine_and_load,
+    places,
+    seen_points,
+    tried_points,
+)
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
+from mlcd.planners.serve.beliefs.trust import STRANGE, SURE, WIDER, Trusted, trusted
+from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.promise import service_of
+
+BATCH, VCPUS = 64.0, 8.0
+"""In the middle of what is tried: slopes turn about them."""
+GUESSES = {"level": (3.0,), "batch": (-0.7,), "vcpus": (0.5, 0.0), "accelerated": (1.0, 0.3)}
+"""By physics alone: a batch of 64 takes 50 ms on 8 vCPUs (e^-3 s), twice the batch 2^0.7 times as long, twice the vCPUs
+2^-0.5 times; an accelerator is e times faster, and its time grows by so much less with the log batch."""
+BENDS = np.log(2.0 ** np.arange(1, 11))
+"""Batches at which every curve may bend: all doublings up to a thousand."""
+FAMILY_BENDS = np.log([16.0, 64.0, 256.0])
+"""Batches at which a family's curve may bend differently."""
+GROUPS = (
+    Group("level", 3.0, 1.5),
+    Group("batch", 0.5, 0.3),
+    Group("bends", 0.1, 0.1),
+    Group("vcpus", 0.5, 0.3),
+    Group("accelerated", 1.0, 0.1),
+    Group("family", 0.3, 0.1),
+    Group("family and batch", 0.1, 0.03),
+    Group("family bends", 0.03, 0.03),
+    Group("type", 0.1, 0.05),
+)
+NOISE = 0.05
+STEADY = 0.1
+"""A quantile beside the mean differs by so much of what the mean itself differs."""
+AT_NO_LOAD = 0.5
+"""The chance that a model which failed at a load also fails at each smaller one, on that type."""
+
+
+@dataclass(frozen=True)
+class Lore:
+    """What the seen models tell of a new one, on some types of machines."""
+
+    knowledge: Knowledge
+    types: tuple[InstanceType, ...]
+
+    def regression(self, figure: Figure | None) -> Trusted:
+        """Of a figure, or of the rate."""
+        if figure not in self._regressions:
+            rows = []
+            for model in self.knowledge.models:
+                shown = self.shown(seen_points(self.knowledge.anatomy, model), figure)
+                if len(shown.values):
+                    rows.append((shown.features, shown.values))
+            scale = 1.0 if figure is None else STEADY
+            groups = [Group(each.name, scale * each.shared, scale * each.own) for each in GROUPS]
+            chances, guess = ((WIDER, STRANGE), self._guess) if figure is None else (SURE, None)
+            self._regressions[figure] = trusted(rows, groups, self._groups, scale * NOISE, chances, guess)
+        return self._regressions[figure]
+
+    def shown(self, points: LoadPoints, figure: Figure | None) -> Shown:
+        """Load tests as rows of a regression."""
+        per_batch = points.log_rate - np.log(points.places.loads)
+        values = per_batch if figure is None else points.log_figures[figure] + per_batch
+        told = np.isfinite(values)
+        return Shown(self.features(points.places)[told], values[told], points.error[told], points.at[told])
+
+    def features(self, where: Places) -> Floats:
+        """F: `GROUPS` in order."""
+        which = where.among({each.name: place for place, each in enumerate(self.types)})
+        vcpus = np.array([each.vcpus for each in self.types])[which]
+        accelerated = np.array([float(each.accelerated) for each in self.types])[which]
+        return features(
+            vcpus, accelerated, np.eye(len(self._families))[self._family[which]], np.eye(len(self.types))[which], where
+        )
+
+    @cached_property
+    def _families(self) -> list[str]:
+        return sorted({each.family for each in self.types})
+
+    @cached_property
+    def _family(self) -> NDArray[np.intp]:
+        return np.array([self._families.index(each.family) for each in self.types], dtype=np.intp)
+
+    @cached_property
+    def _groups(self) -> NDArray[np.intp]:
+        families = len(self._families)
+        sizes = [1, 1, len(BENDS), 2, 2, families, families, families * len(FAMILY_BENDS), len(self.types)]
+        return np.repeat(np.arange(len(GROUPS)), sizes)
+
+    @cached_property
+    def _guess(self) -> Floats:
+        """The weights by physics alone, as if nobody had been seen."""
+        weights = np.zeros(len(self._groups))
+        for name, told in GUESSES.items():
+            place = [group.name for group in GROUPS].index(name)
+            weights[np.flatnonzero(self._groups == place)[: len(told)]] = told
+        return weights
+
+    @cached_property
+    def _regressions(self) -> dict[Figure | None, Trusted]:
+        return {}
+
+
+@dataclass(frozen=True)
+class InstancesBelief:
+    """Draws of what an unseen model does on whole machines, from the seen ones and from its own trials."""
+
+    knowledge: Knowledge
+
+    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+        """Samples of requests a second, and of every figure that has a cap."""
+        anatomy, lore = self.knowledge.anatomy, self._lore(space)
+        where = places(anatomy, (each.knobs for each in space.configurations))
+        features, points = lore.features(where), tried_points(anatomy, space, history)
+
+        def drawn(figure: Figure | None) -> Floats:
+            shown = lore.shown(points, figure)
+            return lore.regression(figure).given(shown).draw(features, shown, count, rng)
+
+        per_batch, runs = drawn(None), self._runs(where, history, count, rng)
+        runs[:, points.at[points.at >= 0]] = True
+        figures = dict.fromkeys(cap.figure for cap in service_of(job).caps)
+        return Draws(
+            np.where(runs, np.exp(per_batch) * where.loads, 0.0),
+            {figure: np.where(runs, np.exp(drawn(figure) - per_batch), np.inf) for figure in figures},
+        )
+
+    def _runs(self, where: Places, history: History, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Where it runs: not at the load that it failed at, nor above, on the same type; below, perhaps."""
+        runs = np.ones((count, len(where.loads)), dtype=bool)
+        ran = {machine_and_load(self.knowledge.anatomy, m.configuration.knobs) for m in history.good}
+        for m in history.measurements:
+            if not m.ok and not m.outcome.is_bad_luck:
+                name, load = machine_and_load(self.knowledge.anatomy, m.configuration.knobs)
+                here = np.array([machine == name for machine in where.machines])
+                sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
+                runs[:, here & (where.loads >= load)] = False
+                perhaps = here & (where.loads < load) & (where.loads > sure)
+                runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
+        return runs
+
+    def _lore(self, space: Space) -> Lore:
+        """Kept for the types of a space: learning takes longer than drawing."""
+        anatomy = self.knowledge.anatomy
+        usd = dollars(anatomy, space.configurations)
+        usual = float(np.median(list(usd.values())))
+        for name in self._seen_on:
+            usd.setdefault(name, usual)
+        types = instance_types(usd, self.knowledge.resources.get(anatomy.cell[0], {}))
+        return self._lores.setdefault(types, Lore(self.knowledge, types))
+
+    @cached_property
+    def _seen_on(self) -> list[str]:
+        anatomy = self.knowledge.anatomy
+        return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
+
+    @cached_property
+    def _lores(self) -> dict[tuple[InstanceType, ...], Lore]:
+        return {}
+
+
+def features(vcpus: Floats, accelerated: Floats, family: Floats, which: Floats, where: Places) -> Floats:
+    """F, a row for each load test. `family` and `which` (type): one in each row is 1."""
+    log_batch = np.log(where.loads)
+    batch, size = np.log(where.loads / BATCH)[:, None], np.log(vcpus / VCPUS)[:, None]
+    special = accelerated[:, None]
+    bends = np.maximum(0.0, log_batch[:, None] - BENDS)
+    family_bends = [family * np.maximum(0.0, log_batch - bend)[:, None] for bend in FAMILY_BENDS]
+    return np.hstack(
+        [
+            np.ones_like(batch),
+            batch,
+            bends,
+            size,
+            size * batch,
+            special,
+            special * batch,
+            family,
+            family * batch,
+            *family_bends,
+            which,
+        ]
+    )

@@ -1,0 +1,317 @@
+"""What a language model will do on GPUs by the number, with so many users at once.
+
+A token takes a pass over the weights, so a user alone gets bandwidth / weights tokens a second; more users share the
+pass until compute or memory is short. How far off that is, by load, machine and model, is a mixed-effects regression
+over the seen models (`mixed_effects`); where a model runs at all is a matter of its own (`language_fit`).
+
+    log rate    =  x + F w + e           x  =  log(bandwidth / weights) + 0.7 log users
+    log figure  =  log users - x + F w' + e'
+
+On machines that nobody ran on, and with more users than anybody had, an engine may also bear k times the users before
+they wait for each other: u of them wait as long as u / k of the seen ones did.
+
+Symbols   x    tokens a second, by physics alone      F    features (`features`)
+          w    weights: shared by models, plus a model's own
+          k    how many users crowd as much as one of the seen (`CROWDS`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.planners.serve.beliefs.draws import Draws
+from mlcd.planners.serve.beliefs.language_fit import Fit, Tried, tried_by_seen, tried_in
+from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
+from mlcd.planners.serve.beliefs.language_machines import Machine, machines
+from mlcd.planners.serve.beliefs.load_points import (
+    LoadPoints,
+    Places,
+    dollars,
+    machine_and_load,
+    places,
+    seen_points,
+    tried_points,
+)
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
+from mlcd.planners.serve.beliefs.trust import Trusted, trusted
+from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import Figure, ModelFacts
+from mlcd.planners.serve.promise import service_of
+
+SHARING = 0.7
+"""Twice the users get 2^0.7 times the tokens, about, where nothing is short."""
+USERS, PASSES = 8.0, 50.0
+"""Users, and passes over the weights a second, in the middle of what load tests try: slopes turn about them."""
+BENDS = np.log([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+"""Users at which a curve may bend."""
+SQUEEZES = np.log([0.5, 1.0, 2.0, 4.0])
+"""Users for each GB that the weights leave free, at which it may bend."""
+LEAST_FREE = 0.03
+"""Of the memory, if a model runs where its weights should leave none."""
+GB_PER_BILLION = 2.0
+"""Of parameters, at 16 bits each."""
+BITS = ((1.0, 0.8), (0.5, 0.1), (0.25, 0.1))
+"""Of that, and the chance of it: weights of 16, 8 and 4 bits, where only the parameters are told."""
+BILLIONS, SPREAD, SIZES = 10.0, 1.0, 7
+"""A model whose size nobody tells: the middle, the standard deviation of its log, and how many sizes are supposed."""
+CROWDS = ((1.0, 0.4), (4.0, 0.3), (16.0, 0.3))
+"""k, and the chance of it where all of the space is outside what was seen; inside, k is 1. Paged and grouped keys and
+values take a fourth to a sixteenth of the memory that they took before (2023)."""
+GROUPS = (
+    Group("level", 1.0, 0.3),
+    Group("slopes", 0.3, 0.1),
+    Group("bends", 0.2, 0.1),
+    Group("squeezes", 0.3, 0.2),
+    Group("machine", 0.2, 0.1),
+    Group("machine and users", 0.1, 0.1),
+)
+NOISE = 0.15
+ELSEWHERE = 2.0
+"""By so much of the log the level of another source may differ: a model that reads a tenth of its weights for a token,
+in 8 bits, is twenty times faster than its size tells."""
+
+
+@dataclass(frozen=True)
+class Lore:
+    """What the seen models tell of a new one, on a fleet of machines."""
+
+    knowledge: Knowledge
+    fleet: tuple[Machine, ...]
+
+    @cached_property
+    def fit(self) -> Fit:
+        """Of where a model runs."""
+        anatomy = self.knowledge.anatomy
+        sizes = [self.weights_gb(model.facts) or self.typical_gb for model in self.knowledge.models]
+        return learn_fit(list(zip(sizes, tried_by_seen(anatomy, self.knowledge.models, self.by_name), strict=True)))
+
+    def regression(self, figure: Figure | None) -> Trusted:
+        """Of a figure, or of the rate."""
+        if figure not in self._regressions:
+            rows = []
+            for model in self.knowledge.models:
+                points = seen_points(self.knowledge.anatomy, model)
+                shown = self.shown(points, figure, self.weights_gb(model.facts) or self.typical_gb)
+                if len(shown.values):
+                    rows.append((shown.features, shown.values))
+            of = groups(len(self.fleet))
+            level = np.where(of == 0, ELSEWHERE**2, 0.0)
+            self._regressions[figure] = trusted(rows, GROUPS, of, NOISE, elsewhere=level)
+        return self._regressions[figure]
+
+    def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> Shown:
+        """Load tests as rows of a regression: how far they are off the physics, features beside."""
+        off = (points.log_rate if figure is None else points.log_figures[figure]) - self.physics(
+            points.places, figure, weights_gb
+        )
+        told = np.isfinite(off)
+        return Shown(self.features(points.places, weights_gb)[told], off[told], points.error[told], points.at[told])
+
+    def physics(self, where: Places, figure: Figure | None, weights_gb: float) -> Floats:
+        """x, or log users - x."""
+        passes = np.log(self._numbers[where.among(self.place), 0] / weights_gb)
+        users = np.log(where.loads)
+        x: Floats = passes + SHARING * users
+        return x if figure is None else users - x
+
+    def features(self, where: Places, weights_gb: float) -> Floats:
+        """F: `GROUPS` in order."""
+        return features(self._numbers, where.among(self.place), where.loads, weights_gb)
+
+    def weights_gb(self, facts: ModelFacts) -> float | None:
+        """The size of a model's weights; None if nobody tells."""
+        if facts.parameters:
+            return GB_PER_BILLION * facts.parameters
+        return facts.weights_mb / 1_000 if facts.weights_mb else None
+
+    def supposed_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
+        """The sizes that a model's weights may have, and the chance of each."""
+        told = self.weights_gb(facts)
+        if told is None:
+            quantiles = ndtri((np.arange(SIZES) + 0.5) / SIZES)
+            return tuple((float(each), 1 / SIZES) for each in self.typical_gb * np.exp(self._spread * quantiles))
+        return ((told, 1.0),) if facts.weights_mb else tuple((told * share, chance) for share, chance in BITS)
+
+    @cached_property
+    def typical_gb(self) -> float:
+        """In the middle of the seen models, and of what is usual."""
+        return float(np.exp(np.mean([np.log(GB_PER_BILLION * BILLIONS), *self._log_sizes])))
+
+    @cached_property
+    def by_name(self) -> dict[str, Machine]:
+        """The fleet."""
+        return {machine.name: machine for machine in self.fleet}
+
+    @cached_property
+    def _spread(self) -> float:
+        squares = [(each - np.log(self.typical_gb)) ** 2 for each in self._log_sizes]
+        return float(np.sqrt(np.mean([SPREAD**2, *squares])))
+
+    @cached_property
+    def _log_sizes(self) -> list[float]:
+        told = [self.weights_gb(model.facts) for model in self.knowledge.models]
+        return [float(np.log(each)) for each in told if each is not None]
+
+    @cached_property
+    def _numbers(self) -> Floats:
+        return np.array([[each.bandwidth_gb_s, each.memory_gb, each.count] for each in self.fleet], dtype=float)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Of each machine in the fleet."""
+        return {machine.name: place for place, machine in enumerate(self.fleet)}
+
+    @cached_property
+    def _regressions(self) -> dict[Figure | None, Trusted]:
+        return {}
+
+
+@dataclass(frozen=True)
+class Supposition:
+    """A model, supposed to be of one size and to bear k times the users (`crowd`), after its trials."""
+
+    lore: Lore
+    weights_gb: float
+    crowd: float
+    chance: float
+    figures: tuple[Figure, ...]
+    points: LoadPoints
+    tried: tuple[Tried, ...]
+
+    @cached_property
+    def log_chance(self) -> float:
+        """Of that size, that k and of what the trials showed: where it ran, how fast, and the figures that matter."""
+        shown = [self.lore.regression(each).log_chance(self._shown(each)) for each in (None, *self.figures)]
+        return float(np.log(self.chance)) + self._fit[1] + sum(shown)
+
+    def runs(self, where: Places, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Whether it serves so many users there."""
+        fleet = self.lore.fleet
+        limits = self._fit[0].draw(fleet, self.weights_gb, self.tried, np.unique(where.loads), count, rng)
+        served: NDArray[np.bool_] = where.loads < limits[:, where.among(self.lore.place)]
+        served[:, self.points.at[self.points.at >= 0]] = True
+        return served
+
+    def draw(self, figure: Figure | None, where: Places, count: int, rng: np.random.Generator) -> Floats:
+        """A figure, or the rate, wherever it runs."""
+        shown, seen_as = self._shown(figure), self._seen_as(where, figure)
+        belief = self.lore.regression(figure).given(shown)
+        off = belief.draw(self.lore.features(seen_as, self.weights_gb), shown, count, rng)
+        drawn: Floats = np.exp(off + self.lore.physics(seen_as, figure, self.weights_gb))
+        return drawn
+
+    @cached_property
+    def _fit(self) -> tuple[Fit, float]:
+        return self.lore.fit.given(self.tried, self.weights_gb)
+
+    def _shown(self, figure: Figure | None) -> Shown:
+        points = replace(self.points, places=self._seen_as(self.points.places, figure))
+        return self.lore.shown(points, figure, self.weights_gb)
+
+    def _seen_as(self, where: Places, figure: Figure | None) -> Places:
+        """Where the seen models' users waited as long; their rate is compared as it stands."""
+        return where if figure is None else where.with_load_over(self.crowd)
+
+
+@dataclass(frozen=True)
+class LanguageBelief:
+    """Draws of what an unseen language model does, from the seen ones and from its own trials."""
+
+    knowledge: Knowledge
+
+    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+        """Samples of tokens a second, and of every figure that has a cap."""
+        service, anatomy = service_of(job), self.knowledge.anatomy
+        lore = self._lore(space)
+        points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
+        where = places(anatomy, (each.knobs for each in space.configurations))
+        outside, figures = self._outside(where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
+        supposed = [
+            Supposition(lore, gb, crowd, chance * share, figures, points, tried)
+            for gb, chance in lore.supposed_gb(service.model)
+            for crowd, share in (_crowds(outside) if figures else _crowds(0.0))
+        ]
+        parts = []
+        for each, share in zip(supposed, _shares(supposed, count, rng), strict=True):
+            runs = each.runs(where, share, rng)
+            rate = np.where(runs, each.draw(None, where, share, rng), 0.0)
+            parts.append((rate, [np.where(runs, each.draw(f, where, share, rng), np.inf) for f in figures]))
+        rates = np.vstack([rate for rate, _ in parts])
+        return Draws(rates, {f: np.vstack([drawn[i] for _, drawn in parts]) for i, f in enumerate(figures)}, outside)
+
+    def _outside(self, where: Places) -> float:
+        """The share of these on machines that nobody ran on, or with more users than anybody had."""
+        new = np.array([name not in self._seen_on for name in where.machines])
+        return float(np.mean(new | (where.loads > self._most_users)))
+
+    def _lore(self, space: Space) -> Lore:
+        """Kept for a fleet: learning takes longer than drawing."""
+        anatomy = self.knowledge.anatomy
+        usd = dollars(anatomy, space.configurations)
+        usual = float(np.median(list(usd.values())))
+        for name in self._seen_on:
+            usd.setdefault(name, usual)
+        fleet = tuple(machines(usd, self.knowledge.resources.get(anatomy.cell[0], {})).values())
+        return self._lores.setdefault(fleet, Lore(self.knowledge, fleet))
+
+    @cached_property
+    def _seen_on(self) -> list[str]:
+        anatomy = self.knowledge.anatomy
+        return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
+
+    @cached_property
+    def _most_users(self) -> float:
+        anatomy, models = self.knowledge.anatomy, self.knowledge.models
+        return max((machine_and_load(anatomy, at)[1] for model in models for at in model.cells), default=0.0)
+
+    @cached_property
+    def _lores(self) -> dict[tuple[Machine, ...], Lore]:
+        return {}
+
+
+def _crowds(outside: float) -> list[tuple[float, float]]:
+    """k, and the chance of it, where so much of the space is outside what was seen."""
+    chances = [(k, outside * chance + (1 - outside) * (k == 1)) for k, chance in CROWDS]
+    return [(k, chance) for k, chance in chances if chance > 0]
+
+
+def _shares(supposed: list[Supposition], count: int, rng: np.random.Generator) -> list[int]:
+    """How many of the samples each supposition gets: by the chance of what the trials showed under it."""
+    if len(supposed) == 1:
+        return [count]
+    logs = np.array([each.log_chance for each in supposed])
+    chances = np.exp(logs - logs.max())
+    return [int(each) for each in rng.multinomial(count, chances / chances.sum())]
+
+
+def features(numbers: Floats, machine: NDArray[np.intp], users: Floats, weights_gb: float) -> Floats:
+    """F, a row for each load test. `numbers`: bandwidth, memory and count of every machine."""
+    bandwidth, memory, count = numbers[machine].T
+    load = np.log(users / USERS)
+    free = np.maximum(memory - weights_gb, LEAST_FREE * memory)
+    plain = np.column_stack(
+        [
+            np.ones(len(users)),
+            load,
+            np.log(bandwidth / weights_gb / PASSES),
+            np.full(len(users), np.log(weights_gb / (GB_PER_BILLION * BILLIONS))),
+            np.log(count),
+            np.maximum(0.0, np.log(users)[:, None] - BENDS),
+            np.maximum(0.0, np.log(users / free)[:, None] - SQUEEZES),
+        ]
+    )
+    which = np.eye(len(numbers))[machine]
+    return np.hstack([plain, which, which * load[:, None]])
+
+
+def groups(fleet: int) -> NDArray[np.intp]:
+    """For each column of F, its group."""
+    return np.repeat(np.arange(len(GROUPS)), [1, 4, len(BENDS), len(SQUEEZES), fleet, fleet])

@@ -1,0 +1,210 @@
+"""The seen models' fields over the cells of a space, and what they make likely for a new model.
+
+Each seen model's time and memory are split into fields (see `fields`), as nobody has seen it, by all its cells at once
+and by its profiles, which are of the device alone. With D_j the fields of model j less what its facts say of its
+size (calls, weights, largest tensor), a new model has mean = size + mean D + sum_j w_j (D_j - mean D), and varies by
+the deviations D_j - mean D, and a little (ETA) as nobody has seen it; both times the root of its novelty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlcd.core.configuration import Floats
+from mlcd.planners.serve.beliefs.cells import Axes, Cells, Indices
+from mlcd.planners.serve.beliefs.evidence import REPEATS
+from mlcd.planners.serve.beliefs.fields import MEMORY, TIME, Field, Prior, prior
+from mlcd.planners.serve.beliefs.likeness import Likeness, log_calls, log_largest_gb, log_weights_gb
+from mlcd.planners.serve.beliefs.running import Runs
+from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, SPLIT_STEPS, Law, Seen, bent
+from mlcd.planners.serve.knobs import Knobs
+from mlcd.planners.serve.known_models import SeenModel
+from mlcd.planners.serve.nouns import ModelFacts
+
+ETA = 0.3
+"""How much a new model varies in ways that no seen model shows, beside what is thought before any was seen."""
+PROFILE_SD = 0.05
+"""A profile's time differs from the device's in a trial by about so much, at the least."""
+MISSING = 1e4
+"""The standard deviation, in the log, of what was not measured."""
+MOST_CELLS = 160
+"""Seen models are split by so many of their cells at the most."""
+
+Size = Callable[[ModelFacts], float | None]
+
+
+@dataclass(frozen=True)
+class Past:
+    """The fields of each seen model over all cells (model x field x cell), where it ran, and the error of profiles.
+
+    `misfit`: how far a seen model's times are off its fields, in the middle of the models: a standard deviation, in the
+    log. Hundredths if they are what the law allows; about 1 if the records contradict themselves.
+    """
+
+    facts: tuple[ModelFacts, ...]
+    time: Floats
+    memory: Floats
+    runs: Runs
+    profile_bias: float
+    profile_sd: float
+    least_gb: float
+    misfit: float
+
+    def forgotten(self) -> Past:
+        """As if nobody had been seen."""
+        return Past((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
+
+    def priors(
+        self, facts: ModelFacts, like: Likeness, cells: Cells, axes: Axes, wide: bool = False
+    ) -> tuple[list[Prior], list[Prior]]:
+        """Of a new model's time and memory. `wide`: it varies besides as if nobody had been seen."""
+
+        def nothing(facts: ModelFacts) -> float | None:
+            return 0.0
+
+        def weights(facts: ModelFacts) -> float | None:
+            return log_weights_gb(facts, self.least_gb)
+
+        time_sizes: tuple[Size, ...] = (log_calls, log_calls, nothing)
+        memory_sizes: tuple[Size, ...] = (weights, log_largest_gb)
+
+        def of(fields: Sequence[Field], sizes: Sequence[Size], past: Floats) -> list[Prior]:
+            return [
+                self._prior(
+                    field, past[:, i], size(facts), [size(each) for each in self.facts], like, cells, axes, wide
+                )
+                for i, (field, size) in enumerate(zip(fields, sizes, strict=True))
+            ]
+
+        return of(TIME, time_sizes, self.time), of(MEMORY, memory_sizes, self.memory)
+
+    def _prior(
+        self,
+        field: Field,
+        past: Floats,
+        size: float | None,
+        sizes: Sequence[float | None],
+        like: Likeness,
+        cells: Cells,
+        axes: Axes,
+        wide: bool,
+    ) -> Prior:
+        count = len(past)
+        if not count:
+            return prior(field, cells, len(axes.categories))
+        known = [each for each in sizes if each is not None]
+        if size is None or not known:
+            own, theirs = 0.0, np.zeros(count)
+        else:
+            own, theirs = size, np.array([each if each is not None else float(np.mean(known)) for each in sizes])
+        relative = past - theirs[:, None]
+        usual = relative.mean(axis=0)
+        deviations = relative - usual
+        weights, new = like.krige(deviations)
+        novelty = math.sqrt(new)
+        doubt = 1 / (count + 1) ** 2  # of what few models cannot have shown
+        eta = 1.0 if wide else ETA
+        level = math.sqrt(field.level**2 + doubt * field.spread.level**2)
+        spread = field.spread.scaled(novelty * level, novelty * math.sqrt(eta**2 + doubt))
+        found = prior(field, cells, len(axes.categories), spread, [novelty * deviations.T / math.sqrt(count)])
+        return found.moved(own + usual + weights @ deviations)
+
+
+def past_of(
+    models: Sequence[SeenModel],
+    where: dict[Knobs, int],
+    cells: Cells,
+    axes: Axes,
+    profile_at: dict[tuple[int, int], int],
+) -> Past:
+    """Split what every model showed. `where`, `profile_at`: the places of measured and of profiled cells among all."""
+    batch = np.exp(cells.log_batch)
+    times, peaks = (np.full((len(models), len(cells)), np.nan) for _ in range(2))
+    profiles = np.full((len(models), len(cells)), np.nan)
+    runs = np.ones((len(models), len(cells)), bool)
+    measured = sorted({where[knobs] for model in models for knobs in model.cells})
+    for j, model in enumerate(models):
+        runs[j, measured] = False
+        for knobs, cell in model.cells.items():
+            here = where[knobs]
+            runs[j, here] = True
+            times[j, here] = math.log(batch[here] / cell.rate) if cell.rate > 0 else np.nan
+            peaks[j, here] = math.log(cell.peak_gb) if cell.peak_gb else np.nan
+        for here, seconds in profile_times(model.facts, axes, profile_at):
+            profiles[j, here] = seconds
+    at = np.array(measured[:: 1 + len(measured) // MOST_CELLS], dtype=np.intp)
+    runs = _carried(runs, np.array(measured, dtype=np.intp), cells)
+    seconds_at = np.array(sorted(set(profile_at.values())), dtype=np.intp)
+    time = _split(TIME, BATCH_TIME, cells.work, times, profiles, at, seconds_at, cells, axes)
+    held = _split(MEMORY, MEMORY_HELD, cells.log_batch, peaks, profiles, at, seconds_at[:0], cells, axes)
+    bias, sd = _profile_error(time, profiles, cells)
+    least = float(np.exp(np.nanmin(peaks))) if np.isfinite(peaks).any() else 0.0
+    off = times - BATCH_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work)
+    ran = [each[np.isfinite(each)] for each in off if np.isfinite(each).any()]
+    misfit = float(np.median([np.sqrt(np.mean(each**2)) for each in ran])) if ran else 0.0
+    return Past(tuple(model.facts for model in models), time, held, runs, bias, sd, least, misfit)
+
+
+def profile_times(facts: ModelFacts, axes: Axes, profile_at: dict[tuple[int, int], int]) -> list[tuple[int, float]]:
+    """(place, log seconds) of each profile that has a place."""
+    found = []
+    for profile in facts.profiles:
+        category = axes.category_of(profile)
+        if category is not None and profile.seconds > 0 and (category, profile.batch) in profile_at:
+            found.append((profile_at[category, profile.batch], math.log(profile.seconds)))
+    return found
+
+
+def _split(
+    fields: Sequence[Field],
+    law: Law,
+    work: Floats,
+    values: Floats,
+    profiles: Floats,
+    at: Indices,
+    profile_at: Indices,
+    cells: Cells,
+    axes: Axes,
+) -> Floats:
+    """The fields that explain every model's measurements at once; models are the samples here."""
+    priors = [prior(field, cells, len(axes.categories)) for field in fields]
+    told = np.hstack([values[:, at], profiles[:, profile_at]])
+    sd = np.hstack([np.full(len(at), REPEATS), np.full(len(profile_at), PROFILE_SD)])
+    alone = np.arange(told.shape[1]) >= len(at)
+    seen = Seen(
+        np.concatenate([at, profile_at]),
+        np.where(np.isnan(told), 0.0, told),
+        np.where(np.isnan(told), MISSING, sd),
+        np.zeros(told.shape[1], dtype=int),
+        alone,
+    )
+    found = bent([each.means(len(values)) for each in priors], law, work, seen, steps=SPLIT_STEPS)
+    return np.stack([each.at(np.arange(len(cells))) for each in found], axis=1)
+
+
+def _profile_error(time: Floats, profiles: Floats, cells: Cells) -> tuple[float, float]:
+    """Median and spread of a profile's log time less what trials make of it."""
+    if not np.isfinite(profiles).any():
+        return 0.0, PROFILE_SD
+    off = (profiles - DEVICE_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work))[np.isfinite(profiles)]
+    middle = float(np.median(off))
+    return middle, max(PROFILE_SD, 1.48 * float(np.median(np.abs(off - middle))))
+
+
+def _carried(runs: Runs, measured: Indices, cells: Cells) -> Runs:
+    """Where each ran; a cell that nobody measured runs where the nearest measured one of its category does."""
+    if not len(measured):
+        return runs
+    found, ours = runs.copy(), cells.taken(measured)
+    for at in np.setdiff1d(np.arange(len(cells)), measured):
+        apart = np.abs(ours.log_batch - cells.log_batch[at]) + np.abs(ours.log_amounts - cells.log_amounts[at]).sum(
+            axis=1
+        )
+        apart = np.where(ours.category == cells.category[at], apart, np.inf)
+        if np.isfinite(apart).any():
+            found[:, at] = runs[:, measured[int(np.argmin(apart))]]
+    return found

@@ -1,0 +1,79 @@
+"""A model to be served, as it was asked for: caps on figures, a rate, and how to search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlcd.core.errors import UnknownName
+from mlcd.core.job import Goal, Job, Objective, Search
+from mlcd.planners.form.goal import NO_LIMIT, new_goal
+from mlcd.planners.form.probe_limits import with_probe_limits
+from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, Service
+
+if TYPE_CHECKING:
+    from mlcd.planners.serve.knobs_file import KnobsFile
+
+CAPS = {
+    "latency_p50": ("p50", "half of the answers come"),
+    "latency_p95": ("p95", "19 of 20 answers come"),
+    "latency_p99": ("p99", "99 of 100 answers come"),
+    "ttft_p50": ("ttft_p50", "half of the first tokens come"),
+    "ttft_p95": ("ttft_p95", "19 of 20 first tokens come"),
+    "itl_p50": ("itl_p50", "half of the next tokens come"),
+    "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
+}
+"""Options that cap a figure, the figure of each, and what it means."""
+SERVICE_NAMES = (*CAPS, "min_rps")
+METHOD, TRIALS, WHERE = "grey-box", 10, "local"
+"""What is usual where nobody says otherwise."""
+
+
+def serving_job(
+    facts: ModelFacts, counted: Counted, chosen: Mapping[str, Any], path: str = "", knobs: KnobsFile | None = None
+) -> Job:
+    """The job of serving this model. `path`: its file, where it is served for real. `knobs`: what may vary."""
+    rate = chosen.get("min_rps")
+    on = chosen.get("on") or WHERE
+    service = Service(
+        facts,
+        caps_of(chosen),
+        rate,
+        counted,
+        arrivals=Arrivals.OPEN if rate is not None else Arrivals.CLOSED,
+        path=path if on == "local" else "",
+        shapes=chosen.get("shapes") or {},
+        table=knobs.table if knobs is not None else None,
+        trial_s=knobs.trial_s if knobs is not None else 60.0,
+        endpoint=knobs.server if knobs is not None else None,
+        knowledge=chosen.get("knowledge") or "",
+    )
+    search = Search(chosen.get("method") or METHOD, seed=chosen.get("seed") or 0, trials=chosen.get("trials") or TRIALS)
+    search = with_probe_limits(search, chosen)
+    goal = new_goal(Goal(Objective.PER_DOLLAR), chosen)
+    return Job(facts.name, 0.0, goal, search=search, on=on, service=service)
+
+
+def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
+    """What a recording knows of a model before any trial, and what its rate counts."""
+    from mlcd.planners.serve.knowledge.recordings import read_folder
+
+    recording = read_folder(folder)
+    if model not in recording.models:
+        raise UnknownName("recorded model", model, recording.models)
+    return recording.model(model).facts, recording.counted
+
+
+def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
+    """The caps that were asked for."""
+    told = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
+    return tuple(Cap(Figure(figure), at) for figure, at in told.items() if at is not None and at != NO_LIMIT)
+
+
+def asked_again(service: Service, chosen: Mapping[str, Any]) -> Service:
+    """A service with the caps and the rate that are asked for now in place of its own."""
+    named = {figure for name, (figure, _) in CAPS.items() if chosen.get(name) is not None}
+    kept = tuple(cap for cap in service.caps if cap.figure not in named)
+    return replace(service, caps=(*kept, *caps_of(chosen)), min_rate=chosen.get("min_rps") or service.min_rate)

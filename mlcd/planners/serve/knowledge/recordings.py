@@ -1,0 +1,267 @@
+"""Folders of recorded load tests: what may vary there, what it costs, and what every model did.
+
+points.csv        one GPU, cut by multiprocessors: rate and memory by precision, share and batch; host.csv beside it
+latency.csv       whole machines: latency by instance type and batch; price.csv beside it
+load_tests.csv    language models: tokens a second and latencies by GPU type, count and users
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, nan
+from pathlib import Path
+
+from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.core.csv_table import Line
+from mlcd.core.errors import RecordingError
+from mlcd.planners.serve.knobs import Knobs, KnobTable
+from mlcd.planners.serve.knowledge.lines import read_lines
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.nouns import Counted, Figure, ModelFacts, Operator, Profile
+
+TRIAL = ProbeTime(120.0, 0.0)
+"""How long a recorded load test took, or would have."""
+CORES, MEMORY_GB = (1, 2, 3, 4, 5), (0.5, 1, 2, 4, 8, 16)
+USD_PER_CORE, USD_PER_GPU, USD_PER_GB = 0.05, 4.00, 0.02
+IMAGES = {"inception": "image299", "efficientnet": "image380", "yolo": "image416"}
+IMAGE_TRANSFORMERS = ("vit", "swin", "deit", "beit")
+"""Parts of names, for models that nobody profiled."""
+
+POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
+OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
+HOSTS = ("input", "cpu_cores", "requests_per_s")
+LATENCIES = ("model", "instance_type", "batch_size", "mean_ms", "p50_ms", "p95_ms", "p99_ms")
+PRICES = ("instance_type", "usd_per_hour")
+LANGUAGE_FIGURES = {
+    Figure.TTFT_P50: "ttft_p50_ms",
+    Figure.TTFT_P95: "ttft_p95_ms",
+    Figure.ITL_P50: "itl_p50_ms",
+    Figure.ITL_P95: "itl_p95_ms",
+    Figure.P50: "e2e_p50_ms",
+    Figure.P95: "e2e_p95_ms",
+}
+LOAD_TESTS = ("model", "n_gpus", "gpu_type", "num_users", "throughput_tok_per_s", "price_usd_per_hour")
+PARAMETERS = ("model", "model_n_parameters")
+GPUS = ("gpu", "gpu_n_gpus", "gpu_memory_capacity_gb_total", "gpu_memory_bandwidth")
+
+
+@dataclass(frozen=True)
+class ServingFolder:
+    """Everything that was recorded. `tables`: what may vary, by model; the same for all but where machines differ."""
+
+    name: str
+    knowledge: Knowledge
+    tables: Mapping[str, KnobTable]
+    counted: Counted = Counted.REQUESTS
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(model.facts.name for model in self.knowledge.models)
+
+    def model(self, name: str) -> SeenModel:
+        """One of them."""
+        return next(model for model in self.knowledge.models if model.facts.name == name)
+
+    def space(self, name: str) -> Space:
+        """Every configuration that a search for this model may try, whether it ran there or not."""
+        return serving_space(self.tables[name], TRIAL)
+
+
+def read_folder(folder: Path) -> ServingFolder:
+    """The recordings of a folder, whichever kind it holds."""
+    kinds: dict[str, Callable[[Path], ServingFolder]] = {
+        "points.csv": _read_device,
+        "latency.csv": _read_instances,
+        "load_tests.csv": _read_language,
+    }
+    for name, read in kinds.items():
+        if (folder / name).is_file():
+            return read(folder)
+    raise RecordingError(f"{folder}: no recorded load tests: expected {', '.join(kinds)}")
+
+
+def _lines(path: Path, columns: tuple[str, ...], *, may_be_empty: bool = False) -> list[Line]:
+    if not path.is_file():
+        raise RecordingError(f"{path}: no such file; it belongs to the load tests beside it")
+    lines = read_lines(path, columns)
+    if not lines and not may_be_empty:
+        raise RecordingError(f"{path}: it has no rows")
+    return lines
+
+
+def _whole(line: Line, column: str) -> int:
+    if (count := line.count(column)) == 0:
+        raise line.error(f"{column} '{line.cells[column]}': must be more than zero")
+    return count
+
+
+def _signed(line: Line, column: str) -> float:
+    try:
+        value = float(line.cells[column])
+    except ValueError:
+        value = nan
+    if not isfinite(value):
+        raise line.error(f"{column} '{line.cells[column]}': expected a number")
+    return value
+
+
+def _seconds(line: Line, column: str) -> float:
+    return line.number(column, above_zero=True) / 1_000
+
+
+def _by_model(lines: list[Line]) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[line.text("model")].append(line)
+    return found
+
+
+def _read_device(folder: Path) -> ServingFolder:
+    points, operators = _lines(folder / "points.csv", POINTS), folder / "operators.csv"
+    profiles = _profiles(_lines(operators, OPERATORS)) if operators.is_file() else {}
+    models = []
+    for name, lines in _by_model(points).items():
+        family = lines[0].cells["family"]
+        cells = {_device_knobs(line): _device_cell(line) for line in lines}
+        weights = lines[0].number("weights_mb")
+        looked_at = profiles.get(name, ())
+        inputs = lines[0].cells.get("inputs") or inputs_of(name, family, looked_at)
+        facts = ModelFacts(name, family, inputs, weights, profiles=looked_at)
+        models.append(SeenModel(facts, cells))
+    hosts: dict[str, dict[float, float]] = defaultdict(dict)
+    for line in _lines(folder / "host.csv", HOSTS):
+        hosts[line.text("input")][line.number("cpu_cores")] = line.number("requests_per_s", above_zero=True)
+    anatomy = Anatomy(("precision", "sm_share", "batch"), host="cpu_cores", memory="memory_gb")
+    table = KnobTable(
+        {
+            "precision": tuple(sorted({line.text("precision") for line in points}, reverse=True)),
+            "sm_share": tuple(sorted({_whole(line, "sm_share") for line in points})),
+            "batch": tuple(sorted({_whole(line, "batch") for line in points})),
+            "cpu_cores": CORES,
+            "memory_gb": MEMORY_GB,
+        },
+        {"cpu_cores": USD_PER_CORE, "sm_share": USD_PER_GPU / 100, "memory_gb": USD_PER_GB},
+        cores="cpu_cores",
+        memory="memory_gb",
+    )
+    knowledge = Knowledge(Kind.DEVICE, anatomy, tuple(models), dict(hosts), source=str(folder))
+    return ServingFolder(folder.name, knowledge, {model.facts.name: table for model in models})
+
+
+def inputs_of(name: str, family: str, profiles: Sequence[Profile] = ()) -> str:
+    """The kind of a model's input where the recording has no column for it.
+
+    A transformer takes images if it runs a convolution, which cuts an image into patches; words need none. Its name
+    only decides where nobody profiled it. The side of an image follows the recording's own rule.
+    """
+    if family == "cnn" or (family == "transformer" and _takes_images(name, profiles)):
+        return next((kind for start, kind in IMAGES.items() if name.startswith(start)), "image224")
+    return "tokens128" if family == "transformer" else "tokens50"
+
+
+def _takes_images(name: str, profiles: Sequence[Profile]) -> bool:
+    if profiles:
+        return any("conv" in operator.name for profile in profiles for operator in profile.operators)
+    return any(word in name for word in IMAGE_TRANSFORMERS)
+
+
+def _device_knobs(line: Line) -> Knobs:
+    share, batch = _whole(line, "sm_share"), _whole(line, "batch")
+    return ("precision", line.text("precision")), ("sm_share", share), ("batch", batch)
+
+
+def _device_cell(line: Line) -> Cell:
+    rate = line.number("rps", above_zero=True)
+    return _even(rate, _whole(line, "batch") / rate, line.number("peak_mb") / 1_024)
+
+
+def _even(rate: float, latency_s: float, peak_gb: float | None = None) -> Cell:
+    """A cell whose every request takes the same time."""
+    return Cell(rate, dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), latency_s), peak_gb)
+
+
+def _profiles(lines: list[Line]) -> dict[str, tuple[Profile, ...]]:
+    passes: dict[tuple[str, str, int], list[Operator]] = defaultdict(list)
+    for line in lines:
+        sizes = line.number("self_device_us") / 1e6, _signed(line, "device_mem_mb")  # an operator may free memory
+        operator = Operator(line.text("operator"), line.count("calls"), *sizes)
+        passes[line.text("model"), line.text("precision"), _whole(line, "batch")].append(operator)
+    found: dict[str, list[Profile]] = defaultdict(list)
+    for (model, precision, batch), operators in passes.items():
+        found[model].append(Profile(batch, tuple(operators), precision))
+    return {model: tuple(profiles) for model, profiles in found.items()}
+
+
+def _read_instances(folder: Path) -> ServingFolder:
+    prices = {
+        line.text("instance_type"): line.number("usd_per_hour", above_zero=True)
+        for line in _lines(folder / "price.csv", PRICES)
+    }
+    models, tables = [], {}
+    for name, lines in _by_model(_lines(folder / "latency.csv", LATENCIES)).items():
+        cells: dict[Knobs, Cell] = {}
+        for line in lines:
+            if (kind := line.text("instance_type")) not in prices:
+                raise line.error(f"{kind} has no price; add it to price.csv")
+            batch = _whole(line, "batch_size")
+            figures = {figure: _seconds(line, f"{figure}_ms") for figure in (Figure.P50, Figure.P95, Figure.P99)}
+            cells[("instance_type", kind), ("batch", batch)] = Cell(batch / _seconds(line, "mean_ms"), figures)
+        models.append(SeenModel(ModelFacts(name), cells))
+        types = tuple(sorted({line.text("instance_type") for line in lines}))
+        batches = tuple(sorted({_whole(line, "batch_size") for line in lines}))
+        tables[name] = KnobTable(
+            {"instance_type": types, "batch": batches}, {"instance_type": {each: prices[each] for each in types}}
+        )
+    anatomy = Anatomy(("instance_type", "batch"))
+    # EC2 names say it: families that begin with g or p carry a GPU.
+    numbers = {each: {"accelerators": float(each[0] in "gp")} for each in prices}
+    knowledge = Knowledge(
+        Kind.INSTANCES, anatomy, tuple(models), resources={"instance_type": numbers}, source=str(folder)
+    )
+    return ServingFolder(folder.name, knowledge, tables)
+
+
+def _read_language(folder: Path) -> ServingFolder:
+    tests = _lines(folder / "load_tests.csv", (*LOAD_TESTS, *LANGUAGE_FIGURES.values()))
+    parameters = {
+        line.text("model"): line.number("model_n_parameters", above_zero=True)
+        for line in _lines(folder / "llm_features.csv", PARAMETERS, may_be_empty=True)
+    }
+    models, prices = [], {}
+    for name, lines in _by_model(tests).items():
+        cells: dict[Knobs, Cell] = {}
+        for line in lines:
+            gpus = f"{line.text('n_gpus')} x {line.text('gpu_type')}"
+            prices[gpus] = line.number("price_usd_per_hour", above_zero=True)
+            figures = {figure: _seconds(line, column) for figure, column in LANGUAGE_FIGURES.items()}
+            knobs = (("gpus", gpus), ("users", _whole(line, "num_users")))
+            cells[knobs] = Cell(line.number("throughput_tok_per_s", above_zero=True), figures)
+        models.append(SeenModel(ModelFacts(name, parameters=parameters.get(name)), cells))
+    users = tuple(sorted({_whole(line, "num_users") for line in tests}))
+    table = KnobTable({"gpus": tuple(sorted(prices)), "users": users}, {"gpus": prices})
+    features = _lines(folder / "gpu_features.csv", GPUS, may_be_empty=True)
+    numbers = {line.text("gpu"): _gpu_numbers(line) for line in features}
+    knowledge = Knowledge(
+        Kind.LANGUAGE,
+        Anatomy(("gpus", "users")),
+        tuple(models),
+        resources={"gpus": {gpus: numbers[gpus] for gpus in prices if gpus in numbers}},
+        source=str(folder),
+    )
+    return ServingFolder(folder.name, knowledge, {model.facts.name: table for model in models}, Counted.TOKENS)
+
+
+def _gpu_numbers(line: Line) -> dict[str, float]:
+    """A rate that a GPU does not have is written as -1."""
+    rates = [_signed(line, column) for column in line.cells if column.startswith("gpu_tflops")]
+    if not rates:
+        raise line.error("no column gpu_tflops...: expected at least one published rate")
+    return {
+        "count": line.number("gpu_n_gpus", above_zero=True),
+        "memory_gb": line.number("gpu_memory_capacity_gb_total", above_zero=True),
+        "bandwidth_gb_s": line.number("gpu_memory_bandwidth", above_zero=True),
+        "tflops": max(rates),
+    }

@@ -1,0 +1,228 @@
+"""Measure a service under load: drop the warm-up, stop once the rate and the latencies that matter are known.
+
+A trial is a stress test, as in Falcon (section 5): answers a second and latencies of a server that is kept busy. It
+ends early where throughput is flat and every cap is clearly kept or broken, or at once where a cap is clearly broken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from mlcd.core.backend import Backend, Launch
+from mlcd.core.configuration import Floats
+from mlcd.core.job import Job
+from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
+from mlcd.core.strategy import Look, Watch
+from mlcd.core.units import counted
+from mlcd.planners.profilers.progress import Progress
+from mlcd.planners.profilers.rates import (
+    FEWEST,
+    Floor,
+    evenly_spaced,
+    is_due,
+    overall_rate,
+    rates_between,
+    warm_up_length,
+)
+from mlcd.planners.serve.nouns import Cap, Figure, Served
+from mlcd.planners.serve.quantiles import WRONG, Interval, quantile
+
+MOST_FAILING = 0.01
+"""Of its requests, that a server may fail and still count as serving."""
+QUANTILES = {Figure.P50: 0.50, Figure.P95: 0.95, Figure.P99: 0.99}
+
+
+@dataclass
+class _Seen:
+    """What a trial has reported so far."""
+
+    reports: list[Sample] = field(default_factory=list)
+    latencies_s: list[Floats] = field(default_factory=list)
+    failures: int = 0
+    peak_gb: float | None = None
+    error: str = ""
+
+    def add(self, sample: Sample) -> None:
+        window = sample.window
+        self.reports.append(sample)
+        self.latencies_s.append(np.array(window.latencies_s if window is not None else (), dtype=float))
+        if window is not None:
+            self.failures += window.failures
+            self.error = self.error or window.error
+            if window.peak_gb is not None:
+                self.peak_gb = max(self.peak_gb or 0.0, window.peak_gb)
+
+    @property
+    def answered(self) -> int:
+        """Requests, where each was timed; otherwise what the rate counts."""
+        timed = sum(len(each) for each in self.latencies_s)
+        return timed or math.ceil(self.reports[-1].samples if self.reports else 0.0)
+
+    @property
+    def requests(self) -> int:
+        return self.answered + self.failures
+
+    def since(self, first: Sample) -> list[Floats]:
+        """Latencies of the windows after a report."""
+        pairs = zip(self.reports, self.latencies_s, strict=True)
+        return [each for report, each in pairs if report.elapsed_s > first.elapsed_s and len(each)]
+
+    def stated(self, first: Sample) -> dict[Figure, float]:
+        """Figures that a recording states of the windows after a report, a window counting by its answers."""
+        told: list[tuple[float, Mapping[Figure, float]]] = []
+        for before, report in pairwise(self.reports):
+            if report.elapsed_s > first.elapsed_s and report.window is not None and report.window.stated:
+                told.append((report.samples - before.samples, report.window.stated))
+        answered = math.fsum(weight for weight, _ in told)
+        if answered <= 0:
+            return {}
+        return {figure: math.fsum(weight * each[figure] for weight, each in told) / answered for figure in told[0][1]}
+
+
+@dataclass(frozen=True)
+class ServingProfiler:
+    """Runs a trial on a backend and concludes.
+
+    `noise_floor`, `stated_noise`, `settles_s`: see Floor. `tight`: a trial ends once the interval of its rate, Z
+    standard errors, is within this share of it, and so are the figures that caps are about, unless their caps are
+    clearly kept or broken; None takes every trial to its full time. `warm_up`: whether the first reports may be off and
+    are to be dropped. `progress` is told every report.
+    """
+
+    backend: Backend
+    noise_floor: float = 0.01
+    tight: float | None = 0.05
+    warm_up: bool = True
+    stated_noise: float = 0.0
+    settles_s: float = 0.0
+    progress: Progress = lambda job, launch, sample: None
+
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
+        """Launch, load, tear down, conclude. Trials are all that a service launches, so no watch is asked."""
+        seen, ended = _Seen(), None
+        with closing(self.backend.run(job, launch)) as events:
+            for event in events:
+                if isinstance(event, Ended):
+                    ended = event
+                    break
+                seen.add(event)
+                self.progress(job, launch, event)
+                if look is not None and is_due(look, launch, event):
+                    glance = self._conclude(launch, seen, None, event.elapsed_s)
+                    if glance.ok:  # one look is enough, once there is something to see
+                        ended = None if look.goes_on(glance) else Ended(event.elapsed_s, Outcome.OK)
+                        look = None
+                else:
+                    ended = self._enough(job, launch, seen)
+                if ended is not None:
+                    break
+        # A server that nobody ended went on until it stopped by itself.
+        seconds = ended.elapsed_s if ended is not None else launch.lifetime_s
+        if seconds is None:
+            seconds = seen.reports[-1].elapsed_s if seen.reports else 0.0
+        return self._conclude(launch, seen, ended, seconds)
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a trial."""
+        return self.backend.reclaim(label)
+
+    def _enough(self, job: Job, launch: Launch, seen: _Seen) -> Ended | None:
+        """How a trial ends that has nothing more to tell; None if it goes on."""
+        if self.tight is None or len(seen.reports) <= FEWEST:
+            return None
+        now_s = seen.reports[-1].elapsed_s
+        if _is_failing(seen):
+            return Ended(now_s, Outcome.OK)
+        steady = self._steady(seen)
+        rel_error = self._rel_error(launch, steady, now_s)
+        caps = job.service.caps if job.service is not None else ()
+        figures = self._figures(seen, steady[0], rel_error) if caps else {}
+        for cap in caps:
+            if cap.figure in figures and figures[cap.figure].low > cap.at_most_s:
+                return Ended(now_s, Outcome.OK, f"ended early: {cap} is clearly broken")
+        if len(steady) <= FEWEST or Z * rel_error > self.tight:
+            return None
+        return Ended(now_s, Outcome.OK) if all(self._is_clear(figures.get(cap.figure), cap) for cap in caps) else None
+
+    def _is_clear(self, figure: Interval | None, cap: Cap) -> bool:
+        """Whether more requests would tell nothing new of a cap."""
+        if figure is None or self.tight is None:
+            return False
+        return figure.clear_of(cap.at_most_s) or figure.high <= figure.at * (1 + self.tight)
+
+    def _conclude(self, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
+        reports = seen.reports
+        so_far = Measurement(
+            launch.configuration,
+            ended.outcome if ended is not None else Outcome.OK,
+            seconds,
+            launch.configuration.usd(seconds),
+            startup_s=reports[0].elapsed_s if reports else seconds,
+            samples_done=reports[-1].samples if reports else 0.0,
+            detail=ended.detail if ended is not None else "",
+            log=ended.log if ended is not None else "",
+            served=Served({}, {}, seen.requests, seen.failures, seen.peak_gb) if reports else None,
+        )
+        if so_far.outcome is not Outcome.OK:
+            return so_far
+        if seen.failures > MOST_FAILING * seen.requests:
+            return _failed(so_far, seen)
+        if seen.answered == 0:
+            return replace(so_far, outcome=Outcome.TIMED_OUT, detail=f"no request was answered in {seconds:.0f} s")
+        if len(reports) <= 2:
+            detail = f"only {counted(len(reports), 'report')} of the load in {seconds:.0f} s"
+            return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
+        steady = self._steady(seen)
+        rate = overall_rate(steady)
+        if rate <= 0:
+            return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the server stopped answering")
+        rel_error = self._rel_error(launch, steady, seconds)
+        figures = self._figures(seen, steady[0], rel_error)
+        served = Served(
+            {figure: each.at for figure, each in figures.items()},
+            {figure: each.high for figure, each in figures.items()},
+            seen.requests,
+            seen.failures,
+            seen.peak_gb,
+        )
+        return replace(so_far, samples_per_s=rate, rel_error=rel_error, served=served)
+
+    def _steady(self, seen: _Seen) -> list[Sample]:
+        """Reports about equally far apart, without the warm-up: at the least the first, when connections are made."""
+        even = evenly_spaced(seen.reports)
+        if not self.warm_up or len(even) <= FEWEST:
+            return even
+        return even[max(1, warm_up_length(rates_between(even))) :]
+
+    def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
+        return Floor(self.noise_floor, self.stated_noise, self.settles_s).rel_error(launch, steady, seconds)
+
+    def _figures(self, seen: _Seen, first: Sample, rel_error: float) -> dict[Figure, Interval]:
+        """From single requests where there are any: they differ between launches by the floor too, not only by chance.
+
+        A recording's own figures are as sure as its rate.
+        """
+        if windows := seen.since(first):
+            return {figure: quantile(windows, q).widened(self.noise_floor) for figure, q in QUANTILES.items()}
+        return {figure: Interval(at, at, at).widened(rel_error) for figure, at in seen.stated(first).items()}
+
+
+def _is_failing(seen: _Seen) -> bool:
+    """Whether more requests fail than may, and chance does not explain it."""
+    from scipy import stats  # slow to import, and few commands come here
+
+    return seen.failures > 0 and float(stats.binom.sf(seen.failures - 1, seen.requests, MOST_FAILING)) <= WRONG
+
+
+def _failed(so_far: Measurement, seen: _Seen) -> Measurement:
+    why = f": {seen.error}" if seen.error else ""
+    if seen.answered == 0:  # the same everywhere, it is no matter of the configuration: the log says so
+        return replace(so_far, outcome=Outcome.FAILED, detail=f"every request failed{why}", log=seen.error)
+    detail = f"{seen.failures:,} of {seen.requests:,} requests failed{why}"
+    return replace(so_far, outcome=Outcome.FAILED, detail=detail)

@@ -1,0 +1,201 @@
+"""A model to be served: what its owner asks of it, and what is known of it before the first trial."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from math import exp, inf, log, sqrt
+
+from mlcd.planners.serve.knobs import KnobTable
+
+UPLOAD = "upload:"
+"""Stands before the hash of a model that was sent to a service, where otherwise the path of its file stands."""
+
+
+class Figure(StrEnum):
+    """What a load test tells besides its rate: quantiles, in seconds.
+
+    `p50`, `p95`, `p99`: of the time from when a request was due to its whole answer. `ttft`: the time to the first
+    token of an answer; `itl`: between two tokens.
+    """
+
+    P50 = "p50"
+    P95 = "p95"
+    P99 = "p99"
+    TTFT_P50 = "ttft_p50"
+    TTFT_P95 = "ttft_p95"
+    ITL_P50 = "itl_p50"
+    ITL_P95 = "itl_p95"
+
+
+class Counted(StrEnum):
+    """What a rate counts."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+
+
+class Arrivals(StrEnum):
+    """How a load test sends its requests: at random moments of a stated rate, or each once another is answered."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A limit that a service keeps: 'p95 <= 30 ms'."""
+
+    figure: Figure
+    at_most_s: float
+
+    def __str__(self) -> str:
+        return f"{self.figure} <= {1_000 * self.at_most_s:g} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """All calls of one kind of operator in one pass of a model: their time and memory on the device."""
+
+    name: str
+    calls: int
+    seconds: float
+    memory_mb: float = 0.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One pass of a model at a batch, operator by operator."""
+
+    batch: int
+    operators: tuple[Operator, ...]
+    precision: str = "fp32"
+
+    @cached_property
+    def seconds(self) -> float:
+        """On the device, all operators together."""
+        return sum(operator.seconds for operator in self.operators)
+
+    @cached_property
+    def memory_mb(self) -> float:
+        """That the operators took, all together."""
+        return sum(operator.memory_mb for operator in self.operators)
+
+    @cached_property
+    def calls(self) -> int:
+        """How many operators one pass starts."""
+        return sum(operator.calls for operator in self.operators)
+
+    @cached_property
+    def shares(self) -> Mapping[str, float]:
+        """Of the time, by operator."""
+        return {each.name: each.seconds / (self.seconds or 1.0) for each in self.operators}
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model before any trial.
+
+    `inputs`: the kind of its input ('image224', 'tokens128'), by which a host's work is known. `parameters` are
+    billions, as people name language models. `profiles`: passes of it, at one or two batches; none if nobody looked.
+    """
+
+    name: str
+    family: str = ""
+    inputs: str = ""
+    weights_mb: float | None = None
+    parameters: float | None = None
+    profiles: tuple[Profile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server that speaks the Open Inference Protocol: where it answers, and the command that starts it, if any."""
+
+    url: str
+    model: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What is to be served, and what its owner asks of it.
+
+    `min_rate`: requests (or tokens) a second that it has to answer. `arrivals`: how trials send their requests; open
+    ones at `min_rate` and a little more. `path`: the model's file, or `upload:HASH`. `shapes`: the size of each axis
+    that the model leaves open. `table`: what may vary; None where a recording says that. `trial_s`: how long a trial
+    may take. `endpoint`: another server than our own. `knowledge`: which models seen before a search may learn from,
+    by name or folder.
+    """
+
+    model: ModelFacts
+    caps: tuple[Cap, ...] = ()
+    min_rate: float | None = None
+    counted: Counted = Counted.REQUESTS
+    arrivals: Arrivals = Arrivals.CLOSED
+    path: str = ""
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    table: KnobTable | None = None
+    trial_s: float = 60.0
+    endpoint: Endpoint | None = None
+    knowledge: str = ""
+
+    @property
+    def upload(self) -> str | None:
+        """The hash of the model, if it was sent."""
+        return self.path.removeprefix(UPLOAD) if self.path.startswith(UPLOAD) else None
+
+    @property
+    def file(self) -> str:
+        """The model's file as its owner knows it."""
+        return f"{self.model.name}.onnx" if self.upload is not None else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a load test showed besides its rate.
+
+    `figures`: each as measured; `high`: the upper end of its interval, which certificates count on. `peak_gb`: the
+    most memory that the server held.
+    """
+
+    figures: Mapping[Figure, float]
+    high: Mapping[Figure, float]
+    requests: int = 0
+    failures: int = 0
+    peak_gb: float | None = None
+
+    def pooled(self, other: Served) -> Served:
+        """Two load tests of one configuration as one: logs averaged, the surer one counting more."""
+        figures, high = {}, {}
+        for figure in (figure for figure in self.figures if figure in other.figures):
+            pairs = [(each.figures[figure], each.high.get(figure, inf)) for each in (self, other)]
+            widths = [max(log(top / middle), 1e-9) for middle, top in pairs]
+            total = sum(1 / width**2 for width in widths)
+            if total == 0:  # neither has an upper end
+                figures[figure], high[figure] = sqrt(pairs[0][0] * pairs[1][0]), inf
+                continue
+            weighted = zip(pairs, widths, strict=True)
+            figures[figure] = exp(sum(log(middle) / width**2 for (middle, _), width in weighted) / total)
+            high[figure] = figures[figure] * exp(1 / sqrt(total))
+        peaks = [each.peak_gb for each in (self, other) if each.peak_gb is not None]
+        return Served(
+            figures, high, self.requests + other.requests, self.failures + other.failures, max(peaks, default=None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a load test has seen since it last reported.
+
+    `latencies_s`: of each request that was answered well, from the moment it was due. `error`: why the first of the
+    failures failed. `stated`: figures of a recording that kept no single request.
+    """
+
+    latencies_s: tuple[float, ...] = ()
+    failures: int = 0
+    error: str = ""
+    peak_gb: float | None = None
+    stated: Mapping[Figure, float] | None = None

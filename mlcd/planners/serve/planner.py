@@ -1,0 +1,90 @@
+"""`mlcd serve`: which machine and settings serve a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from mlcd.core.configuration import Space
+from mlcd.core.database import Database
+from mlcd.core.decision import Decision
+from mlcd.core.drive import Guard
+from mlcd.core.errors import UnknownName
+from mlcd.core.history import History
+from mlcd.core.job import Job, Search
+from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.place import Cloud
+from mlcd.core.plugins import Plugins
+from mlcd.core.runs.arrival import at_hand
+from mlcd.core.strategy import Strategy
+from mlcd.planners.ready import one_at_a_time, with_usual_place
+from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve.falcon import Falcon
+from mlcd.planners.serve.gp_ei import GpEi
+from mlcd.planners.serve.grey_box import GreyBox
+from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.prepare import check_service, knowledge_for, service_cloud
+
+SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins(
+    "mlcd.methods", "serve", {"grey-box": GreyBox, "falcon": Falcon, "gp-ei": GpEi}
+)
+"""How to make each method that looks for a serving configuration, from models seen before and a seed."""
+
+
+def serve_method(search: Search, knowledge: Knowledge) -> Strategy:
+    """The strategy that looks for a serving configuration, with what it may learn from."""
+    if search.method not in SERVE_METHODS:
+        raise UnknownName("method", search.method, SERVE_METHODS)
+    return SERVE_METHODS[search.method](knowledge, search.seed)
+
+
+class Serve:
+    """Settings of a server on a machine, for a model and the latency that is asked of it."""
+
+    name = "serve"
+    launches = False
+    instead = "is a service: deploy it with mlcd export {run} --to triton"
+
+    def ready(self, job: Job, database: Database) -> Job:
+        """With one trial after the other: two would slow each other down."""
+        job = one_at_a_time(with_usual_place(job))
+        self.explore(job)
+        check_service(at_hand(job, database))
+        return job
+
+    def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+        """Servers on this machine, or recorded ones."""
+        return service_cloud(job, elapsed_s, started_at)
+
+    def probe_limit_usd(self, job: Job, space: Space) -> float | None:
+        """None: trials are a short list of launches that cost cents."""
+        return None
+
+    def explore(self, job: Job) -> Strategy:
+        """The method that the job names, with what it may learn from."""
+        return serve_method(job.search, knowledge_for(job))
+
+    def guard(self, job: Job) -> Guard:
+        """Trials stay within their own limits."""
+        return service_level.refusal
+
+    def decide_again(self, job: Job, space: Space, history: History) -> Decision:
+        """The best of the stored trials."""
+        return service_level.decide(job, space, history, "decided again from the stored trials")
+
+    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
+        """Nothing is launched."""
+        raise ValueError("a service is deployed, and not run")
+
+    def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
+        """What is known of other models comes with the method."""
+        return begun
+
+    def remember_search(self, account: Account) -> None:
+        """`mlcd learn` keeps what is worth keeping."""
+
+    def remember_run(self, run: str, account: Account, database: Database) -> None:
+        """Nothing was run."""
+
+
+PLANNER = Serve()

@@ -1,0 +1,132 @@
+"""What a service promises: caps on its latency, a rate, and a budget for the trials that find where both are kept.
+
+    spent + worst case of the next trial + worst case of trying the best one once more <= budget
+
+checked before every trial, for dollars and for hours: the answer can always be confirmed. A choice is certified where
+the upper end of each figure keeps its cap, and the slow end of the rate what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.decision import Decision, Relaxation
+from mlcd.core.guarantee import beyond_limits, beyond_price_limits, why_nothing_was_measured
+from mlcd.core.history import History
+from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement
+from mlcd.planners.serve.nouns import Cap, Service
+
+
+def service_of(job: Job) -> Service:
+    """What is served; asking a job that serves nothing is a bug."""
+    if job.service is None:
+        raise ValueError(f"job '{job.name}' is not a service")
+    return job.service
+
+
+def worth(job: Job, configuration: Configuration, rate: float) -> float:
+    """What the goal makes large, of a configuration that answers so many a second and keeps everything else."""
+    match job.goal.objective:
+        case Objective.FASTEST:
+            return rate
+        case Objective.CHEAPEST:
+            return 1 / configuration.usd_per_hour
+        case _:
+            return rate / configuration.usd_per_hour
+
+
+def value(job: Job, measurement: Measurement) -> float:
+    """What a trial is worth: nothing where it failed, or broke what the service has to keep."""
+    return worth(job, measurement.configuration, measurement.rate) if keeps(job, measurement) else 0.0
+
+
+def keeps(job: Job, measurement: Measurement) -> bool:
+    """Whether a trial showed all that is asked, as measured."""
+    service = service_of(job)
+    if not measurement.ok or any(figure_of(measurement, cap) > cap.at_most_s for cap in service.caps):
+        return False
+    return service.min_rate is None or measurement.rate >= service.min_rate
+
+
+def certifies(job: Job, measurement: Measurement) -> bool:
+    """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
+    service, served = service_of(job), measurement.served
+    if not keeps(job, measurement) or (service.caps and served is None):
+        return False
+    if served is not None and any(served.high.get(cap.figure, float("inf")) > cap.at_most_s for cap in service.caps):
+        return False
+    return service.min_rate is None or measurement.slow_samples_per_s >= service.min_rate
+
+
+def figure_of(measurement: Measurement, cap: Cap) -> float:
+    """The figure that a cap is about; without end where nobody measured it."""
+    return measurement.served.figures.get(cap.figure, float("inf")) if measurement.served else float("inf")
+
+
+def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
+    """Of these trials the one that is worth most: certified before measured; None if none keeps what is asked."""
+    kept = [m for m in measurements if keeps(job, m)]
+    return max(kept, key=lambda m: (certifies(job, m), value(job, m), -m.configuration.usd_per_hour), default=None)
+
+
+def refusal(
+    job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float = 1.0
+) -> str | None:
+    """Why trying these configurations at once is not allowed, or None if it is. `share`: of the time of a trial."""
+    worst = [space.worst_probe(configuration, share) for configuration in configurations]
+    seconds, usd = max(seconds for seconds, _ in worst), sum(usd for _, usd in worst)
+    if (beyond := beyond_limits(job.goal, history, seconds, usd, "trial")) is not None:
+        return beyond
+    if (too_dear := beyond_price_limits(job.search, space, configurations, "trial")) is not None:
+        return too_dear
+    found = best(job, history.good)
+    if found is None or certifies(job, found) or found.configuration in configurations:
+        return None
+    again_s, again_usd = space.worst_probe(found.configuration)
+    if not job.goal.allows(history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
+        return f"it would use what is reserved to confirm {found.configuration}"
+    return None
+
+
+def decide(job: Job, space: Space, history: History, because: str) -> Decision:
+    """The decision from what was tried: the best of what keeps what is asked, whatever a strategy would name."""
+    found = best(job, history.good)
+    if found is not None:
+        return Decision(found.configuration, because, certified=certifies(job, found))
+    return _infeasible(job, space, history, because)
+
+
+def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
+    service, ran = service_of(job), history.good
+    if not ran:
+        tried = len(history.measurements)
+        none = "no trial" if tried == 1 else f"none of {tried} trials"
+        nothing = why_nothing_was_measured(job, space, history, "trial")
+        return Decision(None, because, binding=f"{none} could serve the model" if tried else nothing)
+    nearest = min(ran, key=lambda m: _excess(service, m))
+    binding = ", ".join(_broken(service, nearest))
+    caps = tuple(Cap(cap.figure, figure_of(nearest, cap)) for cap in service.caps if _over(nearest, cap) > 1)
+    short = service.min_rate is not None and nearest.rate < service.min_rate
+    way = Relaxation(configuration=nearest.configuration, caps=caps, min_rate=nearest.rate if short else None)
+    return Decision(None, because, binding=binding, relaxations=(way,))
+
+
+def _excess(service: Service, m: Measurement) -> float:
+    """By how much a trial misses what is asked, every miss multiplied: 1 where it keeps all."""
+    excess = 1.0
+    for cap in service.caps:
+        excess *= max(1.0, _over(m, cap))
+    return excess * max(1.0, (service.min_rate or 0.0) / m.rate)
+
+
+def _over(m: Measurement, cap: Cap) -> float:
+    return figure_of(m, cap) / cap.at_most_s
+
+
+def _broken(service: Service, m: Measurement) -> list[str]:
+    said = [str(cap) for cap in service.caps if _over(m, cap) > 1]
+    if service.min_rate is not None and m.rate < service.min_rate:
+        said.append(f"{service.min_rate:g} {service.counted} a second")
+    return said

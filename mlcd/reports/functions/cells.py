@@ -1,0 +1,150 @@
+"""The cells of the tables of a job on functions, the same in a terminal and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlcd.core.units import counted, format_duration, format_rate, format_usd
+from mlcd.planners.functions.nouns import Allocation, Calibration, Link, Plan, Planned
+from mlcd.reports.functions.rows import EpochRow, Folded, StageRow
+from mlcd.reports.functions.words import METHODS, fine_usd, gap_words, plan_name, short_s
+
+Columns = Sequence[tuple[str, str]]
+"""Names, and 'num' for what stands on the right."""
+CANNOT = "no plan within the limits"
+MOST_SIZES = 8
+"""Memory sizes of a calibration that are shown."""
+
+PLAN = (
+    ("Stage", "num"), ("Trials", "num"), ("Epochs", "num"), ("Functions", "num"), ("Memory", "num"), ("Storage", ""),
+    ("Time", "num"), ("Cost", "num"), ("Cost of a trial", "num"),
+)  # fmt: skip
+COMPARISON = (
+    ("Plan", ""), ("Time", "num"), ("vs chosen", "num"), ("Cost", "num"), ("vs chosen", "num"), ("Chosen", ""),
+)  # fmt: skip
+BOUNDARY = (
+    ("Functions", "num"), ("Memory", "num"), ("Storage", ""), ("Epoch time", "num"), ("Epoch cost", "num"), ("", ""),
+)  # fmt: skip
+STAGES = (
+    ("Stage", "num"), ("Trials", "num"), ("Kept", "num"), ("Best loss", "num"), ("Allocation", ""),
+    ("Time planned", "num"), ("Time", "num"), ("Cost planned", "num"), ("Cost", "num"), ("Retries", "num"),
+)  # fmt: skip
+EPOCHS = (
+    ("Epoch", "num"), ("Allocation", ""), ("Loss", "num"), ("Start", "num"), ("Load", "num"), ("Compute", "num"),
+    ("Sync", "num"), ("Time", "num"), ("Cost", "num"), ("Retries", "num"),
+)  # fmt: skip
+CALIBRATION = (("What", ""), ("Value", "num"), ("Exchanges: functions, time", ""))
+
+
+def plan_cells(number: int, planned: Planned) -> list[str]:
+    """A stage of a plan."""
+    stage = planned.stage
+    cells = [str(number), f"{stage.trials:,}", str(stage.epochs), *_allocated(planned.allocation)]
+    return [*cells, *_took(planned.seconds, planned.usd), fine_usd(planned.usd / stage.trials)]
+
+
+def plan_total(plan: Plan) -> list[str]:
+    """The sums."""
+    return ["", "total", "", "", "", "", *_took(plan.seconds, plan.usd), ""]
+
+
+def comparison_cells(plans: Sequence[Plan], chosen: Plan | None) -> list[list[str]]:
+    """Each method that there is, in order; a plan that is missing cannot keep the limit."""
+    made = {plan.method: plan for plan in plans}
+    return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*METHODS, *made])]
+
+
+def boundary_cells(point: Planned, mark: str) -> list[str]:
+    """A point of the boundary: what one epoch of one trial takes there."""
+    return [*_allocated(point.allocation), short_s(point.seconds), fine_usd(point.usd), mark]
+
+
+def stage_cells(row: StageRow) -> list[str]:
+    """A stage as it went, beside its plan."""
+    planned, best = row.planned, row.best
+    told = f"{row.trials:,}" if row.trials == row.stage.trials else f"{row.trials:,} of {row.stage.trials:,}"
+    return [
+        str(row.number),
+        told,
+        f"{row.kept:,}" if row.kept is not None else "-",
+        f"{best.loss:.4g}" if best is not None else "-",
+        str(row.allocation or "-"),
+        format_duration(planned.seconds) if planned is not None else "-",
+        format_duration(row.seconds),
+        format_usd(planned.usd) if planned is not None else "-",
+        format_usd(row.usd),
+        str(row.retries or ""),
+    ]
+
+
+def epoch_cells(row: EpochRow | Folded) -> list[str]:
+    """An epoch, or several on one allocation: the last loss, the middle of the times, and the sums."""
+    if isinstance(row, Folded):
+        return _folded_cells(row)
+    if row.epoch is None:
+        return ["-", f"{row.allocation}: {row.launch.ending}", *[""] * 5, *_took(row.seconds, row.usd), ""]
+    epoch = row.epoch
+    parts = (epoch.start_s, epoch.load_s, epoch.compute_s, epoch.sync_s)
+    cells = [str(epoch.number), str(row.allocation or "-"), f"{epoch.loss:.4g}", *(short_s(part) for part in parts)]
+    return [*cells, short_s(row.seconds), fine_usd(row.usd), str(epoch.retries or "")]
+
+
+def rows_total(rows: Sequence[StageRow] | Sequence[EpochRow]) -> list[str]:
+    """What all rows took together."""
+    seconds, usd = sum(row.seconds for row in rows), sum(row.usd for row in rows)
+    if rows and isinstance(rows[0], StageRow):
+        planned = [row.planned for row in rows if isinstance(row, StageRow) and row.planned is not None]
+        foreseen = _took(sum(p.seconds for p in planned), sum(p.usd for p in planned)) if planned else ["-", "-"]
+        return ["", "", "", "", "total", foreseen[0], format_duration(seconds), foreseen[1], format_usd(usd), ""]
+    return ["", "total", "", "", "", "", "", *_took(seconds, usd), ""]
+
+
+def calibration_cells(calibration: Calibration) -> list[list[str]]:
+    """What computing takes at each memory size, then loading, starting, and each storage."""
+    every = -(-len(calibration.compute) // MOST_SIZES) or 1
+    shown = [*calibration.compute[:-1:every], *calibration.compute[-1:]]
+    rows = [[f"u({memory:,.0f} MB)", f"{s_per_mb:.3g} s/MB", ""] for memory, s_per_mb in shown]
+    start, more = calibration.start
+    rows.append(["load", f"{format_rate(calibration.load_mb_per_s)} MB/s", ""])
+    rows.append(["start", f"{short_s(start)} + {short_s(more)} for each function", ""])
+    return rows + [[name, _link(link), _exchanges(link)] for name, link in calibration.links.items()]
+
+
+def _compared(method: str, plan: Plan | None, chosen: Plan | None) -> list[str]:
+    if plan is None:
+        return [plan_name(method), CANNOT, "", "", "", ""]
+    time, cost = _took(plan.seconds, plan.usd)
+    if chosen is None:
+        return [plan_name(method), time, "", cost, "", ""]
+    picked = plan is chosen or plan == chosen
+    gaps = ("", "") if picked else (gap_words(plan.seconds, chosen.seconds), gap_words(plan.usd, chosen.usd))
+    return [plan_name(method), time, gaps[0], cost, gaps[1], "✔" if picked else ""]
+
+
+def _folded_cells(group: Folded) -> list[str]:
+    told = [row.epoch for row in group.rows if row.epoch is not None]
+    middle = len(told) // 2
+    parts = [
+        sorted(getattr(epoch, name) for epoch in told)[middle] for name in ("start_s", "load_s", "compute_s", "sync_s")
+    ]
+    first, last = told[0], told[-1]
+    seconds, usd = sum(row.seconds for row in group.rows), sum(row.usd for row in group.rows)
+    where = f"{counted(len(told), 'epoch')} on the same"
+    cells = [f"{first.number}-{last.number}", where, f"{last.loss:.4g}", *(f"~{short_s(part)}" for part in parts)]
+    return [*cells, *_took(seconds, usd), ""]
+
+
+def _allocated(allocation: Allocation) -> list[str]:
+    return [f"{allocation.functions:,}", f"{allocation.memory_mb:,} MB", allocation.storage]
+
+
+def _took(seconds: float, usd: float) -> list[str]:
+    return [format_duration(seconds), format_usd(usd)]
+
+
+def _link(link: Link) -> str:
+    return f"{short_s(link.latency_s)}, {format_rate(link.mb_per_s)} MB/s"
+
+
+def _exchanges(link: Link) -> str:
+    return ", ".join(f"{functions}: {short_s(seconds)}" for functions, seconds in link.exchanges)

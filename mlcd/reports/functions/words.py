@@ -1,0 +1,284 @@
+"""Sentences about training and tuning on functions: what is planned, what was decided, what a launch showed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlcd.core.backend import Launch, Provenance, Purpose
+from mlcd.core.decision import Decision, Relaxation
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
+from mlcd.planners.functions.nouns import Calibrated, Calibration, Epoch, Plan, Serverless, Work
+
+METHODS = {
+    "fixed": "even split (fixed)",
+    "lambdaml": "static (LambdaML)",
+    "siren": "Siren",
+    "cirrus": "Cirrus",
+    "greedy": "greedy",
+    "exact": "exact",
+}
+"""The plans that are compared, in this order, and what they are called."""
+ROUNDING = 1 + 1e-9
+
+
+def plan_name(method: str) -> str:
+    """'even split (fixed)' for 'fixed'; a method that is not known by its own name."""
+    return METHODS.get(method, method)
+
+
+def functions_of(job: Job) -> Serverless:
+    """What the job does on functions; asking another one is a bug."""
+    if job.serverless is None:
+        raise ValueError(f"'{job.name}' is not a job on functions")
+    return job.serverless
+
+
+def chosen_plan(decision: Decision) -> Plan | None:
+    """The plan that was decided for; of a decision that chose none, there are only those of other methods."""
+    return decision.plans[0] if decision.configuration is not None and decision.plans else None
+
+
+def trains(plan: Plan) -> bool:
+    """Whether it is for one training, and no search."""
+    return all(each.stage.trials == 1 for each in plan.stages)
+
+
+def size_words(plan: Plan) -> str:
+    """'14 stages'; of one training '60 epochs on 8 x 512 MB, s3', or '60 epochs, the first on 8 x 512 MB, s3'."""
+    if len(plan.stages) > 1 and trains(plan):
+        epochs = sum(each.stage.epochs for each in plan.stages)
+        return f"{counted(epochs, 'epoch')}, the first on {plan.stages[0].allocation}"
+    if len(plan.stages) > 1:
+        return f"{len(plan.stages)} stages"
+    (only,) = plan.stages
+    return f"{counted(only.stage.epochs, 'epoch')} on {only.allocation}"
+
+
+def plan_sentence(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
+    """'exact plan: 14 stages, 23 m, $47.10 of $50.00; the even split would take 1 h 10 m'."""
+    took = [format_duration(plan.seconds), format_usd(plan.usd)]
+    if goal.deadline_s is not None:
+        took[0] += f" of {format_duration(goal.deadline_s)}"
+    if goal.budget_usd is not None:
+        took[1] += f" of {format_usd(goal.budget_usd)}"
+    return f"{plan.method} plan: {size_words(plan)}, {', '.join(took)}{_rival(plan, plans, goal)}"
+
+
+def decision_sentence(decision: Decision, job: Job) -> str:
+    """What was decided, or which limit cannot be kept and what would be enough."""
+    plan = chosen_plan(decision)
+    if plan is not None:
+        said = plan_sentence(plan, decision.plans, job.goal)
+        return f"{said}; {_certificate(decision, job.goal)}"
+    if decision.configuration is not None:
+        return f"{decision.configuration}: {decision.because}"
+    said = f"cannot be done: {_binding(decision, job.goal)}"
+    return f"{said}; {needs_words(decision)}" if decision.relaxations else said
+
+
+def needs_words(decision: Decision) -> str:
+    """'the fastest possible takes 9 m on 40 x 1769 MB, s3', 'needs $131.20 (10 x 512 MB, s3), or $9 and 2 h (...)'."""
+    least, several = decision.relaxations[0], bool(decision.plans) and len(decision.plans[0].stages) > 1
+    where = f"{'beginning with' if several else 'on'} {_place(least)}"
+    if decision.binding == "the deadline" and least.deadline_s is not None and least.budget_usd is None:
+        return f"the fastest possible takes {format_duration(least.deadline_s)}, {where}"
+    if decision.binding == "the budget" and least.budget_usd is not None and least.deadline_s is None:
+        return f"the cheapest possible costs {format_usd(least.budget_usd)}, {where}"
+    return f"needs {', or '.join(f'{_way(way)} ({_place(way)})' for way in decision.relaxations)}"
+
+
+def basis_words(calibration: Calibration | None, provenance: Provenance = Provenance.LIVE) -> str:
+    """Where the numbers of a plan come from."""
+    if calibration is None:
+        return "predicted"
+    if calibration.modelled:
+        return "modelled from published figures, not measured"
+    return f"predicted from a calibration, {_measured(provenance)}"
+
+
+def source_words(calibration: Calibration, provenance: Provenance = Provenance.LIVE) -> str:
+    """'measured (8 probes), spread 3.0 %'."""
+    said = "modelled, not measured" if calibration.modelled else _measured(provenance)
+    said += f" ({calibration.source})" if calibration.source else ""
+    return f"{said}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else said
+
+
+def stage_number(serverless: Serverless, done: int) -> int:
+    """Which stage trials are in that have so many epochs behind them; from 1."""
+    each = serverless.tuning.epochs_per_stage if serverless.tuning is not None else 1
+    return done // each + 1
+
+
+def work_words(serverless: Serverless, launch: Launch) -> str:
+    """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3', 'epoch 7 on 8 x 512 MB, s3'."""
+    where, work = str(launch.configuration.allocation or launch.configuration), launch.work
+    if work is None or launch.purpose is Purpose.PROBE:
+        return where
+    if serverless.tuning is not None:
+        of = f"stage {stage_number(serverless, work.done)} of {len(serverless.tuning.stages)}"
+        return f"{of}: {counted(len(work.trials), 'trial')} on {where}"
+    return f"{epochs_words(work)} on {where}"
+
+
+def epochs_words(work: Work) -> str:
+    """'epoch 7', 'epochs 7 to 9'."""
+    first, last = work.done + 1, work.done + work.epochs
+    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+
+
+def progress_words(serverless: Serverless, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
+    """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3  120 of 8,192 epochs, best loss 0.61, 40 s, $1.20 ...'."""
+    said, work = work_words(serverless, launch), launch.work
+    if launch.purpose is Purpose.PROBE or work is None:
+        what = "sampling" if work is not None else "calibrating"
+        return f"{said}  {what}, {format_duration(elapsed_s)}"
+    whole = work.epochs * len(work.trials)
+    told = [f"{len(epochs):,} of {counted(whole, 'epoch')}"] if whole > 1 else []
+    told += [f"best loss {best_epoch(epochs).loss:.4g}"] if epochs else []
+    told.append(format_duration(elapsed_s))
+    if epochs:
+        told.append(format_usd(sum(epoch.usd for epoch in epochs)))
+        left = elapsed_s * (whole - len(epochs)) / len(epochs)
+        told += [f"about {format_duration(left)} left"] if left > 0 else []
+    return f"{said}  {', '.join(told)}"
+
+
+def result_words(m: Measurement) -> str:
+    """What a launch on functions showed: what it calibrated, the losses of its epochs, or how it failed."""
+    said = [calibrated_words(m.calibrated)] if m.calibrated is not None else []
+    said += [losses_words(m.epochs)] if m.epochs else []
+    if m.outcome is not Outcome.OK or not said:
+        said.append(m.ending)
+    return ", ".join(said)
+
+
+def calibrated_words(found: Calibrated) -> str:
+    """'0.0812 s/MB at 512 MB, an exchange 120 ms, start 1.2 s'."""
+    compute = f"{found.s_per_mb:.3g} s/MB at {found.allocation.memory_mb:,} MB"
+    return f"{compute}, an exchange {short_s(found.sync_s)}, start {short_s(found.start_s)}"
+
+
+def losses_words(epochs: Sequence[Epoch]) -> str:
+    """'epoch 7: loss 0.6812 (start 1 s, load 2 s, compute 20 s, sync 3 s)', 'best loss 0.61 of 16 trials (trial 3)'."""
+    retries = sum(epoch.retries for epoch in epochs)
+    again = f", {counted(retries, 'retry')}" if retries else ""
+    trials = {epoch.trial for epoch in epochs}
+    last = max(epochs, key=lambda epoch: epoch.number)
+    if len(trials) == 1:
+        return f"epoch {last.number}: loss {last.loss:.4g} ({parts_words(last)}){again}"
+    best = best_epoch(epochs)
+    return f"best loss {best.loss:.4g} of {counted(len(trials), 'trial')} (trial {best.trial}){again}"
+
+
+def parts_words(epoch: Epoch) -> str:
+    """'start 1 s, load 2 s, compute 20 s, sync 3 s': of the slowest function."""
+    parts = {"start": epoch.start_s, "load": epoch.load_s, "compute": epoch.compute_s, "sync": epoch.sync_s}
+    return ", ".join(f"{name} {short_s(seconds)}" for name, seconds in parts.items())
+
+
+def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """Of each trial's last epoch the one with the smallest loss; what is not a number is the worst."""
+    last: dict[int, Epoch] = {}
+    for epoch in epochs:
+        if epoch.trial not in last or epoch.number >= last[epoch.trial].number:
+            last[epoch.trial] = epoch
+    return min(last.values(), key=lambda e: (e.loss if math.isfinite(e.loss) else math.inf, e.trial))
+
+
+def workload_words(serverless: Serverless) -> str:
+    """'lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
+    work, tuning = serverless.workload, serverless.tuning
+    said = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
+    if tuning is None:
+        return said
+    return f"{said}, {counted(tuning.trials, 'trial')} in {counted(len(tuning.stages), 'stage')}"
+
+
+def short_s(seconds: float) -> str:
+    """'120 ms', '1.2 s', '34 s', '2 m 5 s': what is short to two digits."""
+    if seconds < 0.9995:
+        return f"{1_000 * seconds:.3g} ms"
+    return f"{seconds:.1f} s" if seconds < 9.95 else format_duration(seconds)
+
+
+def fine_usd(usd: float) -> str:
+    """'$0.00123': three digits, of what one trial or one epoch costs."""
+    if usd <= 0 or usd >= 1:
+        return format_usd(usd)
+    return f"${usd:.{2 - math.floor(math.log10(usd))}f}"
+
+
+def gap_words(number: float, chosen: float) -> str:
+    """'+204 %', '-3.1 %', 'same': against what was chosen."""
+    if chosen <= 0:
+        return ""
+    percent = 100 * (number / chosen - 1)
+    if abs(percent) < 0.05:
+        return "same"
+    return f"{percent:+,.0f} %" if abs(percent) >= 9.95 else f"{percent:+.1f} %"
+
+
+def _measured(provenance: Provenance) -> str:
+    return "measured" if provenance is Provenance.LIVE else f"{provenance}, not measured"
+
+
+def _rival(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
+    """What another plan would take, of what is made small: a better one, or else the even split.
+
+    A training that keeps something back for more epochs than are expected is slower than one that does not, if they
+    are as many as expected: that is said instead.
+    """
+    if plan.method == "exact" and trains(plan):
+        return "; the rest is kept for more epochs than are expected" if goal.limited else ""
+    best = min(plans, key=lambda each: _made_small(each, goal))
+    if _made_small(best, goal) * ROUNDING < _made_small(plan, goal):
+        return f"; the {plan_name(best.method)} plan would {_takes(best, goal)}"
+    if plan.method == "fixed":
+        return ""
+    even = next((each for each in plans if each.method == "fixed"), None)
+    if even is None:
+        return "; the even split cannot keep the limit" if goal.limited and len(plans) > 1 else ""
+    return f"; the even split would {_takes(even, goal)}"
+
+
+def _made_small(plan: Plan, goal: Goal) -> float:
+    return plan.usd if goal.objective is Objective.CHEAPEST else plan.seconds
+
+
+def _takes(plan: Plan, goal: Goal) -> str:
+    cheap = goal.objective is Objective.CHEAPEST
+    return f"cost {format_usd(plan.usd)}" if cheap else f"take {format_duration(plan.seconds)}"
+
+
+def _certificate(decision: Decision, goal: Goal) -> str:
+    if not goal.limited:
+        return "no limit to break"
+    if decision.certified:
+        return "certified within the limit"
+    modelled = decision.calibration is not None and decision.calibration.modelled
+    return "not certified: nothing was measured" if modelled else "not certified"
+
+
+def _binding(decision: Decision, goal: Goal) -> str:
+    """'the deadline (2 m)'."""
+    binding = decision.binding or decision.because
+    budget, deadline = goal.budget_usd, goal.deadline_s
+    said = [format_usd(budget)] if budget is not None and "the budget" in binding else []
+    said += [format_duration(deadline)] if deadline is not None and "the deadline" in binding else []
+    return f"{binding} ({' / '.join(said)})" if said else binding
+
+
+def _way(way: Relaxation) -> str:
+    """'$131.20', '9 h 20 m', or both."""
+    said = [format_usd(way.budget_usd)] if way.budget_usd is not None else []
+    said += [format_duration(way.deadline_s)] if way.deadline_s is not None else []
+    return " and ".join(said)
+
+
+def _place(way: Relaxation) -> str:
+    """The allocation that it begins with."""
+    configuration = way.configuration
+    return str(configuration.allocation or configuration) if configuration is not None else "any allocation"

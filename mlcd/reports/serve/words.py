@@ -1,0 +1,207 @@
+"""Sentences about services: what is asked, what a trial showed, what was decided."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Decision, Relaxation
+from mlcd.core.history import History
+from mlcd.core.job import Goal, Job
+from mlcd.core.measurement import Measurement, Z
+from mlcd.core.units import counted, format_duration, format_rate, format_usd
+from mlcd.planners.serve.nouns import Counted, Figure, Service
+from mlcd.planners.serve.promise import certifies, figure_of, service_of
+
+UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
+SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
+"""The same where there is little room."""
+
+
+def asked_words(goal: Goal, service: Service) -> str:
+    """'per-dollar, p95 <= 30 ms, at least 200 requests/s, within $5.00'."""
+    limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None else []
+    limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None else []
+    within = f"within {' and '.join(limits)}" if limits else "no limit"
+    return ", ".join([str(goal.objective), *kept_words(service), within])
+
+
+def kept_words(service: Service) -> list[str]:
+    """What the service has to keep: 'p95 <= 30 ms', 'at least 200 requests/s'."""
+    return [*(str(cap) for cap in service.caps), *([least_words(service)] if service.min_rate is not None else [])]
+
+
+def least_words(service: Service) -> str:
+    """'at least 200 requests/s'."""
+    return f"at least {format_rate(service.min_rate or 0.0)} {UNITS[service.counted]}"
+
+
+def trial_words(m: Measurement, service: Service) -> str:
+    """'812 requests/s ± 3.1 %, p50 9.8 ms, p95 14.2 ms, 0.42 GB', and what it breaks; or how it failed."""
+    if not m.ok:
+        return m.ending
+    said = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %", *figure_words(m)]
+    if m.served is not None and m.served.peak_gb is not None:
+        said.append(f"{format_gb(m.served.peak_gb)} GB")
+    if m.served is not None and m.served.failures:
+        said.append(f"{m.served.failures} of {m.served.requests + m.served.failures} failed")
+    said += [f"breaks {' and '.join(broken)}"] if (broken := broken_words(m, service)) else []
+    return ", ".join([*said, *([m.detail] if m.detail else [])])
+
+
+def short_words(m: Measurement, service: Service) -> str:
+    """'812 requests/s, p95 14.2 ms': the rate, and the figures that are asked for."""
+    if not m.ok:
+        return str(m.outcome).replace("_", " ")
+    figures = m.served.figures if m.served is not None else {}
+    told = [f"{figure} {format_s(figures[figure])}" for figure in promised(service, m)]
+    return ", ".join([f"{format_rate(m.rate)} {UNITS[service.counted]}", *told])
+
+
+def figure_words(m: Measurement) -> list[str]:
+    """'p50 9.8 ms', 'p95 14.2 ms' ..."""
+    figures = m.served.figures if m.served is not None else {}
+    return [f"{figure} {format_s(figures[figure])}" for figure in Figure if figure in figures]
+
+
+def broken_words(m: Measurement, service: Service) -> list[str]:
+    """What the service has to keep, and a trial did not: as measured."""
+    if not m.ok:
+        return []
+    broken = [str(cap) for cap in service.caps if figure_of(m, cap) > cap.at_most_s]
+    short = service.min_rate is not None and m.rate < service.min_rate
+    return [*broken, *([least_words(service)] if short else [])]
+
+
+def decision_sentence(decision: Decision, job: Job, history: History) -> str:
+    """'batch 32, threads 2: 812 requests/s, p95 14.2 ms (at most 15.1 ms), $0.12 an hour ...; certified'."""
+    place = decision.configuration
+    if place is None:
+        return _none_keeps(decision, job, history)
+    m = next((m for m in history.good if m.configuration == place), None)
+    if m is None:
+        return f"{place}: never tried; nothing is claimed of it"
+    return f"{place}: {promise_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"
+
+
+def promise_words(m: Measurement, service: Service) -> str:
+    """The rate, the figures asked for with their upper ends, the price, and what a million answers cost."""
+    said = [f"{format_rate(m.rate)} {UNITS[service.counted]}"]
+    said += [_with_end(m, figure) for figure in promised(service, m)]
+    said.append(f"{format_price(m.configuration.usd_per_hour)} an hour")
+    said.append(f"{format_price(usd_per_million(m))} a million {service.counted}")
+    return ", ".join(said)
+
+
+def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
+    """'certified', or what is missing for it."""
+    service = service_of(job)
+    if not kept_words(service):
+        return "there was nothing to keep"
+    if certified:
+        return "certified"
+    high = m.served.high if m.served is not None else {}
+    loose = [cap for cap in service.caps if high.get(cap.figure, math.inf) > cap.at_most_s]
+    missing = [f"{cap.figure} may be {_end_words(high.get(cap.figure, math.inf))}" for cap in loose]
+    if service.min_rate is not None and m.slow_samples_per_s < service.min_rate:
+        missing.append(f"the rate may be {format_rate(m.slow_samples_per_s)} {UNITS[service.counted]}")
+    return f"not certified: {' and '.join(missing)}" if missing else "not certified"
+
+
+def relaxation_sentence(way: Relaxation, service: Service) -> str:
+    """'the closest, batch 1, threads 4, has p95 3.4 ms'."""
+    has = [
+        f"has {cap.figure} {format_s(cap.at_most_s)}" if math.isfinite(cap.at_most_s) else f"shows no {cap.figure}"
+        for cap in way.caps
+    ]
+    has += [f"answers {format_rate(way.min_rate)} {UNITS[service.counted]}"] if way.min_rate is not None else []
+    return f"the closest, {way.configuration}, {' and '.join(has)}"
+
+
+def _none_keeps(decision: Decision, job: Job, history: History) -> str:
+    if not decision.relaxations:
+        return decision.binding or decision.because
+    service, tried = service_of(job), len({m.configuration for m in history.measurements})
+    kept = " and ".join(kept_words(service))
+    said = f"none of {tried} configurations tried keeps" if tried > 1 else "the one configuration tried does not keep"
+    return f"{said} {kept}; {relaxation_sentence(decision.relaxations[0], service)}"
+
+
+def promised(service: Service, m: Measurement) -> list[Figure]:
+    """The figures that a promise is about: those asked for, or the one that tells most."""
+    asked = list(dict.fromkeys(cap.figure for cap in service.caps))
+    measured = m.served.figures if m.served is not None else {}
+    if not asked and (main := main_figure(service, [m])) is not None:
+        asked = [main]
+    return [figure for figure in asked if figure in measured]
+
+
+def main_figure(service: Service, measurements: Sequence[Measurement]) -> Figure | None:
+    """The latency that matters: that of the first cap, or the 95th percentile, or whichever all trials tell."""
+    told = [set(m.served.figures) for m in measurements if m.ok and m.served is not None]
+    known = set.intersection(*told) if told else set()
+    wanted = [cap.figure for cap in service.caps] + [Figure.P95, Figure.P50, *Figure]
+    return next((figure for figure in wanted if figure in known), None)
+
+
+def trials_words(history: History) -> str:
+    """'6 trials (1 out of memory)'."""
+    trials = len(history.measurements)
+    failed = Counter(str(m.outcome).replace("_", " ") for m in history.measurements if not m.ok)
+    how = ", ".join(f"{count} {outcome}" for outcome, count in failed.items())
+    return counted(trials, "trial") + (f" ({how})" if how else "")
+
+
+def usd_per_million(m: Measurement) -> float:
+    """Dollars that a million answers cost at the measured rate."""
+    return m.configuration.usd_per_hour / 3_600 / m.rate * 1e6
+
+
+def certified(job: Job, m: Measurement) -> str:
+    """'yes', 'as measured' where only the upper end breaks what is asked, 'no'."""
+    if not m.ok:
+        return "-"
+    if certifies(job, m):
+        return "yes"
+    return "no" if broken_words(m, service_of(job)) else "as measured"
+
+
+def knob_names(configurations: Sequence[Configuration]) -> list[str]:
+    """The knobs that are not set alike everywhere, in their order; all of them where only one is known."""
+    seen: dict[str, set[object]] = {}
+    for configuration in configurations:
+        for name, setting in configuration.knobs:
+            seen.setdefault(name, set()).add(setting)
+    return [name for name, settings in seen.items() if len(settings) > 1] or list(seen)
+
+
+def format_s(seconds: float) -> str:
+    """Three digits, in the unit that people say: '0.43 ms', '14.2 ms', '1.2 s'."""
+    if not math.isfinite(seconds):
+        return "not known"
+    ms = 1_000 * seconds
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{seconds:,.3g} s" if seconds < 999.5 else format_duration(seconds)
+
+
+def format_gb(gb: float) -> str:
+    """'0.42', '16'."""
+    return f"{gb:.3g}" if gb < 999.5 else f"{gb:,.0f}"
+
+
+def format_price(usd: float) -> str:
+    """Cents with two digits that say something: '$0.041', '$0.12', '$4.86', '$0.00031'."""
+    if usd >= 0.0995 or usd == 0:
+        return f"${usd:,.2f}"
+    return f"${usd:.2g}" if usd >= 1e-4 else f"${usd:.1e}"
+
+
+def _with_end(m: Measurement, figure: Figure) -> str:
+    assert m.served is not None, "a figure was measured"
+    said, high = f"{figure} {format_s(m.served.figures[figure])}", m.served.high.get(figure, math.inf)
+    return f"{said} (at most {format_s(high)})" if math.isfinite(high) else said
+
+
+def _end_words(high: float) -> str:
+    return f"as high as {format_s(high)}" if math.isfinite(high) else "anything: too few requests were answered"

@@ -1,0 +1,28 @@
+"""A team: who is in it, what each may do and still spend, and what was done."""
+
+from mlcd.service.team.allowance import Left, OverBudget, Used, left, recheck, release, submit, used
+from mlcd.service.team.audit import Audit, AuditEntry
+from mlcd.service.team.budget import Budget, Per
+from mlcd.service.team.deeds import Team
+from mlcd.service.team.members import SESSION_LASTS, Member, Members
+from mlcd.service.team.role import Role
+
+__all__ = [
+    "SESSION_LASTS",
+    "Audit",
+    "AuditEntry",
+    "Budget",
+    "Left",
+    "Member",
+    "Members",
+    "OverBudget",
+    "Per",
+    "Role",
+    "Team",
+    "Used",
+    "left",
+    "recheck",
+    "release",
+    "submit",
+    "used",
+]

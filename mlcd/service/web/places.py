@@ -1,0 +1,127 @@
+"""Where a job that was sent may run, and what of it would reach into the file system of the service.
+
+A request names places and recordings, never paths. What a job file says of paths is about the machine of whoever
+wrote it: one person's own machine in ui mode, and in a service nobody's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.job import SIMULATED_FUNCTIONS, SUBMITTED, Job, only_computed
+from mlcd.planners.serve.knowledge import shipped_names
+from mlcd.service.web.settings import Settings
+
+NAMED = ("skypilot", "functions")
+"""Kinds whose second word names a cloud or a platform."""
+SERVING = ("local", "recorded")
+SERVING_UPLOADS = "local"
+_WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
+_ELSEWHERE = re.compile(r"(s3|gs|r2|cos|oci|azure)://|https://[a-z0-9]+\.blob\.core\.windows\.net/")
+NO_FILES = "a service has no files of yours; fetch them in `setup:`, or mount a bucket, such as s3://my-bucket"
+
+
+def is_free(on: str) -> bool:
+    """Whether all that it costs is simulated, or replayed; what a task says is only shown."""
+    return only_computed(on)
+
+
+def placed(on: str, settings: Settings) -> str:
+    """A place that was asked for, as the rest of MLCD knows it: `recorded:NAME` with the path that it stands for."""
+    kind, colon, rest = on.partition(":")
+    if on == SIMULATED_FUNCTIONS and "simulated" in settings.places:
+        return on
+    if kind not in settings.places:
+        raise UnknownName("place", kind[:80], settings.places)
+    if kind == "recorded":
+        if rest not in settings.recordings:
+            raise UnknownName("recording", rest[:80], settings.recordings)
+        return f"recorded:{settings.recordings[rest]}"
+    if colon and (kind not in NAMED or not _WORD.fullmatch(rest)):
+        raise UserError(f"on '{on[:80]}': a request names no file; say '{kind}'")
+    return on
+
+
+def spoken(on: str, settings: Settings) -> str:
+    """A place as it may be told: a recording by its name, and never a path of this machine."""
+    kind, _, rest = on.partition(":")
+    if kind == "recorded":
+        names = {str(path): name for name, path in settings.recordings.items()}
+        return f"recorded:{names.get(rest, Path(rest).name)}"
+    return kind if rest and kind not in NAMED else on
+
+
+def confined(job: Job, settings: Settings) -> Job:
+    """The job at a place that is allowed, without a way into this machine's files; `UserError` if it needs one."""
+    on = placed(job.on, settings)
+    kind = on.partition(":")[0]
+    if job.service is not None:
+        if kind not in SERVING:
+            raise UnknownName("place to serve at", on[:80], SERVING)
+        if job.service.knowledge:
+            _check_knowledge(job.service.knowledge, settings)
+    if settings.mode == "ui":
+        return replace(job, on=on, folder=str(Path.cwd()))
+    _check_classes(job)
+    if not is_free(on):
+        _check_settings(job)
+        for what in _reaching(job):
+            raise UserError(f"{what}: {NO_FILES}")
+    return replace(job, on=on, folder=SUBMITTED)
+
+
+def check_uploads(settings: Settings) -> None:
+    """Refuse models where none of them could be served."""
+    if SERVING_UPLOADS not in settings.places:
+        raise UserError(f"this service takes no models: none is served here (--places has no '{SERVING_UPLOADS}')")
+
+
+def _check_knowledge(name: str, settings: Settings) -> None:
+    folder = settings.home / "knowledge"
+    own = {each.name for each in folder.iterdir()} if folder.is_dir() else set()
+    if name not in own | set(shipped_names()):
+        raise UnknownName("knowledge base", name[:80], own | set(shipped_names()))
+
+
+def _check_classes(job: Job) -> None:
+    """`module:Class` is code in a job's folder; nobody has one here."""
+    workload = job.serverless.workload if job.serverless is not None else None
+    for name in (workload.model, workload.data) if workload is not None else ():
+        if ":" in name:
+            raise UserError(f"'{name[:80]}': classes of your own are read from a job's folder; a service has none")
+
+
+def _check_settings(job: Job) -> None:
+    """Refuse what of a task would be read from, or written over, the settings and the environment of the service."""
+    mounts = job.task.get("file_mounts")
+    blocks = [job.task.get("resources"), *(mounts.values() if isinstance(mounts, dict) else ())]
+    hidden = [str(key) for each in blocks if isinstance(each, dict) for key in each if str(key).startswith("_")]
+    if job.task.get("config") is not None or hidden:  # SkyPilot's own settings, and commands among them
+        raise UserError(f"{hidden[0][:80] if hidden else 'config'}: a service has settings of its own; leave it out")
+    if job.task.get("secrets"):  # only names are kept: the values would be those of the worker's own environment
+        raise UserError("secrets: a service knows none of yours; let the job fetch them where it runs")
+    without = [str(name) for name, value in (job.task.get("envs") or {}).items() if value is None]
+    if without:
+        raise UserError(f"envs {without[0][:80]}: a service passes none of its variables on; write the value")
+
+
+def _reaching(job: Job) -> Iterator[str]:
+    """What of a task stands for files of the machine that submits it."""
+    workdir = job.task.get("workdir")
+    if workdir is not None:  # one of git, too: SkyPilot asks that address from here, with a token of the service's
+        yield f"workdir '{workdir[:80]}'" if isinstance(workdir, str) else "workdir"
+    mounts = job.task.get("file_mounts") or {}
+    for path, source in mounts.items() if isinstance(mounts, dict) else [("", mounts)]:
+        named = source.get("source") if isinstance(source, dict) else source
+        if not _is_elsewhere(named) and not (isinstance(source, dict) and named is None):
+            yield f"file_mounts '{str(path)[:80]}'"
+
+
+def _is_elsewhere(source: Any) -> bool:
+    sources = source if isinstance(source, list) else [source]
+    return bool(sources) and all(isinstance(each, str) and _ELSEWHERE.match(each) for each in sources)

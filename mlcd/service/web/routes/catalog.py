@@ -1,0 +1,144 @@
+"""What there is to choose from: offers, what earlier runs have learned, models seen before, job files to begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import TypeAdapter
+
+from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
+from mlcd.memory.models import Shelf, StoredModel, shelf_of
+from mlcd.planners.serve.knowledge.shipped import shipped, shipped_names
+from mlcd.planners.serve.known_models import SeenModel
+from mlcd.service.web.answers import problems
+from mlcd.service.web.catalog_answers import (
+    Base,
+    Example,
+    Examples,
+    Knowledge,
+    Models,
+    Offers,
+    SeenBefore,
+    Unreadable,
+)
+from mlcd.service.web.failures import named
+from mlcd.service.web.identity import Admin, Viewer, noted
+from mlcd.service.web.state import Here, State
+
+router = APIRouter(tags=["catalog"])
+KINDS: dict[str, Literal["train", "scale", "tune", "serve"]] = {
+    "train": "train",
+    "scale": "scale",
+    "tune": "tune",
+    "functions": "train",
+    "knobs": "serve",
+}
+"""For each example, the kind that it is submitted as."""
+
+
+@router.get("/offers", summary="What can be rented, the cheapest first", responses=problems(422))
+async def offers(
+    here: Here,
+    who: Viewer,
+    gpu: Annotated[str | None, Query(max_length=60, description="A GPU, such as A100, or A100:8.")] = None,
+    max_price: Annotated[float | None, Query(gt=0, allow_inf_nan=False, description="Dollars an hour at most.")] = None,
+    cloud: Annotated[str | None, Query(max_length=60, description="aws, gcp or azure.")] = None,
+    text: Annotated[str | None, Query(max_length=60, description="A part of the type's or the GPU's name.")] = None,
+    sort: Annotated[str, Query(max_length=40, description="price, memory, gpus or tflops-per-dollar.")] = "price",
+    limit: Annotated[int, Query(ge=1, le=5_000)] = 200,
+) -> Offers:
+    """The catalog that searches use; `dated`: the date of the newest price."""
+    rows = await asyncio.to_thread(_rows, here.settings.home / "catalog")
+    found = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
+    wanted = (text or "").lower()
+    found = [row for row in found if wanted in f"{row.instance_type} {row.accelerator}".lower()]
+    dated = max((row.price_date for row in rows), default="")
+    return Offers(offers=found[:limit], total=len(found), dated=dated)
+
+
+@router.get("/models", summary="What elastic runs have learned", responses=problems())
+async def models(here: Here, who: Viewer) -> Models:
+    """What `mlcd models -o json` prints."""
+    stored, broken = await asyncio.to_thread(_shelf(here).all)
+    return Models(
+        models=[{"name": name, **_document(one)} for name, one in stored.items()],
+        unreadable=[Unreadable(name=each.name, because=each.because) for each in broken],
+    )
+
+
+@router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
+def forget_model(name: str, here: Here, who: Admin) -> Response:
+    """What searches have learned from it is not asked any more; nothing of the runs changes."""
+    with noted(here, who, "forget model", name), named():
+        _shelf(here).forget(name)
+    return Response(status_code=204)
+
+
+@router.get("/knowledge", summary="Models that were served before", responses=problems())
+async def knowledge(here: Here, who: Viewer) -> Knowledge:
+    """What a search for a new model's configuration learns from."""
+    return await asyncio.to_thread(_knowledge)
+
+
+@router.get("/examples", summary="Job files to begin with", responses=problems())
+async def examples(here: Here, who: Viewer) -> Examples:
+    """Each runs as it is, on a simulated cloud; `knobs` is what may vary when a model is served."""
+    return Examples(examples=[Example(name=name, kind=KINDS[name], text=text) for name, text in _examples().items()])
+
+
+_CATALOGS: dict[Path, tuple[float, list[CatalogRow]]] = {}
+
+
+def _rows(directory: Path) -> list[CatalogRow]:
+    """All rows; read again when a price list was fetched."""
+    changed = directory.stat().st_mtime if directory.is_dir() else 0.0
+    if directory not in _CATALOGS or _CATALOGS[directory][0] != changed:
+        _CATALOGS[directory] = changed, [row for name in CLOUDS for row in load_rows(name, directory=directory)]
+    return _CATALOGS[directory][1]
+
+
+def _shelf(here: State) -> Shelf:
+    return shelf_of(here.database, here.settings.home / "models")
+
+
+def _document(stored: StoredModel) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(TypeAdapter(StoredModel).dump_json(stored))
+    return told
+
+
+@cache
+def _knowledge() -> Knowledge:
+    bases = {name: shipped(name) for name in shipped_names()}
+    return Knowledge(
+        knowledge=[
+            Base(name=name, source=base.source, models=[_seen(model) for model in base.models])
+            for name, base in bases.items()
+        ]
+    )
+
+
+def _seen(model: SeenModel) -> SeenBefore:
+    facts = model.facts
+    shares = dict(facts.profiles[0].shares) if facts.profiles else {}
+    return SeenBefore(
+        name=facts.name,
+        family=facts.family,
+        inputs=facts.inputs,
+        weights_mb=facts.weights_mb,
+        parameters=facts.parameters,
+        cells=len(model.cells),
+        operators=dict(sorted(shares.items(), key=lambda each: -each[1])),
+    )
+
+
+@cache
+def _examples() -> Mapping[str, str]:
+    folder = files("mlcd.service.web").joinpath("examples")
+    return {name: folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8") for name in KINDS}

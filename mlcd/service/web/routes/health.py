@@ -1,0 +1,28 @@
+"""Whether the service is up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+
+from mlcd.core.version import VERSION
+from mlcd.service.web.answers import MEANING, Health, Problem
+from mlcd.service.web.failures import Refusal
+from mlcd.service.web.state import Here
+from mlcd.service.web.trouble import nobody_drives
+
+router = APIRouter(tags=["service"])
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": MEANING[status]} for status in (403, 429, 503)
+}
+
+
+@router.get("/health", summary="Whether the service is up and can read its database", responses=RESPONSES)
+async def health(here: Here) -> Health:
+    """Asked by whoever watches over the service; it takes no token."""
+    if here.feed.away:
+        raise Refusal(503, here.feed.away)
+    trouble = await run_in_threadpool(nobody_drives, here)
+    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=here.settings.mode)

@@ -1,0 +1,122 @@
+"""Who asks: sign in with a token, sign out, and what one is told about oneself."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from mlcd.core.errors import WrongState
+from mlcd.core.version import VERSION
+from mlcd.service.team import SESSION_LASTS, left
+from mlcd.service.web.answers import Answer, problems
+from mlcd.service.web.failures import Refusal
+from mlcd.service.web.identity import Viewer, rates_of
+from mlcd.service.web.safety.credentials import LONGEST_SECRET, address_of, session_of
+from mlcd.service.web.safety.origin import COOKIE
+from mlcd.service.web.state import Here, State
+
+router = APIRouter(tags=["session"])
+
+
+class Token(BaseModel):
+    """What an admin gave you."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    token: Annotated[str, Field(min_length=1, max_length=LONGEST_SECRET)]
+
+
+class MostOf(Answer):
+    """How much one may send, and how often."""
+
+    upload_mb: int
+    uploads_mb_each: int
+    body_kb: int
+    per_minute: int
+    submissions_per_minute: int
+
+
+class Me(Answer):
+    """Who asks, what they may do and still spend, and where jobs may run. In ui mode there is no name.
+
+    `left_usd`: the smaller of what is left to them and to their team; `renewed_on`: when what was spent of that budget
+    counts no more.
+    """
+
+    name: str | None
+    role: Literal["viewer", "runner", "admin"]
+    team: str | None
+    budget_usd: float | None
+    budget_per: Literal["total", "month"]
+    left_usd: float | None
+    renewed_on: date | None
+    mode: Literal["ui", "service"]
+    version: str
+    places: list[str]
+    recordings: list[str]
+    limits: MostOf
+
+
+@router.get("/me", responses=problems())
+def who_am_i(here: Here, who: Viewer) -> Me:
+    """About whoever asks."""
+    limits, allowed = here.settings.limits, left(here.ledger, who)
+    return Me(
+        name=who.name if who is not None else None,
+        role=who.role.value if who is not None else "admin",
+        team=who.team if who is not None else None,
+        budget_usd=who.budget_usd if who is not None else None,
+        budget_per=who.budget_per.value if who is not None else "total",
+        left_usd=allowed.usd,
+        renewed_on=allowed.renewed_on,
+        mode=here.settings.mode,
+        version=VERSION,
+        places=list(here.settings.places),
+        recordings=sorted(here.settings.recordings),
+        limits=MostOf(**{name: getattr(limits, name) for name in MostOf.model_fields}),
+    )
+
+
+@router.post("/session", status_code=204, responses=problems(409, 413, 415))
+def sign_in(told: Token, request: Request, here: Here) -> Response:
+    """Change a token for a session's cookie, which scripts cannot read. Each sign-in makes a new one."""
+    if here.members is None:
+        raise WrongState("there is one person here, and no need to sign in")
+    rates_of(request).sign_in(address_of(request))
+    member = here.members.of_token(told.token) if told.token.isascii() else None
+    if member is None:
+        here.audit.write(address_of(request), "sign in", "", "refused", "wrong token")
+        raise Refusal(401, "no member has this token; an admin can make a new one", {"WWW-Authenticate": "Bearer"})
+    secret = here.members.open_session(member)
+    here.audit.write(member.name, "sign in")
+    answer = Response(status_code=204)
+    answer.set_cookie(
+        COOKIE,
+        secret,
+        max_age=int(SESSION_LASTS.total_seconds()),
+        path="/",
+        secure=_is_https(request, here),
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+@router.delete("/session", status_code=204, responses=problems())
+def sign_out(request: Request, here: Here, who: Viewer) -> Response:
+    """End the session; its cookie is worth nothing from now on."""
+    secret = session_of(request)
+    if here.members is not None and who is not None:
+        if secret is not None and secret.isascii():
+            here.members.close_session(secret)
+        here.audit.write(who.name, "sign out")
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE, path="/", secure=_is_https(request, here), httponly=True, samesite="strict")
+    return answer
+
+
+def _is_https(request: Request, here: State) -> bool:
+    return request.url.scheme == "https" or (here.settings.public_url or "").startswith("https://")

@@ -1,0 +1,168 @@
+"""Time against cost of all that a run knows: what each configuration would take in all, the boundary, the knee.
+
+From stored probes alone. Where an elastic run has a curve, that; on functions, the plans of all methods. A curve that
+claims no time is a ranking, and the totals beside it are those of all the work, on which certificates count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlcd.core.decision import Decision
+from mlcd.core.ledger import Line
+from mlcd.planners.functions.foresight import spread
+from mlcd.planners.modeling.tradeoff import knee, pareto_mask
+from mlcd.reports.curve import Curve
+from mlcd.reports.functions.words import chosen_plan, plan_name
+from mlcd.reports.story import Story, series
+
+BELOW, ABOVE = 0.8, 1.25
+"""How far beyond the cheapest and the dearest a slider goes: both ends show another answer."""
+FARTHEST = 3.0
+"""A limit that is this many times beyond what anything takes is not on the slider: it would only make it coarse."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What the whole job takes on a configuration, or by a plan, probes included; `worst`: at the most."""
+
+    label: str
+    series: str
+    seconds: float
+    usd: float
+    worst_seconds: float | None
+    worst_usd: float | None
+    certified: bool
+    chosen: bool
+    measured: bool
+    frontier: bool = False
+    knee: bool = False
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """How a configuration compares where no time is claimed: factors of the least time, and of the least cost."""
+
+    label: str
+    series: str
+    time_factor: float
+    cost_factor: float
+    chosen: bool
+    measured: bool
+    frontier: bool
+    knee: bool
+
+
+def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
+    """The points, and between which ends a budget or a deadline changes the decision."""
+    story = Story.of(lines)
+    ranking = _ranking(story)
+    points = _sorted(_probes(story)) if ranking else _sorted(_marked(_places(story)))
+    gone, goal = story.search, story.goal
+    return {
+        "run": story.run,
+        "points": [asdict(point) for point in points],
+        "ranking": [asdict(place) for place in ranking],
+        "spent_usd": gone.spent_usd,
+        "elapsed_s": gone.elapsed_s,
+        "budget_usd": goal.budget_usd,
+        "deadline_s": goal.deadline_s,
+        "ranges": {
+            "budget": _range([p.worst_usd or p.usd for p in points], goal.budget_usd),
+            "deadline": _range([p.worst_seconds or p.seconds for p in points], goal.deadline_s),
+        },
+    }
+
+
+def _places(story: Story) -> list[Point]:
+    if story.job.service is not None:
+        return []  # its trials are its trade-off: latency against rate against price
+    decision = story.decision
+    if story.job.serverless is not None:
+        return _plans(story, decision) if decision is not None else []
+    if decision is not None and decision.curve:
+        return _curve(story, decision)
+    return _probes(story)
+
+
+def _probes(story: Story) -> list[Point]:
+    found = []
+    for probe in story.good:
+        (seconds, usd), (worst_s, worst_usd) = story.total(probe), story.worst(probe)
+        certified, label = story.certified(probe), str(probe.measurement.configuration)
+        chosen = probe is story.chosen
+        found.append(Point(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
+    return found
+
+
+def _curve(story: Story, decision: Decision) -> list[Point]:
+    """Of an elastic run: what is expected of everything; only what was measured can be certified."""
+    measured = {place.label: place for place in _probes(story)}
+    gone, found = story.search, []
+    for p in decision.curve:
+        label, chosen = str(p.configuration), p.configuration == decision.configuration
+        if (known := measured.get(label)) is not None:
+            found.append(known)  # as the table has it, by which it was chosen or not
+            continue
+        seconds, usd = gone.elapsed_s + p.seconds, gone.spent_usd + p.usd
+        worst_s = gone.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
+        worst_usd = None if worst_s is None else gone.spent_usd + p.configuration.usd(p.high_s)
+        found.append(Point(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
+    return found
+
+
+def _plans(story: Story, decision: Decision) -> list[Point]:
+    """On functions: each method's plan, at the slow end as much longer as its calibration allows for.
+
+    The certificate is of the chosen one: the run keeps to its own method.
+    """
+    gone, chosen = story.search, chosen_plan(decision)
+    calibration = decision.calibration
+    factor = spread(calibration) if calibration is not None else 1.0
+    found = []
+    for plan in decision.plans:
+        worst_s, worst_usd = gone.elapsed_s + factor * plan.seconds, gone.spent_usd + factor * plan.usd
+        name, seconds, usd = plan_name(plan.method), gone.elapsed_s + plan.seconds, gone.spent_usd + plan.usd
+        certified = plan is chosen and decision.certified
+        found.append(Point(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
+    return found
+
+
+def _ranking(story: Story) -> list[Ranked]:
+    curve = Curve.of(story)
+    if curve is None or not curve.relative:
+        return []
+    return [
+        Ranked(p.name, p.series, p.time, p.cost, p.chosen, known.measured, known.on_boundary, known.knee)
+        for p in curve.points
+        for known in [p.prediction]
+    ]
+
+
+def _marked(points: list[Point]) -> list[Point]:
+    """With the boundary and its knee."""
+    if not points:
+        return []
+    seconds, usd = np.array([p.seconds for p in points]), np.array([p.usd for p in points])
+    best, bend = pareto_mask(seconds, usd), knee(seconds, usd)
+    return [replace(p, frontier=bool(best[i]), knee=i == bend) for i, p in enumerate(points)]
+
+
+def _sorted(points: list[Point]) -> list[Point]:
+    """The fastest first."""
+    return sorted(points, key=lambda p: (p.seconds, p.usd))
+
+
+def _range(needed: Sequence[float], limit: float | None) -> tuple[float, float] | None:
+    """From below the least that anything needs to above the most, and to the limit itself where that is near."""
+    if not needed:
+        return None
+    low, high = BELOW * min(needed), ABOVE * max(needed)
+    if limit is not None and low / FARTHEST <= limit <= high * FARTHEST:
+        low, high = min(low, limit), max(high, limit)
+    return low, high

@@ -1,0 +1,170 @@
+"""Models that were sent: what was read from each, and the name that it came with. Their bytes: `core/database/sent.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from sqlalchemy import func, insert, select, update
+
+from mlcd.core.database import Database
+from mlcd.core.database.schema import uploads
+from mlcd.core.database.sent import DIGEST, SentModels
+from mlcd.core.errors import UnknownName, UserError, WrongState
+from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
+from mlcd.service.web.failures import Refusal
+from mlcd.service.web.reading import MODEL, in_a_child, passes_limits
+from mlcd.service.web.reading.works import FACTS, PROFILES, anatomy, passes
+
+LONGEST_NAME = 80
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A model that was sent. `operators`: how often each kind stands in it. `note`: why no pass of it could be made."""
+
+    digest: str
+    name: str
+    size: int
+    facts: ModelFacts
+    operators: dict[str, int]
+    note: str = ""
+
+    @property
+    def word(self) -> str:
+        """For a job that serves it, on whichever machine."""
+        return f"{UPLOAD}{self.digest}"
+
+
+class Uploads:
+    """The uploads of one service."""
+
+    def __init__(self, database: Database, home: Path) -> None:
+        self._database, self._sent = database, SentModels(database, home)
+
+    def path(self, upload: Upload) -> Path:
+        """Its file."""
+        return self._sent.path(upload.digest)
+
+    def get(self, digest: str) -> Upload:
+        """The upload of this hash."""
+        found = self._find(digest) if DIGEST.fullmatch(digest) else None
+        if found is None:
+            raise UnknownName("upload", digest[:12], ())
+        return found
+
+    def check_quota(self, owner: str, more: int, most: int) -> None:
+        """Refuse bytes beyond what one may keep here."""
+        query = select(func.coalesce(func.sum(uploads.c.size), 0)).where(uploads.c.owner == owner)
+        with self._database.read() as connection:
+            kept = int(connection.execute(query).scalar_one())
+        if kept + more > most:
+            raise Refusal(413, f"{owner} has {kept >> 20} MB of models here, and {most >> 20} MB are the most")
+
+    @contextmanager
+    def incoming(self) -> Iterator[Incoming]:
+        """A file to be written; gone at the end unless it was kept."""
+        with self._sent.beside() as (path, file):
+            yield Incoming(path, file)
+
+    def keep(self, incoming: Incoming, name: str, owner: str | None) -> Upload:
+        """Read what has come, and put it in its place. The same bytes are kept once."""
+        incoming.close()
+        found = self._find(incoming.digest) or read_model(incoming.path, cleaned(name), incoming.digest)
+        self._sent.store(incoming.path, found.digest)
+        self._note(found, owner)
+        return found
+
+    def _find(self, digest: str) -> Upload | None:
+        with self._database.read() as connection:
+            row = connection.execute(select(uploads).where(uploads.c.digest == digest)).one_or_none()
+        if row is None:
+            return None
+        told = json.loads(row.facts)
+        return Upload(
+            row.digest,
+            row.name,
+            row.size,
+            FACTS.validate_python(told["facts"]),
+            told["operators"],
+            told.get("note", ""),
+        )
+
+    def _note(self, upload: Upload, owner: str | None) -> None:
+        told = json.dumps(
+            {
+                "facts": FACTS.dump_python(upload.facts, mode="json"),
+                "operators": upload.operators,
+                "note": upload.note,
+            }
+        )
+        with self._database.write() as connection:
+            if not self._sent.is_whole(upload.digest, upload.size):  # it took so long that it was given up
+                raise WrongState(f"{upload.name}: it took more than a day to be kept; send it again")
+            now, ours = datetime.now(UTC).isoformat(), uploads.c.digest == upload.digest
+            if not connection.execute(update(uploads).where(ours).values(created_at=now)).rowcount:
+                row = {"digest": upload.digest, "name": upload.name, "size": upload.size, "owner": owner}
+                connection.execute(insert(uploads).values({**row, "created_at": now, "facts": told}))
+
+
+class Incoming:
+    """A file as it comes in, hashed on the way."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self.path, self.size = path, 0
+        self._file, self._hash = file, hashlib.sha256()
+
+    def write(self, chunk: bytes) -> None:
+        """Its next bytes."""
+        self._hash.update(chunk)
+        self._file.write(chunk)
+        self.size += len(chunk)
+
+    def close(self) -> None:
+        """All bytes are on disk."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    @property
+    def digest(self) -> str:
+        """Of what has come so far."""
+        return self._hash.hexdigest()
+
+
+def cleaned(name: str) -> str:
+    """A name to show: letters, digits and a few signs of what was sent, without folders."""
+    plain = re.sub(r"[^A-Za-z0-9._ -]+", "-", re.split(r"[/\\]", name)[-1]).strip(" .-")
+    return plain[-LONGEST_NAME:].strip(" .-") or "model.onnx"
+
+
+def read_model(path: Path, name: str, digest: str) -> Upload:
+    """What a model's file says, read elsewhere; and passes of it, where that is possible without knowing more."""
+    told = json.loads(in_a_child(name, MODEL, anatomy, str(path), name))
+    facts = FACTS.validate_python(told["facts"])
+    upload = Upload(digest, name, path.stat().st_size, facts, dict(told["operators"]))
+    try:
+        return replace(upload, facts=profiled(facts, path, name, {}))
+    except UserError as error:
+        return replace(upload, note=str(error))
+
+
+def profiled(facts: ModelFacts, path: Path, name: str, shapes: dict[str, int]) -> ModelFacts:
+    """The facts with passes at these sizes of free axes, made elsewhere."""
+    folder = tempfile.mkdtemp(prefix="passes-", dir=path.parent)
+    try:
+        told = in_a_child(name, passes_limits(path.stat().st_size), passes, str(path), name, shapes, folder)
+        return replace(facts, profiles=PROFILES.validate_json(told))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,145 @@
+"""What is made of a whole run and asked for again and again: made once for each state of it, and kept as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from zlib import crc32
+
+from mlcd.core.decision import Decision
+from mlcd.core.errors import LedgerCorrupt, WrongState
+from mlcd.core.job import Job
+from mlcd.core.ledger import Account, Line
+from mlcd.core.version import VERSION
+from mlcd.planners.functions.nouns import Planned
+from mlcd.reports.functions.boundary import brief
+from mlcd.reports.view import waiting_view
+from mlcd.reports.view.summary import REFUSED
+from mlcd.service.web.feed import Feed
+from mlcd.service.web.known import NOTHING
+
+MOST_POINTS = 120
+"""Of a boundary."""
+MOST = 400
+"""Of these that are kept, the least used go first."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run as it stood: what every page about it is made of."""
+
+    run: str
+    lines: tuple[Line, ...]
+    account: Account
+    driven: bool
+    owner: str | None
+    team: str | None
+
+    @property
+    def boundary(self) -> tuple[Planned, ...]:
+        """Of a run on functions, what its plan was chosen from: in brief, since there may be ten thousand points."""
+        if self.account.job.serverless is None or self.account.decision is None:
+            return ()
+        first = self.lines[0]
+        return _boundary(_Decided(self.account.job, self.account.decision, (self.run, first.seq, first.written_at)))
+
+
+Make = Callable[[Seen], bytes]
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """A decision, told apart from others by the first entry of its run."""
+
+    job: Job = field(compare=False)
+    decision: Decision = field(compare=False)
+    first: tuple[str, int, datetime]
+
+
+@lru_cache(maxsize=64)
+def _boundary(decided: _Decided) -> tuple[Planned, ...]:
+    """It follows from the calibration, and is not stored; a run is looked at again and again while it goes on."""
+    from mlcd.planners.functions.prepare import boundary_of
+
+    return tuple(brief(boundary_of(decided.job, decided.decision.calibration), MOST_POINTS))
+
+
+class Views:
+    """By what is made, the run, its last entry and whether it is driven."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._made: OrderedDict[tuple[str, str, int, bool], asyncio.Future[bytes]] = OrderedDict()
+
+    async def seen(self, run: str) -> Seen:
+        """A run that was found; `WrongState` where it has no entry yet, or never will."""
+        brief, whole = self._feed.brief(run), await self._feed.whole(run)
+        if brief.damaged:
+            raise LedgerCorrupt(f"run '{run}' cannot be read: {brief.damaged}")
+        summary = brief.summary
+        if whole is None or summary is None:
+            never = summary is not None and summary.status == REFUSED
+            said = f"never began: {summary.because}" if never and summary else "is waiting for a worker"
+            raise WrongState(f"run '{run}' {said}")
+        return Seen(run, tuple(whole.lines), whole.account, brief.driven, summary.owner, summary.team)
+
+    def tag(self, run: str) -> str:
+        """Of the state that a run is in, for `ETag`."""
+        brief = self._feed.brief(run)
+        status = brief.summary.status if brief.summary is not None and not brief.last else ""
+        progress = f"-{crc32(brief.progress):x}" if brief.progress != NOTHING else ""
+        return f'"{VERSION}-{brief.last}-{int(brief.driven)}{status}{progress}"'
+
+    async def made(self, what: str, run: str, make: Make) -> bytes:
+        """What `make` makes of the run as it stands, in a thread, once for all who ask."""
+        seen = await self.seen(run)
+        key = (what, run, seen.lines[-1].seq, seen.driven)
+        if (task := self._made.get(key)) is None:
+            task = self._made[key] = asyncio.ensure_future(asyncio.to_thread(make, seen))
+            task.add_done_callback(lambda done: self._forget(key, done))
+            self._trim(what, run, key)
+        self._made.move_to_end(key)
+        return await asyncio.shield(task)
+
+    def waiting(self, run: str) -> bytes | None:
+        """The page of a run that has not begun; None for one that has."""
+        brief = self._feed.brief(run)
+        return None if brief.last or brief.summary is None else as_json(waiting_view(brief.summary))
+
+    def with_progress(self, run: str, body: bytes) -> bytes:
+        """A run's page with where its launches stand, which changes far more often than the rest of it."""
+        return b'%b,"progress":%b}' % (body.removesuffix(b"}"), self._feed.brief(run).progress)
+
+    def _trim(self, what: str, run: str, newest: tuple[str, str, int, bool]) -> None:
+        """Older states of a run are asked for by nobody."""
+        for key in [key for key in self._made if key[:2] == (what, run) and key != newest]:
+            del self._made[key]
+        while len(self._made) > MOST:
+            self._made.popitem(last=False)
+
+    def _forget(self, key: tuple[str, str, int, bool], done: asyncio.Future[bytes]) -> None:
+        """A failure is not kept."""
+        if done.cancelled() or done.exception() is not None:
+            self._made.pop(key, None)
+
+
+def as_json(document: object) -> bytes:
+    """Compact, and never with what JSON has no word for."""
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def entries_json(run: str, lines: Sequence[Line], driven: bool) -> bytes:
+    """The entries as the ledger keeps them; their text is not read and written again."""
+    from mlcd.core.ledger.entries import to_json
+
+    told = ",".join(
+        f'{{"seq":{line.seq},"run":{json.dumps(line.run)},"written_at":"{line.written_at.isoformat()}",'
+        f'"elapsed_s":{json.dumps(line.elapsed_s)},"entry":{to_json(line.entry)}}}'
+        for line in lines
+    )
+    return f'{{"run":{json.dumps(run)},"entries":[{told}],"driven":{json.dumps(driven)}}}'.encode()

@@ -1,0 +1,41 @@
+"""Procrastinate's tables in our database: made at the first start, and brought up to date after an upgrade."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from mlcd.core.database import Database
+from mlcd.core.database.connect import LOCKS
+
+NEWEST = "COMMENT ON TABLE procrastinate_jobs IS '{}'"
+"""Procrastinate does not write down which of its migrations a database has seen: we do, at its table of jobs."""
+
+FAIR_SHARE = files("mlcd.service.workers").joinpath("fair_share.sql")
+"""Our own way to choose the next job."""
+
+
+def prepare(database: Database) -> None:
+    """Make the tables, or apply what Procrastinate has added since."""
+    from procrastinate.schema import SchemaManager
+
+    migrations = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
+    with database.write() as connection:  # one after the other, should several services start at once
+        if connection.exec_driver_sql("SELECT to_regclass('procrastinate_jobs')").scalar() is None:
+            _execute(connection, SchemaManager.get_schema())
+        else:
+            seen = connection.exec_driver_sql("SELECT obj_description('procrastinate_jobs'::regclass)").scalar()
+            for migration in migrations:
+                if seen is not None and migration.name > seen:
+                    _execute(connection, migration.read_text(encoding="utf-8"))
+        _execute(connection, NEWEST.format(migrations[-1].name))
+        _execute(connection, FAIR_SHARE.read_text(encoding="utf-8").format(locks=LOCKS))
+
+
+def _execute(connection: Connection, script: str) -> None:
+    """Several statements at once, which only a query without parameters may be."""
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute(script)

@@ -1,0 +1,91 @@
+"""What nobody needs any more after a while: logs, and models that were sent. Never an entry of the ledger."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from mlcd.clouds.launches import Launches
+from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.schema import entries, runs
+from mlcd.core.database.sent import SentModels
+from mlcd.core.ledger import Ledger, Status
+from mlcd.core.runs.control import Cleaned
+from mlcd.service.workers.crew import waits
+
+UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)
+"""A run that can go on needs the model that it serves, however long it has rested."""
+
+
+def drop_old(ledger: Ledger, home: Path, before: datetime) -> Iterator[Cleaned]:
+    """Delete the logs of runs that have rested since then, and models that no run needs; what was deleted.
+
+    In the database for all machines; of files, those of this one, in `home`. Checkpoints stay: they are the job's.
+    """
+    pieces, sent = LogPieces(ledger.database), SentModels(ledger.database, home)
+    labels, folders = pieces.labels(), _ended(home, before)
+    resting = _resting(ledger, before, {_run(label) for label in (*labels, *(each.name for each in folders))})
+    yield from _told("logs", "launches", [pieces.delete(each) for each in labels if _run(each) in resting])
+    own = [_delete(each) for each in folders if _run(each.name) in resting]
+    yield from _told("logs on this machine", "launches", own)
+    gone = [
+        size for each in sent.sent_before(before) if (size := _delete_upload(ledger, sent, each, before)) is not None
+    ]
+    yield from _told("uploads", "models", gone)
+    sent.forget_copies(before)
+
+
+def _run(label: str) -> str:
+    return label.rpartition("-")[0]
+
+
+def _resting(ledger: Ledger, before: datetime, names: set[str]) -> set[str]:
+    """Those of these runs in which nothing has happened since, and nothing can: not driven, and no launch open."""
+    last = func.max(entries.c.written_at)
+    query = select(entries.c.run).group_by(entries.c.run).having(last < before.astimezone(UTC).isoformat())
+    with ledger.database.read() as connection:
+        quiet = set(connection.execute(query).scalars())
+    return {name for name in names & quiet - ledger.driven() if not ledger.account(name).open}
+
+
+def _ended(home: Path, before: datetime) -> list[Path]:
+    """Launches here whose end is on disk: of others, something may be left that only the folder can tear down."""
+    ended = [each / "ended" for each in sorted(Launches(home / "launches").folders()) if (each / "ended").exists()]
+    return [each.parent for each in ended if each.stat().st_mtime < before.timestamp()]
+
+
+def _delete(folder: Path) -> int:
+    size_bytes = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    shutil.rmtree(folder)
+    return size_bytes
+
+
+def _delete_upload(ledger: Ledger, sent: SentModels, digest: str, before: datetime) -> int | None:
+    """Its bytes, or None: it is needed. Whoever submits a run of it in this moment is told that it is gone."""
+    with ledger.database.write():
+        sent_again = digest not in sent.sent_before(before)
+        return None if sent_again or _is_needed(ledger, digest, before) else sent.delete(digest)
+
+
+def _is_needed(ledger: Ledger, digest: str, before: datetime) -> bool:
+    """Whether a run of this model waits, can go on, or has been at it since."""
+    asked = select(runs.c.name).where(runs.c.asked.contains(digest))
+    begun = select(entries.c.run).where(entries.c.kind == "started", entries.c.body.contains(digest))
+    with ledger.database.read() as connection:
+        names = set(connection.execute(asked.union(begun)).scalars())
+    for name in names:
+        if not ledger.has_begun(name):
+            if waits(name, ledger):
+                return True
+        elif ledger.account(name).status in UNFINISHED or ledger.lines(name)[-1].written_at >= before:
+            return True
+    return False
+
+
+def _told(what: str, of: str, sizes_bytes: list[int]) -> Iterator[Cleaned]:
+    if sizes_bytes:
+        yield Cleaned(what, f"deleted ({of}: {len(sizes_bytes)}, {sum(sizes_bytes) / 1e6:.1f} MB)")

@@ -1,0 +1,54 @@
+"""Whether jobs of members may run on this machine: as users of their own, or because the operator trusts the members.
+
+A job that runs as the service's own user can do all that the service can: read the database's password, and with it
+make its owner an admin. So it does not run, unless the operator has said so (`--trust-runners`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+
+from mlcd.clouds.local.job_user import TRUST, why_no_job_user
+from mlcd.core.errors import UserError
+from mlcd.core.job import SIMULATED_FUNCTIONS, SUBMITTED, Job
+
+PR_SET_DUMPABLE = 4
+SAME_USER = {
+    "ray": "Ray's nodes run jobs as their own user",
+    "functions": "Lithops runs functions as the service's user",
+}
+
+
+def why_trust(place: str) -> str | None:
+    """Why jobs at this kind of place would need to be trusted, or None."""
+    return why_no_job_user() if place == "local" else SAME_USER.get(place)
+
+
+def check_places(places: Sequence[str], trusted: bool) -> None:
+    """`UserError` if members' jobs would run as the service's own user, and the operator has not said so."""
+    for place in places if not trusted else ():
+        if (why := why_trust(place)) is not None:
+            raise UserError(
+                f"--places {place}: jobs would run as the service's own user and could read its secrets ({why}); "
+                "run it as root, which gives each run on `local` a user of its own, or say --trust-runners"
+            )
+
+
+def check_trusted(job: Job) -> None:
+    """The same of a job that came through a service, on the machine that is to drive it."""
+    place = job.on.partition(":")[0]
+    if job.folder != SUBMITTED or job.on == SIMULATED_FUNCTIONS or os.environ.get(TRUST):
+        return
+    if (why := why_trust(place)) is not None:
+        raise UserError(f"this worker runs no jobs on {place} ({why}); its operator could say --trust-runners")
+
+
+def keep_memory_private(private: bool = True) -> None:
+    """No other process of this user may read this one's memory or environment (/proc/PID), nor trace it.
+
+    As long as that holds, the process itself cannot write to files below /proc/self.
+    """
+    if os.uname().sysname == "Linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(not private), 0, 0, 0)

@@ -1,1 +1,0 @@
-"""The API's routes, a file for each thing that is asked. Each has a `router`; `mlcd.web.app` knows them all."""
