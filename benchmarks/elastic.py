@@ -33,7 +33,7 @@ import numpy as np
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration
-from mlcd.core.job import Goal, Job, Mode, Objective, Target, parse_target
+from mlcd.core.job import Goal, Job, Objective, Target, parse_target
 from mlcd.core.ledger import Ledger
 from mlcd.core.measurement import Sample
 from mlcd.core.planner import planner_of
@@ -41,6 +41,7 @@ from mlcd.core.runs.run import start as start_run
 from mlcd.core.version import VERSION
 from mlcd.planners.jobfile import load_job
 from mlcd.planners.scale.belief import believe
+from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of, scaling_task
 from mlcd.planners.scale.share import local_batch, machine_of
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pytorch-digits" / "job.yaml"
@@ -100,7 +101,7 @@ def main() -> None:
 
 def elastic_job(options: argparse.Namespace, folder: Path) -> Job:
     job = load_job(EXAMPLE)
-    assert job.elastic is not None
+    assert isinstance(job.ask, ScalingTask)
     workers = (min(options.workers), max(options.workers))
     run = f"torchrun train.py --epochs {options.epochs} {options.options}"
     assert job.dataset_samples is not None
@@ -111,7 +112,7 @@ def elastic_job(options: argparse.Namespace, folder: Path) -> Job:
         hints=replace(job.hints, global_batch=options.oracle[1] if options.oracle else REFERENCE),
         target=parse_target(options.target),
         goal=Goal(Objective.FASTEST),
-        elastic=replace(job.elastic, workers=workers, batches=tuple(options.batches)),
+        ask=replace(scaling_task(job), workers=workers, batches=tuple(options.batches)),
         search=replace(job.search, instances=("*",), earlier=False),
         on=f"local:{folder / 'nodes.yaml'}",
     )
@@ -159,25 +160,25 @@ def train(job: Job, workers: int, batch: int, seed: int) -> Trained:
 
 def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: bool) -> dict[str, object]:
     """A search on real nodes, and the rest of the job: what it expected everywhere, and what it took."""
-    assert job.elastic is not None
+    assert isinstance(job.ask, ScalingTask)
     seeds = sorted({each.seed for each in truth})
     other = seeds[(seeds.index(seed) + 1) % len(seeds)]
     known = next(each.epochs for each in truth if each.batch == job.hints.global_batch and each.seed == other)
-    elastic = replace(job.elastic, mode=Mode(mode), epochs=known)
+    elastic = replace(scaling_task(job), mode=Mode(mode), epochs=known)
     target = job.target if to_the_end else Target("accuracy", 2.0)
-    run = start_run(replace(seeded(job, seed), elastic=elastic, target=target), Ledger(None))
+    run = start_run(replace(seeded(job, seed), ask=elastic, target=target), Ledger(None))
     decision = run.search()
     belief = believe(run.job, run.cloud.space, run.book.account.history)
     assert belief is not None
     assert decision.configuration is not None
     expected = {}
     for configuration in run.cloud.space.configurations:
-        batch = float(configuration.batch or REFERENCE)
+        batch = float(batch_of(configuration) or REFERENCE)
         step_s, _ = belief.steps[machine_of(configuration)].predict(
             np.array([float(configuration.nodes)]), np.array([local_batch(run.job, configuration)])
         )
         epochs, _ = belief.epochs.predict(np.array([batch]))
-        expected[f"{configuration.nodes}x{configuration.batch}"] = float(
+        expected[f"{configuration.nodes}x{batch_of(configuration)}"] = float(
             epochs[0] * belief.dataset_samples / batch * step_s[0]
         )
     searched_s = run.book.account.history.elapsed_s

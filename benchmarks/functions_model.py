@@ -26,7 +26,7 @@ from mlcd.core.job import Goal, Job, Search, Target
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import STORAGES, Allocation, Serverless, Work, Workload
+from mlcd.planners.functions.nouns import STORAGES, Allocation, FunctionsTask, TrainEpochs, Workload, functions_task
 from mlcd.planners.functions.search import measured_calibration
 from mlcd.planners.functions.space import configuration, frozen
 
@@ -42,7 +42,7 @@ JUDGED = [(2, 700), (3, 500), (4, 400), (5, 600)]
 
 def job_of(name: str) -> Job:
     workload, loss = JOBS[name]
-    serverless = Serverless(workload, functions=(1, 6), memory_mb=(300, 1_769), storages=STORAGES, epochs=1.0)
+    serverless = FunctionsTask(workload, functions=(1, 6), memory_mb=(300, 1_769), storages=STORAGES, epochs=1.0)
     return Job(
         name,
         60.0 * workload.samples,
@@ -51,7 +51,7 @@ def job_of(name: str) -> Job:
         search=Search(method="exact", earlier=False),
         dataset_samples=workload.samples,
         target=Target("loss", loss, at_least=False),
-        serverless=serverless,
+        ask=serverless,
     )
 
 
@@ -70,7 +70,7 @@ def main() -> None:
 def judge(name: str, epochs: int, ledger: Ledger) -> None:
     run = start(job_of(name), ledger)
     run.search()
-    serverless = run.job.serverless
+    serverless = functions_task(run.job)
     assert serverless is not None
     history: History = run.book.account.history
     calibration = measured_calibration(serverless, history)
@@ -107,9 +107,9 @@ def judge(name: str, epochs: int, ledger: Ledger) -> None:
 
 
 def measured(job: Job, profiler: object, where: Allocation, epochs: int) -> list:
-    serverless = job.serverless
+    serverless = functions_task(job)
     assert serverless is not None
-    work = Work(epochs)
+    work = TrainEpochs(epochs)
     launch = Launch(
         f"judged-{where.functions}-{where.memory_mb}-{where.storage}-1",
         configuration(serverless, where, work),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.core.configuration import Space, serving_space
+from mlcd.core.configuration import Space
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
@@ -24,7 +24,8 @@ from mlcd.core.version import VERSION
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.knobs import Knobs, KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Served, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Served, ServingTask
+from mlcd.planners.serve.space import serving_space
 
 MODELS, TRIALS, REPEATS, TARGET_MS = 22, 30, 21, 200
 BATCHES, SHARES = (1, 2, 4, 8, 16, 32, 64, 128, 256), (12, 25, 50, 100)
@@ -88,7 +89,7 @@ def history(space: Space, rng: np.random.Generator) -> History:
         seconds = 0.004 + 2e-4 * batch / (share / 100)
         figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), seconds)
         served = Served(figures, figures, peak_gb=0.3 + 0.003 * batch)
-        tried.append(Measurement(configuration, Outcome.OK, 60.0, 0.01, batch / seconds, 0.01, served=served))
+        tried.append(Measurement(configuration, Outcome.OK, 60.0, 0.01, batch / seconds, 0.01, evidence=served))
     return History(tuple(tried))
 
 
@@ -104,8 +105,8 @@ class Timing:
 def measure(space: Space, rng: np.random.Generator) -> Timing:
     """How long one choice takes."""
     seen, past = knowledge(rng), history(space, rng)
-    service = Service(replace(model("new", rng).facts), (Cap(Figure.P95, 0.03),))
-    job = Job("speed", 1.0, Goal(Objective.PER_DOLLAR), service=service, search=Search("grey-box"))
+    service = ServingTask(replace(model("new", rng).facts), (Cap(Figure.P95, 0.03),))
+    job = Job("speed", 1.0, Goal(Objective.PER_DOLLAR), ask=service, search=Search("grey-box"))
     strategy, took = GreyBox(seen), []
     for _ in range(REPEATS + 1):
         started = time.perf_counter()

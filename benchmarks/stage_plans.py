@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from mlcd.core.job import Goal, Objective
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.knapsack import Knapsack, knapsack
-from mlcd.planners.functions.nouns import Plan, Tuning
+from mlcd.planners.functions.nouns import StagePlan, Tuning
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.relaxation import relax
@@ -122,12 +122,12 @@ def _prepared(job: BenchJob) -> StageProblem:
     return problem
 
 
-def _value(plan: Plan | None, goal: Goal) -> float:
+def _value(plan: StagePlan | None, goal: Goal) -> float:
     assert plan is not None, "the limit is above the end of what is possible"
     return plan.usd if goal.objective is Objective.CHEAPEST else plan.seconds
 
 
-def _gap(plan: Plan | None, goal: Goal, best: float) -> str:
+def _gap(plan: StagePlan | None, goal: Goal, best: float) -> str:
     return "none" if plan is None else f"{_value(plan, goal) / best - 1:.2%}"
 
 

@@ -28,18 +28,19 @@ if TYPE_CHECKING:
     from mlcd.core.errors import MlcdError
     from mlcd.core.history import History
     from mlcd.core.home import open_ledger
-    from mlcd.core.job import Elastic, Goal, Hints, Job, Mode, Objective, Search, Target
+    from mlcd.core.job import Goal, Hints, Job, Objective, Search, Target
     from mlcd.core.ledger import Ledger
     from mlcd.core.measurement import Measurement, Outcome
     from mlcd.core.runs.run import Run, resume, start, what_if
     from mlcd.core.strategy import Strategy
     from mlcd.planners.jobfile import load_job
+    from mlcd.planners.scale.nouns import Mode, ScalingTask
 
 _HOMES = {
     "Backend": "mlcd.core.backend",
     "Configuration": "mlcd.core.configuration",
     "Decision": "mlcd.core.decision",
-    "Elastic": "mlcd.core.job",
+    "ScalingTask": "mlcd.planners.scale.nouns",
     "Goal": "mlcd.core.job",
     "Hints": "mlcd.core.job",
     "History": "mlcd.core.history",
@@ -47,7 +48,7 @@ _HOMES = {
     "Ledger": "mlcd.core.ledger",
     "Measurement": "mlcd.core.measurement",
     "MlcdError": "mlcd.core.errors",
-    "Mode": "mlcd.core.job",
+    "Mode": "mlcd.planners.scale.nouns",
     "Objective": "mlcd.core.job",
     "Offer": "mlcd.core.configuration",
     "Outcome": "mlcd.core.measurement",
@@ -71,7 +72,7 @@ __all__ = [
     "Backend",
     "Configuration",
     "Decision",
-    "Elastic",
+    "ScalingTask",
     "Goal",
     "Hints",
     "History",

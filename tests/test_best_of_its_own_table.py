@@ -23,7 +23,7 @@ from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.functions import random_world as functions_world
 
 from mlcd.core.drive import search
-from mlcd.core.job import Goal, Job, Mode, Objective, Search
+from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Account, Decided, Ledger, Line, Started
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
@@ -32,6 +32,7 @@ from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
 from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.scale.nouns import Mode, batch_of
 from mlcd.planners.serve.known_models import Kind as Served
 from mlcd.planners.serve.planner import SERVE_METHODS, serve_method
 from mlcd.planners.train.methods import METHODS
@@ -171,7 +172,7 @@ def searched(job: Job, cloud: Cloud, learned: dict[str, Any] | None = None) -> l
     started = Started(job, cloud.space, "test", cloud.provenance, "test", (), learned)
     book = ledger.begin(job.name, cloud.clock, started)
     planner = planner_of(job)
-    search(planner.explore(job), job, cloud.space, cloud.profiler, book, guard=planner.guard(job))
+    search(planner.explore(job), job, cloud.space, cloud.profiler, book, guard=planner.guard(job), decide=planner.decide)
     return ledger.lines(book.run)
 
 
@@ -240,7 +241,7 @@ def goals(draw: st.DrawFn, world: World) -> Goal:
 def learned(world: World, epochs: float | None) -> dict[str, Any]:
     """What an earlier run of the job has left behind; `epochs` None: it knows no more than how batches compare."""
     seen = [c for c in world.space.configurations if c.offer.instance_type == "type-0"]
-    batches, nodes = np.array([float(c.batch or 1) for c in seen]), np.array([float(c.nodes) for c in seen])
+    batches, nodes = np.array([float(batch_of(c) or 1) for c in seen]), np.array([float(c.nodes) for c in seen])
     steps = fit_iteration_time(nodes, batches / nodes, batches / np.array([world.rate(c) for c in seen]))
     shape = from_noise(64.0, epochs, world.noise_scale or 1.0)
     model = PerformanceModel(steps, shape, world.dataset, 1, NodePrice(1.0))

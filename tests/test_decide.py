@@ -14,9 +14,10 @@ from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Spa
 from mlcd.core.decision import Decision, Prediction
 from mlcd.core.guarantee import choices, decide
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Job, Mode, Objective
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger.entries import Decided, from_json, to_json
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of, scaling_task
 from mlcd.reports.text import show_decision
 from mlcd.reports.words import counted_on_words, decision_words
 
@@ -89,10 +90,10 @@ def test_a_ranking_of_an_older_ledger_counts_all_of_the_work() -> None:
 def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> None:
     world = World(nodes=(1, 2), batches=(64, 256), epochs=30.0, most_epochs=40.0)
     plain = world.job(Goal(Objective.FASTEST), Mode.FULL)
-    assert plain.elastic is not None
-    lines, decision = scale(replace(plain, elastic=replace(plain.elastic, epochs=30.0)), world.cloud())
+    assert isinstance(plain.ask, ScalingTask)
+    lines, decision = scale(replace(plain, ask=replace(scaling_task(plain), epochs=30.0)), world.cloud())
     assert decision.configuration is not None
-    assert decision.configuration.batch == 64
+    assert batch_of(decision.configuration) == 64
     screen = io.StringIO()
     show_decision(Console(file=screen, width=300), account_of(lines), decision, plain.goal)
     left_out = "1 x type-0, batch 256; 2 x type-0, batch 256"

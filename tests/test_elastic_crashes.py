@@ -9,8 +9,9 @@ import pytest
 from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
 
 from mlcd.core.home import open_ledger
-from mlcd.core.job import Elastic, Goal, Hints, Job, Objective, Search, Target
+from mlcd.core.job import Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.ledger import Settled, Status
+from mlcd.planners.scale.nouns import ScalingTask
 
 JOB = Job(
     "elastic",
@@ -21,7 +22,7 @@ JOB = Job(
     checkpoints=True,
     dataset_samples=1e5,
     target=Target("accuracy", 0.9),
-    elastic=Elastic((1, 4), (64, 128, 256)),
+    ask=ScalingTask((1, 4), (64, 128, 256)),
 )
 Story = tuple[object, list[object], list[object], float, float]
 

@@ -13,10 +13,11 @@ from mlcd_fixtures.elastic_clouds import Kind, World
 from mlcd_fixtures.elastic_promises import account_of, check_elastic_promises, scale
 from mlcd_fixtures.examples import THOROUGH
 
-from mlcd.core.job import Goal, Mode, Objective
+from mlcd.core.job import Goal, Objective
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
 from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.scale.nouns import Mode, batch_of
 
 kinds = st.builds(
     Kind,
@@ -65,7 +66,7 @@ def goals(draw: st.DrawFn, world: World) -> Goal:
 def taught(world: World, epochs: float | None) -> dict[str, Any]:
     """What an earlier run of the job would have left behind, from the first type's steps."""
     seen = [c for c in world.space.configurations if c.offer.instance_type == "type-0"]
-    batches = np.array([float(c.batch or 1) for c in seen])
+    batches = np.array([float(batch_of(c) or 1) for c in seen])
     nodes = np.array([float(c.nodes) for c in seen])
     seconds = batches / np.array([world.rate(c) for c in seen])
     steps = fit_iteration_time(nodes, batches / nodes, seconds)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.core.configuration import serving_space
 from mlcd.core.errors import JobFileError
 from mlcd.planners.serve.knobs_file import load_knobs, parse_knobs
+from mlcd.planners.serve.space import serving_space
 
 GOOD = """\
 machine: a laptop

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.guarantee import choices, decide, safe
 from mlcd.core.history import History
-from mlcd.core.job import Elastic, Goal, Job, Objective
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.on_trial import LIKELY, for_fallbacks, likely_rates, trials
+from mlcd.planners.scale.nouns import ScalingTask
 
 HOUR = 3_600.0
 CHEAP, FAST = Offer("cheap", 1.0, 4, 16), Offer("fast", 5.0, 16, 64)
@@ -85,7 +86,7 @@ def test_who_asks_for_less_than_likely_gets_no_trial():
 
 
 def test_an_elastic_job_is_steered_in_another_way_and_not_tried():
-    elastic = replace(JOB, elastic=Elastic())
+    elastic = replace(JOB, ask=ScalingTask())
     assert list(choices(elastic, SPACE, BOTH)) == [FASTER]
 
 

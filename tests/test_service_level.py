@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.core.configuration import Configuration, Offer, ProbeTime, serving_space
+from mlcd.core.configuration import Configuration, Offer, ProbeTime
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.knobs import KnobTable
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, eased, knobs_of
 from mlcd.planners.serve.promise import best, certifies, decide, keeps, refusal, value
+from mlcd.planners.serve.space import serving_space
 
 TABLE = KnobTable({"batch": (1, 2, 4), "threads": (1, 2)}, {"threads": 1.0})
 PER_DOLLAR = Goal(Objective.PER_DOLLAR)
@@ -22,13 +23,13 @@ SPACE = serving_space(TABLE, ProbeTime(3_600.0, 0.0))
 
 
 def service(*caps: Cap, min_rate: float | None = None, goal: Goal = PER_DOLLAR) -> Job:
-    return Job("demo", 0.0, goal, service=Service(ModelFacts("demo"), caps, min_rate))
+    return Job("demo", 0.0, goal, ask=ServingTask(ModelFacts("demo"), caps, min_rate))
 
 
 def trial(place: int, rate: float, p95_s: float = 0.01, high: float = 1.0, error: float = 0.01) -> Measurement:
     configuration = SPACE.configurations[place]
     served = Served({Figure.P95: p95_s}, {Figure.P95: p95_s * high}, 100)
-    return Measurement(configuration, Outcome.OK, 3_600.0, configuration.usd(3_600), rate, error, served=served)
+    return Measurement(configuration, Outcome.OK, 3_600.0, configuration.usd(3_600), rate, error, evidence=served)
 
 
 def failed(place: int) -> Measurement:
@@ -50,14 +51,14 @@ def test_a_failed_trial_and_a_broken_cap_are_worth_nothing() -> None:
 
 def test_what_nobody_measured_keeps_no_cap() -> None:
     assert not keeps(service(Cap(Figure.ITL_P95, 1.0)), trial(0, 100))
-    assert keeps(service(), replace(trial(0, 100), served=None))
+    assert keeps(service(), replace(trial(0, 100), evidence=None))
 
 
 @pytest.mark.parametrize(
     ("objective", "worth"), [(Objective.FASTEST, 100.0), (Objective.CHEAPEST, 0.5), (Objective.PER_DOLLAR, 50.0)]
 )
 def test_each_goal_makes_its_own_thing_large(objective: Objective, worth: float) -> None:
-    two_threads = next(i for i, c in enumerate(SPACE.configurations) if dict(c.knobs)["threads"] == 2)
+    two_threads = next(i for i, c in enumerate(SPACE.configurations) if dict(knobs_of(c))["threads"] == 2)
     assert value(service(goal=Goal(objective)), trial(two_threads, 100)) == pytest.approx(worth)
 
 
@@ -103,13 +104,13 @@ def test_an_impossible_cap_names_what_comes_closest() -> None:
     assert decision.binding == "p95 <= 1 ms"
     (way,) = decision.relaxations
     assert way.configuration == SPACE.configurations[1]
-    assert way.caps == (Cap(Figure.P95, 0.004),)
+    assert eased(way).caps == (Cap(Figure.P95, 0.004),)
 
 
 def test_a_rate_that_nothing_reaches_says_what_was_reached() -> None:
     decision = decide(service(min_rate=500), SPACE, history(trial(0, 50), trial(1, 90)), "")
     assert decision.binding == "500 requests a second"
-    assert decision.relaxations[0].min_rate == 90
+    assert eased(decision.relaxations[0]).min_rate == 90
 
 
 def test_nothing_that_ran_is_said_so() -> None:
@@ -125,10 +126,10 @@ def test_nothing_that_ran_is_said_so() -> None:
 def test_two_trials_of_a_configuration_are_surer_than_one() -> None:
     one, other = trial(0, 100, 0.020, high=1.6, error=0.05), trial(0, 110, 0.022, high=1.6, error=0.05)
     (both,) = history(one, other).good
-    assert both.served is not None
-    assert 0.020 < both.served.figures[Figure.P95] < 0.022
-    assert both.served.requests == 200
-    assert both.served.high[Figure.P95] < min(0.020 * 1.6, 0.022 * 1.6)
+    assert isinstance(both.evidence, Served)
+    assert 0.020 < both.evidence.figures[Figure.P95] < 0.022
+    assert both.evidence.requests == 200
+    assert both.evidence.high[Figure.P95] < min(0.020 * 1.6, 0.022 * 1.6)
     assert not certifies(service(CAP), one)
     assert certifies(service(CAP), both)
 
@@ -136,11 +137,11 @@ def test_two_trials_of_a_configuration_are_surer_than_one() -> None:
 def test_a_figure_without_an_upper_end_takes_that_of_the_other_trial() -> None:
     one, other = trial(0, 100, 0.020, high=float("inf")), trial(0, 100, 0.030, high=1.2)
     (both,) = history(one, other).good
-    assert both.served is not None
-    assert both.served.figures[Figure.P95] == pytest.approx(0.030)
+    assert isinstance(both.evidence, Served)
+    assert both.evidence.figures[Figure.P95] == pytest.approx(0.030)
     (neither,) = history(one, one).good
-    assert neither.served is not None
-    assert neither.served.high[Figure.P95] == float("inf")
+    assert isinstance(neither.evidence, Served)
+    assert neither.evidence.high[Figure.P95] == float("inf")
 
 
 trials = st.builds(

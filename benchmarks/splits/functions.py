@@ -38,7 +38,7 @@ from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
 from mlcd.planners.functions.foresight import decide
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import Stage, Workload
+from mlcd.planners.functions.nouns import Stage, Workload, evidence_of
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import calibration_space
@@ -215,7 +215,7 @@ class Trained:
         history = book.account.history
         ledger.close()
         hours, usd = history.elapsed_s / 3_600, history.spent_usd
-        reached = any(epoch.loss <= self.bench.target_loss for run in history.runs for epoch in run.epochs)
+        reached = any(epoch.loss <= self.bench.target_loss for run in history.runs for epoch in evidence_of(run).epochs)
         return Result(hours if limit.kind == BUDGET else usd, reached, False, limit.broken(hours, usd))
 
     def _job(self, limit: Limit) -> Job:
@@ -228,7 +228,7 @@ class Trained:
             on="functions:simulated",
             dataset_samples=samples,
             target=Target("loss", self.bench.target_loss, at_least=False),
-            serverless=replace(self.bench.serverless, epochs=self.estimate),
+            ask=replace(self.bench.serverless, epochs=self.estimate),
         )
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.core.configuration import ProbeTime, Space
 from mlcd.planners.serve.knobs import Knob, KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Figure, ModelFacts
+from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
+from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)
 FIGURES = (Figure.P50, Figure.P95, Figure.P99)
@@ -103,7 +104,7 @@ def elsewhere(source: Source, how: Elsewhere) -> Source:
             cells[where] = Cell(cell.rate * how.users * times(setting), figures)
         size = (model.facts.parameters or 1.0) * how.named[place % len(how.named)]
         models.append(SeenModel(replace(model.facts, parameters=size), cells))
-        tried = [(dict(each.knobs), each.usd_per_hour) for each in source.spaces[name].configurations]
+        tried = [(dict(knobs_of(each)), each.usd_per_hour) for each in source.spaces[name].configurations]
         usd = {renamed(setting["gpus"]): dollars for setting, dollars in tried}
         users: tuple[Knob, ...] = tuple(sorted({how.users * int(setting["users"]) for setting, _ in tried}))
         spaces[name] = serving_space(KnobTable({"gpus": tuple(sorted(usd)), "users": users}, {"gpus": usd}), TRIAL)

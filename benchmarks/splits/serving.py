@@ -32,7 +32,7 @@ from mlcd.core.configuration import Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.knowledge import read_knowledge, shipped
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, Service
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, ServingTask, knobs_of, serving_task
 from mlcd_bench.serve import ServingFolder, play, read_folder
 from mlcd_bench.serve.problem import ServeProblem
 
@@ -194,7 +194,7 @@ def _problem(
     recorded: Knowledge, seen: Knowledge, model: SeenModel, space: Space, caps: tuple[Cap, ...]
 ) -> ServeProblem:
     search = Search("grey-box", trials=max(AFTER))
-    job = Job(model.facts.name, 0.0, Goal(Objective.PER_DOLLAR), service=Service(model.facts, caps), search=search)
+    job = Job(model.facts.name, 0.0, Goal(Objective.PER_DOLLAR), ask=ServingTask(model.facts, caps), search=search)
     return ServeProblem(recorded, seen, model, space, job)
 
 
@@ -241,13 +241,13 @@ def _left_out(
 def _best_unseen(problem: ServeProblem) -> ServeProblem:
     """As if no seen model had run on the machine that is best for this one."""
     best = max(problem.truth, key=lambda each: problem.truth[each])
-    machine = str(dict(best.knobs)[problem.knowledge.anatomy.cell[0]])
+    machine = str(dict(knobs_of(best))[problem.knowledge.anatomy.cell[0]])
     return replace(problem, knowledge=on_other_machines(problem.knowledge, [machine]))
 
 
 def _counting_tokens(job: Job) -> Job:
-    assert job.service is not None
-    return replace(job, service=replace(job.service, counted=Counted.TOKENS))
+    assert isinstance(job.ask, ServingTask)
+    return replace(job, ask=replace(serving_task(job), counted=Counted.TOKENS))
 
 
 def main() -> None:

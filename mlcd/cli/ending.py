@@ -10,6 +10,7 @@ import click
 
 from mlcd.cli.options import consoles, print_json
 from mlcd.core.errors import Interrupted
+from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +82,7 @@ def tell_end(
         results, _ = consoles()
         show_outcome(results, account)
         decided = account.decision is not None and account.decision.configuration is not None
-        if decided and account.job.service is not None:
+        if decided and isinstance(account.job.ask, ServingTask):
             results.print(f"Deploy it: mlcd export {name} --to kserve|triton|compose", highlight=False, markup=False)
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import open_ledger, output, print_json, run_name
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Account
@@ -59,9 +61,9 @@ def _task(name: str, account: Account, file: Path | None, folder: Path | None, o
     from mlcd.core.errors import UserError, WrongState
     from mlcd.reports.skypilot import task_of, task_text
 
-    if account.job.service is not None:
+    if isinstance(account.job.ask, ServingTask):
         raise WrongState(f"run '{name}' serves a model: export it with --to kserve, triton or compose")
-    if account.job.serverless is not None:
+    if isinstance(account.job.ask, FunctionsTask):
         raise WrongState(f"run '{name}' is on functions: export it with --to lambda")
     if folder is not None:
         raise UserError("--to-dir: a task is one file; name it with --file")

@@ -15,6 +15,7 @@ from mlcd.cli.functions import allocation_options, target_loss, tuning_options
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
 from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server
+from mlcd.planners.functions.nouns import FunctionsTask
 
 if TYPE_CHECKING:
     from mlcd.core.job import Goal, Job
@@ -47,7 +48,7 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     job = load_job(job_path)
     on_functions, kind = is_on_functions(job, chosen), "train"
     if on_functions and chosen.get("target_loss") is None:
-        tunes = chosen.get("trials") is not None or (job.serverless is not None and job.serverless.tuning is not None)
+        tunes = chosen.get("trials") is not None or (isinstance(job.ask, FunctionsTask) and job.ask.tuning is not None)
         kind = "tune" if tunes else "train"
     job, there = read_job(kind, job_path, chosen), _foreseen(kind, job_path, chosen)
     if there is not None and job.on.startswith("recorded:"):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
+from mlcd.planners.functions.nouns import FunctionsTask, plan_of
+from mlcd.planners.serve.nouns import serving_task
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -74,7 +76,7 @@ def show(run: str, output: str) -> None:
         print_json(run_document(lines, boundary_points(account)))
         return
     results, _ = consoles()
-    narrate = Narrator(results, epochs=account.job.serverless is None)  # a table tells them better
+    narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table tells them better
     for line in lines:
         narrate(line)
     if account.decision is not None:
@@ -164,7 +166,7 @@ def _cells(name: str, started_at: datetime, account: Account, status: str) -> tu
         name,
         started_at.strftime("%Y-%m-%d %H:%M"),
         str(account.provenance),
-        goal_words(job.goal, job.target, job.service),
+        goal_words(job.goal, job.target, serving_task(job)),
         status,
         str(len(history.measurements)),
         str(decision.configuration) if decision is not None and decision.configuration is not None else "-",
@@ -175,11 +177,11 @@ def _cells(name: str, started_at: datetime, account: Account, status: str) -> tu
 
 def boundary_points(account: Account) -> tuple[Planned, ...]:
     """Of a run on functions, what its plan was chosen from; it follows from the calibration, and is not stored."""
-    if account.job.serverless is None or account.decision is None:
+    if not isinstance(account.job.ask, FunctionsTask) or account.decision is None:
         return ()
     from mlcd.planners.functions.prepare import boundary_of
 
-    return boundary_of(account.job, account.decision.calibration)
+    return boundary_of(account.job, plan_of(account.decision).calibration)
 
 
 def _status(ledger: Ledger, run: str, account: Account) -> str:

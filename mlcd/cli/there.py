@@ -24,6 +24,7 @@ from mlcd.cli.options import consoles
 from mlcd.core.errors import Interrupted, MlcdError
 from mlcd.core.ledger import Account, Decided, Line, Started, Status, Stopped
 from mlcd.planners.form import goal_again, parsed
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.headway import from_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.text import Narrator, show_decision
@@ -115,7 +116,7 @@ def resume_there(
     watched = Watched(server, name, output, known=True)
     job = watched.account.job
     agree_to_limits(job, goal_again(job, parsed("what-if", limits)), yes)
-    launch = not decide_only and watched.account.job.service is None and (yes or detach or not can_ask())
+    launch = not decide_only and not isinstance(watched.account.job.ask, ServingTask) and (yes or detach or not can_ask())
     undecided = watched.account.decision is None
     # Whether there is anything to resume then, the server says; of what has failed, once somebody agrees to launch it.
     over = watched.account.status in (Status.FINISHED, Status.INFEASIBLE)
@@ -153,7 +154,7 @@ def _see_through(watched: Watched, decide_only: bool, yes: bool, launch: bool) -
     if launch or watched.account.decision is None:
         watched.follow(_since(watched, done))
     decision, account = watched.account.decision, watched.account
-    go = decision is not None and decision.configuration is not None and account.job.service is None and not decide_only
+    go = decision is not None and decision.configuration is not None and not isinstance(account.job.ask, ServingTask) and not decide_only
     if decision is not None and go and not launch and (go := yes or decision.done or agreed()):
         _let_go(watched)
         tell(watched.server, "resume", watched.run, launch=True)
@@ -190,7 +191,7 @@ def _expected(account: Account) -> str:
     """Of a service, how many trials the search expects to need; nothing where that is known at the server alone."""
     from mlcd.planners.serve.prepare import expectation
 
-    if account.job.service is None:
+    if not isinstance(account.job.ask, ServingTask):
         return ""
     with suppress(MlcdError):
         expected = expectation(account.job, account.space)

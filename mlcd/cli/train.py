@@ -30,6 +30,7 @@ from mlcd.cli.orders import order_of_file
 from mlcd.cli.server import asked_server, words
 from mlcd.cli.variables import env_option, with_variables
 from mlcd.core.errors import UserError
+from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
     from mlcd.cli.outliving import Agreed
@@ -246,7 +247,7 @@ def _see_through(
     _take_away(line)
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)
-    go = decision.configuration is not None and not decide_only and run.job.service is None
+    go = decision.configuration is not None and not decide_only and not isinstance(run.job.ask, ServingTask)
     if go and pressed():  # during the last probe, when there was no next one to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
     if go := go and (yes or decision.done or agreed()):

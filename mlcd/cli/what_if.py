@@ -10,7 +10,9 @@ import click
 from mlcd.cli.options import confidence, consoles, goal_options, open_ledger, output, print_json, run_name, with_options
 from mlcd.cli.serve import service_options
 from mlcd.planners.form.words import GOALS
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.form import SERVICE_NAMES
+from mlcd.planners.serve.nouns import ServingTask
 
 any_goal = click.option(
     "--goal",
@@ -43,19 +45,19 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     name = ledger.find(run)
     account = ledger.account(name)
     goal, asked = goal_again(account.job, chosen), [name for name in SERVICE_NAMES if chosen.get(name) is not None]
-    if asked and account.job.service is None:
+    if asked and not isinstance(account.job.ask, ServingTask):
         raise UserError(f"--{asked[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
-    service = asked_again(account.job.service, chosen) if account.job.service is not None else None
+    service = asked_again(account.job.ask, chosen) if isinstance(account.job.ask, ServingTask) else None
     decision = decide_what_if(name, ledger, goal, service)
     if output == "json":
         told = decision_document(decision)
-        if account.job.serverless is not None:
+        if isinstance(account.job.ask, FunctionsTask):
             told |= planned_documents(decision, replace(account.job, goal=goal))
         print_json({"run": name, "goal": goal_document(goal), "decision": told})
         return
     results, _ = consoles()
     if service is not None:
-        account = account.asked(service)
+        account = account.asking(service)
     show_decision(results, account, decision, goal)
     stored = "probes" if service is None else "trials"
     results.print(

@@ -18,7 +18,8 @@ import numpy as np
 
 from mlcd.core.backend import Launch
 from mlcd.core.job import Job
-from mlcd.core.measurement import Event, Noise, Sample
+from mlcd.core.measurement import Event, Sample
+from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
 
 DEFAULT_BATCH = 256
 USUAL_SHARE = 0.6
@@ -44,7 +45,7 @@ class Learning:
         if job.target is None:
             return math.inf
         usual = job.hints.global_batch or DEFAULT_BATCH
-        epochs = job.elastic.epochs if job.elastic is not None else None
+        epochs = job.ask.epochs if isinstance(job.ask, ScalingTask) else None
         samples = epochs * job.dataset_samples if epochs and job.dataset_samples else USUAL_SHARE * job.work_samples
         scale = self.noise_scale(job)
         return samples * (1 + (batch or usual) / scale) / (1 + usual / scale)
@@ -52,22 +53,22 @@ class Learning:
     def left(self, job: Job, launch: Launch) -> float:
         """Samples that a launch does before the job ends by itself."""
         whole = replace(job, work_samples=launch.samples + launch.saved_samples)  # `launch.samples` is what was left
-        to_target = self.samples_to_target(whole, launch.configuration.batch) - launch.saved_samples
+        to_target = self.samples_to_target(whole, batch_of(launch.configuration)) - launch.saved_samples
         return max(1.0, min(launch.samples, to_target))
 
     def told(self, events: Iterable[Event], job: Job, launch: Launch, rng: np.random.Generator) -> Iterator[Event]:
         """The events with what a tracker would add: the metric and the gradient noise."""
-        if job.target is None and job.elastic is None:
+        if job.target is None and not isinstance(job.ask, ScalingTask):
             yield from events
             return
         whole = replace(job, work_samples=launch.samples + launch.saved_samples)
-        needed = self.samples_to_target(whole, launch.configuration.batch)
+        needed = self.samples_to_target(whole, batch_of(launch.configuration))
         scale = self.noise_scale(job) * float(np.exp(NOISE_ERROR * rng.standard_normal()))
         for event in events:
             if isinstance(event, Sample) and event.samples > 0:
                 stable = event.elapsed_s >= STABLE_AFTER_S
                 share = (launch.saved_samples + event.samples) / needed
-                event = replace(event, metric=_metric(job, share), noise=Noise(scale, NOISE_ERROR, stable))
+                event = replace(event, metric=_metric(job, share), evidence=Noise(scale, NOISE_ERROR, stable))
             yield event
 
 

@@ -15,6 +15,7 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.scale.nouns import ScalingTask
 
 LOOK_EVERY_S = 0.1
 KEPT_OUTPUT = 20_000
@@ -139,7 +140,7 @@ class LiveJob:
     @property
     def _leaves_s(self) -> float:
         """When to ask the job to save and leave, so that what it has done until its time is over is not lost."""
-        if self.job.elastic is None or self._lasts_s == inf:
+        if not isinstance(self.job.ask, ScalingTask) or self._lasts_s == inf:
             return inf
         return self._lasts_s - min(LEAVES_WITHIN_S / 2, LEAVING_SHARE * self._lasts_s)
 

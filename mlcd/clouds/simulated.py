@@ -23,6 +23,7 @@ from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_per_s
+from mlcd.planners.scale.nouns import batch_of
 
 STARTUP_LIMIT_S = 300.0
 """A launch that is not up by then is given up."""
@@ -139,4 +140,5 @@ class Simulated:
 def _model(job: Job, configuration: Configuration) -> Model:
     """The job as physics sees it, with the batch that it has there."""
     model = Model.of(job.hints)
-    return model if configuration.batch is None else replace(model, global_batch=configuration.batch)
+    batch = batch_of(configuration)
+    return model if batch is None else replace(model, global_batch=batch)

@@ -119,7 +119,7 @@ def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
 
     `history`: as it was when the launch began.
     """
-    if job.serverless is not None:
+    if job.ask is not None and job.ask.replans:
         return step
     within = step.watch
     certified = next((m for m in history.good if m.configuration == step.configuration), None)

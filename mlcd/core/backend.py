@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
 from mlcd.core.measurement import Event
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Work
+from mlcd.core.payload import Work
 
 
 class Provenance(StrEnum):
@@ -36,10 +36,9 @@ class Launch:
     found. `lifetime_s` is set on the machines themselves when they start: they stop by themselves then,
     even if nobody is left to stop them. `ordinal` counts the launches of this run, `round` the times that
     it launched; launches of one round are up at the same time. `samples` is the work to do, beyond the
-    `saved_samples` that a checkpoint holds already. `noise`: a probe that is to find out the gradient noise, too.
-    `work`: of a launch on functions, the epochs and the trials that it is for. `most_usd`: what functions are billed
-    for is counted as it is used, and nothing is begun that could bring it above this. `whole_s`: of a probe that is
-    given less time than a whole one, how long that is.
+    `saved_samples` that a checkpoint holds already. `work`: what its planner wants done, where that is not simply the
+    job. `most_usd`: where what is used is metered, nothing is begun that could bring it above this. `whole_s`: of a
+    probe that is given less time than a whole one, how long that is.
     """
 
     label: str
@@ -50,17 +49,15 @@ class Launch:
     ordinal: int
     round: int = 0
     saved_samples: float = 0.0
-    noise: bool = False
     work: Work | None = None
     most_usd: float | None = None
     whole_s: float | None = None
 
     def bill_usd(self, seconds: float) -> float:
-        """What it comes to where nobody has metered it: the time that it was held, or what functions may use."""
-        usd = self.configuration.usd(seconds)
+        """What it comes to where nobody has metered it: the time that it was held, or the most that may be used."""
         if self.most_usd is None:
-            return usd
-        return min(self.most_usd, usd + (MOST_ATTEMPTS - 1) * self.configuration.surcharge.usd)
+            return self.configuration.usd(seconds)
+        return min(self.most_usd, self.configuration.worst_usd(seconds))
 
 
 Events = Generator[Event, bool | None, None]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.serve.knobs import Knob, Knobs, KnobTable
+from mlcd.core.payload import Billing, Setting
 
 Floats = NDArray[np.float64]
 
@@ -57,39 +55,33 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Surcharge:
-    """What a launch costs beyond the time of its nodes: once, as calls and requests do, and by the hour."""
+class BySecond(Billing):
+    """The time that the nodes are held; a minimum, if there is one, is the offer's."""
 
-    usd: float = 0.0
-    usd_per_hour: float = 0.0
+    kind: ClassVar[str] = "core.by-second"
+
+
+BY_SECOND = BySecond()
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """So many nodes of an offer and, where it may vary, the global batch that they train with.
+    """So many nodes of an offer, and how they are set where that may vary.
 
-    `knobs`: of a server, how each is set; those that the offer was cut to (cores, memory) are among them.
-    `allocation`: of functions, what each trial is given; the nodes are the functions of all trials that run at once.
+    `billing`: how its cloud counts what it costs.
     """
 
     offer: Offer
     nodes: int
-    batch: int | None = None
-    knobs: Knobs = ()
-    allocation: Allocation | None = None
-    surcharge: Surcharge = Surcharge()
+    setting: Setting | None = None
+    billing: Billing = BY_SECOND
 
     def __hash__(self) -> int:
-        return hash((self.offer, self.nodes, self.batch, self.knobs, self.allocation))
+        return hash((self.offer, self.nodes, self.setting))
 
     def __str__(self) -> str:
-        if self.allocation is not None:
-            trials = self.nodes // self.allocation.functions
-            return str(self.allocation) if trials <= 1 else f"{self.allocation}, {trials} trials at once"
-        if self.knobs:
-            return ", ".join(f"{name} {value}" for name, value in self.knobs)
         machines = f"{self.nodes} x {self.offer.name}"
-        return machines if self.batch is None else f"{machines}, batch {self.batch}"
+        return machines if self.setting is None else self.setting.words(machines, self.nodes)
 
     @property
     def workers(self) -> int:
@@ -99,13 +91,19 @@ class Configuration:
     @property
     def usd_per_hour(self) -> float:
         """Price of all nodes together, and of what is rented beside them."""
-        return self.offer.usd_per_hour * self.nodes + self.surcharge.usd_per_hour
+        return self.billing.usd_per_hour(self.offer.usd_per_hour * self.nodes)
 
     def usd(self, seconds: float) -> float:
-        """What holding it for so long costs at the most: by the second, with the offer's minimum."""
+        """What holding it for so long costs, if nothing has to be repeated; by the second, with the offer's minimum."""
         if seconds <= 0:
             return 0.0
-        return self.surcharge.usd + self.usd_per_hour * max(seconds, self.offer.minimum_billed_s) / 3_600
+        return self.billing.usd(self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s))
+
+    def worst_usd(self, seconds: float) -> float:
+        """The same if all is repeated that may be repeated."""
+        if seconds <= 0:
+            return 0.0
+        return self.billing.worst_usd(self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +120,25 @@ class ProbeTime:
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer, the node counts that it can be rented in, and the batches to train with there, where these may vary.
+    """An offer, the node counts that it can be rented in, and the ways to set it, where these may vary.
 
-    A batch that does not divide by the workers is left out. `settings`: of a server, each way to set its knobs there.
-    `given`: of functions, the configurations themselves.
+    `given`: the configurations themselves, where they are no product of the two.
     """
 
     offer: Offer
     nodes: tuple[int, ...] = (1,)
-    batches: tuple[int, ...] = ()
-    settings: tuple[Knobs, ...] = ()
+    settings: tuple[Setting, ...] = ()
     given: tuple[Configuration, ...] = ()
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
-        """Node counts rising, and batches within each; of a server, its settings in order; or as they were given."""
+        """Node counts rising, and the settings that suit each in their order; or as they were given."""
         if self.given:
             return self.given
-        if self.settings:
-            return tuple(Configuration(self.offer, 1, knobs=knobs) for knobs in self.settings)
-        if not self.batches:
+        if not self.settings:
             return tuple(Configuration(self.offer, n) for n in sorted(self.nodes))
-        pairs = [(n, batch) for n in sorted(self.nodes) for batch in sorted(self.batches)]
-        return tuple(Configuration(self.offer, n, b) for n, b in pairs if b % (n * self.offer.workers) == 0)
+        pairs = [(n, setting) for n in sorted(self.nodes) for setting in self.settings]
+        return tuple(Configuration(self.offer, n, each) for n, each in pairs if each.suits(n, self.offer))
 
 
 @dataclass(frozen=True)
@@ -218,45 +212,3 @@ class Space:
         """Seconds and dollars that a probe of this configuration, or this share of one, can take at the most."""
         seconds = share * self.probe_time.seconds(configuration.nodes)
         return seconds, configuration.usd(seconds)
-
-
-TRIAL = ProbeTime(60.0, 0.0)
-"""A trial of a server takes a minute at the most, where nobody says otherwise."""
-
-
-def serving_space(
-    table: KnobTable,
-    trial: ProbeTime = TRIAL,
-    possible: Callable[[Knobs], bool] = lambda knobs: True,
-    startup_limit_s: float = 0.0,
-) -> Space:
-    """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
-    priced = [name for name in table.knobs if name in table.usd_per_hour]
-    free = [name for name in table.knobs if name not in table.usd_per_hour]
-    choices = []
-    for bought in product(*(table.knobs[name] for name in priced)):
-        cut = dict(zip(priced, bought, strict=True))
-        settings = []
-        for chosen in product(*(table.knobs[name] for name in free)):
-            told = {**cut, **dict(zip(free, chosen, strict=True))}
-            knobs = tuple((name, told[name]) for name in table.knobs)
-            if possible(knobs):
-                settings.append(knobs)
-        if settings:
-            choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
-    return Space(tuple(choices), trial, startup_limit_s)
-
-
-def _offer(table: KnobTable, bought: Knobs) -> Offer:
-    cut = dict(bought)
-    words = ", ".join(_words(name, setting) for name, setting in bought) or "one size"
-    return Offer(
-        f"{table.machine}: {words}" if table.machine else words,
-        table.price(bought),
-        vcpus=float(cut.get(table.cores, 1.0)),
-        memory_gb=float(cut.get(table.memory, 1.0)),
-    )
-
-
-def _words(name: str, setting: Knob) -> str:
-    return str(setting) if isinstance(setting, str) else f"{name} {setting:g}"

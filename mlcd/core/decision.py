@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlcd.core.configuration import Configuration
-from mlcd.planners.functions.nouns import Calibration, Plan
-from mlcd.planners.serve.nouns import Cap
+from mlcd.core.payload import Easing, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Prediction:
 class Relaxation:
     """A limit that would have made the job possible: the new total, in dollars or in seconds.
 
-    Of a service: the cap, or the rate, that the configuration would have kept. `max_probe_usd`: no promise, but what
+    `easing`: what else could be asked less of, as its planner says. `max_probe_usd`: no promise, but what
     trying the configuration takes; under the `max_probe` of the search it was not allowed. `confidence`: how sure the
     configuration is within the limits as they are, if that is enough.
     """
@@ -56,8 +55,7 @@ class Relaxation:
     budget_usd: float | None = None
     deadline_s: float | None = None
     configuration: Configuration | None = None
-    caps: tuple[Cap, ...] = ()
-    min_rate: float | None = None
+    easing: Easing | None = None
     max_probe_usd: float | None = None
     confidence: float | None = None
 
@@ -69,10 +67,8 @@ class Decision:
     With a configuration: `certified` says that probes and the final run together stay within the limits, with the
     probability `confidence`; None where there is no limit, or where none was stated. Without one, `binding` names the
     constraint that nothing measured can meet, and `relaxations` what would have been enough, the smallest step first.
-    `curve`: of an elastic job, what each configuration is expected to take. `done`: the job reached its target while
-    it was being probed, there, and nothing is left to run.
-    `plans`: of a job on functions, the stages as each method would plan them, the chosen plan first; `calibration`:
-    what they rest on.
+    `curve`: what a model expects each configuration to take. `done`: the job reached its target while it was being
+    probed, there, and nothing is left to run. `plan`: what was decided beyond a configuration.
     """
 
     configuration: Configuration | None
@@ -83,6 +79,5 @@ class Decision:
     relaxations: tuple[Relaxation, ...] = ()
     curve: tuple[Prediction, ...] = ()
     done: bool = False
-    plans: tuple[Plan, ...] = ()
-    calibration: Calibration | None = None
+    plan: Plan | None = None
     confidence: float | None = None

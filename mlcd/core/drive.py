@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
 from mlcd.core.forecasts import remaining
-from mlcd.core.guarantee import decide, refusal
+from mlcd.core.guarantee import refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
 from mlcd.core.launching import Closing, closed, cut_short, measured, reserve, saved_work
@@ -25,11 +26,13 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.outages import check_place
 from mlcd.core.profiler import Profiler, RejoinsLaunches
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy
-from mlcd.planners.serve import promise as service_level
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
 """Why probing these at once is not allowed, for this share of a probe's time; or None."""
 
+
+Decide = Callable[[Job, Space, History, Finish], Decision]
+"""What a search has come to, from what it has measured."""
 
 SAME_MISTAKES = 2
 """Probes that end with the same error of the job's own before the search is given up."""
@@ -37,6 +40,11 @@ SAME_MISTAKES = 2
 
 def no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float) -> None:
     """No protection at all, for measuring what a method does by itself. Only benchmarks use it."""
+
+
+def within_limits(job: Job, space: Space, history: History, finish: Finish) -> Decision:
+    """The best that probes and final run together allow within the limits: what most planners decide by."""
+    return guarantee.decide(job, space, history, finish.because, finish.configuration, finish.curve)
 
 
 def drive(
@@ -89,12 +97,13 @@ def search(
     book: Book,
     *,
     guard: Guard = refusal,
+    decide: Decide = within_limits,
     stop: Callable[[], bool] = lambda: False,
 ) -> Decision:
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
     history = book.account.history
-    decision = conclude(finish, remaining(job, history), space, history)
+    decision = conclude(finish, remaining(job, history), space, history, decide)
     book.write(Decided(decision))
     return decision
 
@@ -127,15 +136,13 @@ def _permitted(
     return probes, refused
 
 
-def conclude(finish: Finish, left: Job, space: Space, history: History) -> Decision:
+def conclude(finish: Finish, left: Job, space: Space, history: History, decide: Decide = within_limits) -> Decision:
     """The decision that a search has come to, for what is left of the job."""
     if finish.decision is not None:
         return finish.decision
     if finish.unproven or finish.done:  # nothing was measured, or nothing is left: there is nothing to certify
         return Decision(finish.configuration, finish.because, finish.done, curve=finish.curve, done=finish.done)
-    if left.service is not None:
-        return service_level.decide(left, space, history, finish.because)
-    return decide(left, space, history, finish.because, finish.configuration, finish.curve)
+    return decide(left, space, history, finish)
 
 
 def launch(
@@ -211,7 +218,7 @@ def _rejoin(
 def _mistake(history: History) -> str | None:
     """What the job itself gets wrong: its own output says so, the same way on each of the first machines."""
     mistakes = [m.mistake for m in history.measurements if m.mistake is not None]
-    ran = history.good or any(m.calibrated is not None for m in history.measurements)
+    ran = any(m.ok or m.outcome is Outcome.OK for m in history.measurements)
     if ran or len(mistakes) < SAME_MISTAKES or len(set(mistakes)) > 1:
         return None
     return mistakes[0]

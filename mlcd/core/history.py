@@ -30,7 +30,7 @@ class History:
 
     `measurements` are the probes, `runs` the launches of the job itself. `known` is what earlier runs of the
     same job have shown: a hint where to look, and never a reason to promise anything. `learned` is the stored model
-    that an elastic search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
+    that a search starts from, as plain data. `ended_runs`, `ended_probes`: so many of `runs` and of
     `measurements` are from before the user went on with a run that had ended, or changed its limits. `saved_before`:
     what the checkpoint held that the run began with. `seen_before`: how far launches of one configuration differed in
     earlier runs at the same place.

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from mlcd.planners.functions.nouns import Serverless
-from mlcd.planners.serve.nouns import Service
+from mlcd.core.payload import Ask
 
 
 class Objective(StrEnum):
-    """What is made small: the total time, the total cost, or, for an elastic job, what more would hardly improve.
+    """What is made small: the total time or the total cost; or the knee, beyond which money buys little speed.
 
-    Of a service: the most answers a second, the fewest dollars an hour, or, made large, answers for a dollar.
+    Where answers are counted: the most of them a second, the fewest dollars an hour, or the most for a dollar.
     """
 
     FASTEST = "fastest"
@@ -76,11 +75,11 @@ class Search:
 
     `parallel`: how many probes may run at once. `early_look`: the share of a probe after which a method may
     ask whether the rest is worth it; None for whole probes. `earlier`: whether what earlier runs of the same job
-    have measured says where to look. Methods that know nothing of these ignore them. `trials`: of a service, how many
-    load tests at the most.
+    have measured says where to look. Methods that know nothing of these ignore them. `trials`: how many probes at the
+    most, where a planner counts them.
     `max_probe_usd`: the most that one probe may cost. `max_hourly_usd`: the most that all machines which are up at once
     may cost an hour. None for no limit; a run that starts without a `max_probe_usd` is given one (see
-    `assemble/probe_limit.py`), unless it is infinite: that is how 'none' is kept until then. `max_probe_stated`: the
+    `Planner.probe_limit_usd`), unless it is infinite: that is how 'none' is kept until then. `max_probe_stated`: the
     owner named it; else it follows a budget that is changed.
     """
 
@@ -123,52 +122,6 @@ def parse_target(written: object) -> Target:
     return Target(match[1], float(match[3]) / (100 if match[4] else 1), match[2] == ">=")
 
 
-class LearningRate(StrEnum):
-    """How the learning rate follows the batch."""
-
-    NONE = "none"
-    LINEAR = "linear"
-    SQUARE_ROOT = "sqrt"
-    ADASCALE = "adascale"
-
-
-class Mode(StrEnum):
-    """How much of an elastic space is probed: all of it, its ends, or nothing."""
-
-    FULL = "full"
-    PARTIAL = "partial"
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class UnitPrice:
-    """Dollars an hour for each CPU and each GB, where a machine's memory is cut to the batch it has to hold.
-
-    Tyagi and Sharma (Scavenger), section V-D. A node that holds b samples needs `base_gb` + b x `gb_per_sample`.
-    """
-
-    usd_per_cpu_hour: float
-    usd_per_gb_hour: float
-    base_gb: float = 1.0
-    gb_per_sample: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Elastic:
-    """What may change while the job runs, and how it is found out.
-
-    `batches`: the global batches that may be trained with; none of them where the job keeps its own. `epochs`: what
-    reaching the target took an earlier run, at the batch of the hints, if that is known.
-    """
-
-    workers: tuple[int, int] = (1, 8)
-    batches: tuple[int, ...] = ()
-    mode: Mode = Mode.PARTIAL
-    learning_rate: LearningRate = LearningRate.NONE
-    epochs: float | None = None
-    price: UnitPrice | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """What makes two jobs train alike: the same model on the same data, by the same optimiser."""
@@ -179,27 +132,28 @@ class Fingerprint:
 
 
 SUBMITTED = "submitted:"
-"""The `folder` of a job that came through a service: it has none, and runs in an empty one."""
-ONLY_COMPUTED = ("simulated", "recorded")
-SIMULATED_FUNCTIONS = "functions:simulated"
+"""The `folder` of a job that was submitted to a server: it has none, and runs in an empty one."""
+SIMULATED, RECORDED = "simulated", "recorded"
 
 
 def only_computed(on: str) -> bool:
     """Whether nothing is rented at a place and no command of a job run: all of it is simulated, or replayed."""
-    return on.partition(":")[0] in ONLY_COMPUTED or on == SIMULATED_FUNCTIONS
+    name, _, rest = on.partition(":")
+    return name in (SIMULATED, RECORDED) or rest == SIMULATED
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job: so many samples of work, a goal, and the task to run; or, with a `service`, a model to be served.
-    `serverless`: of a job on functions, what is trained there and what may be allocated to it.
+    """A job: so many samples of work, a goal, and the task to run.
 
+    `ask`: what it asks of its planner; None for a job that is trained once on machines. `blocks`: what its file says to
+    each planner, by the planner's name, until one of them is asked.
     `task` holds the SkyPilot part of the job file (setup, run, envs, resources ...) in SkyPilot's own
     words: it is carried to whatever runs the job, and only its `resources` narrow the search.
     `checkpoints`: the job saves its work as it goes and goes on from there, so that what a probe does counts.
-    `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `elastic`:
-    what may change while it runs; None for a job that keeps its batch and its machines. `report`: a pattern on the
-    job's output that tells its progress, for a script without the tracker. `folder`: where the job file lies.
+    `dataset_samples`: how many make an epoch. `target`: the metric that ends the job before its work does. `report`: a
+    pattern on the job's output that tells its progress, for a script without the tracker. `folder`: where the job file
+    lies.
     """
 
     name: str
@@ -215,7 +169,10 @@ class Job:
     task: Mapping[str, Any] = field(default_factory=dict)
     dataset_samples: float | None = None
     target: Target | None = None
-    elastic: Elastic | None = None
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
-    service: Service | None = None
-    serverless: Serverless | None = None
+    ask: Ask | None = None
+    blocks: Mapping[str, Ask] = field(default_factory=dict)
+
+    def asking(self, ask: Ask | None) -> Job:
+        """The job with this to be done, whatever its file says to other planners."""
+        return replace(self, ask=ask, blocks={})

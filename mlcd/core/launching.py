@@ -20,7 +20,6 @@ from mlcd.core.ledger import Book, Reserved, Settled, Voided
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.profiler import Profiler
 from mlcd.core.strategy import Apply, Probe
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS
 
 Closing = tuple[Settled | Voided | None, BaseException | None]
 """How a launch is closed in the books, None while its machines are still up; and what went wrong, if anything did."""
@@ -38,7 +37,6 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
         ordinal=account.launches + place,
         round=account.rounds,
         saved_samples=account.history.saved_samples,
-        noise=isinstance(step, Probe) and step.noise,
         work=step.work,
     )
     if isinstance(step, Probe):
@@ -50,10 +48,9 @@ def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book)
         bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    worst_usd = configuration.usd(worst_s)
-    if configuration.allocation is None:
+    worst_usd = configuration.worst_usd(worst_s)
+    if not configuration.billing.metered:
         return Reserved(replace(order, lifetime_s=bound_s), step.because, worst_usd, worst_s)
-    worst_usd += (MOST_ATTEMPTS - 1) * configuration.surcharge.usd
     most_usd = min(worst_usd, left_usd(job.goal, account.history))
     return Reserved(replace(order, lifetime_s=bound_s, most_usd=most_usd), step.because, most_usd, worst_s)
 
@@ -109,7 +106,7 @@ def saved_work(job: Job, order: Launch, profiler: Profiler) -> float:
 
 def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurement:
     """The measurement, paid for as long as its machines were up: tearing real ones down takes time too."""
-    if order.most_usd is not None:  # functions are billed by what they use, as their profiler has counted
+    if order.most_usd is not None:  # billed by what is used, as its profiler has counted
         return replace(measurement, seconds=max(seconds, measurement.seconds))
     if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlcd.core.configuration import Configuration
-from mlcd.planners.functions.nouns import Calibrated, Epoch, Work
-from mlcd.planners.serve.nouns import Served, Window
+from mlcd.core.payload import Evidence
 
 Z = 3.0
-"""Standard errors to each side of a rate that is shown; services are certified by the ends, jobs by `forecasts`."""
+"""Standard errors to each side of a rate that is shown; what is certified counts on less, see `forecasts`."""
 SUREST = 0.01
 """However often a configuration is measured, its next launch differs from the last by about so much."""
 _WHICH = re.compile(r"^(?:.* failed(?: \d+ times)?; )?(?:node|function) \d+: ")
@@ -40,37 +39,19 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """How much the gradients of single samples differ.
-
-    `scale`: the batch, in samples, at which noise and signal are equal (McCandlish et al. 2018); `rel_error`: one
-    standard error of its log. `gamma`: Scavenger's measure of the same, for the workers that it was taken from.
-    """
-
-    scale: float
-    rel_error: float
-    stable: bool = True
-    gamma: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for.
 
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
-    it is judged by; NaN is a value too. Of a service, the samples are answers, and `window` is what came since the last
-    report. On functions, `epoch` is one that has ended, and `calibrated` what a probe has found out. `remark`: why its
-    reports can no longer be understood.
+    it is judged by; NaN is a value too. `evidence`: what else its planner wants to know. `remark`: why its reports can no
+    longer be understood.
     """
 
     elapsed_s: float
     samples: float
     saved: float = 0.0
     metric: float | None = None
-    noise: Noise | None = None
-    window: Window | None = None
-    epoch: Epoch | None = None
-    calibrated: Calibrated | None = None
+    evidence: Evidence | None = None
     remark: str = ""
 
 
@@ -132,12 +113,11 @@ class Measurement:
 
     `samples_per_s` is None unless the job ran: OK, or SLOWED, SWITCHED and AT_THE_LIMIT, where it is the rate of its
     end. `rel_error` is one standard error of the log rate, widened for few samples, so that `slow_samples_per_s` is a
-    rate that this launch has but for one time in 740. What the next launch keeps: `launch_spread.py`.
+    one-sided 3-sigma bound of this launch's rate. What the next launch keeps: `launch_spread.py`.
     `saved_samples` is what the job's checkpoint held when the launch was over, counted from the job's beginning.
-    `served`: what a load test showed besides its rate. `epochs`, `calibrated`: what functions did, or found out.
-    `work`: what functions were asked for. `mismatch`: where what the job reported is not what its `work` states.
-    `metered`: the dollars are what was used, as functions are billed, and not the time that it was held.
-    `looks`: how often the job reported another value of its metric.
+    `evidence`: what it showed besides, for its planner. `mismatch`: where what the job reported is not what its `work`
+    states. `metered`: the dollars are what was used, and not the time that it was held. `looks`: how often the job
+    reported another value of its metric.
     """
 
     configuration: Configuration
@@ -152,12 +132,8 @@ class Measurement:
     saved_samples: float = 0.0
     log: str = ""
     metric: float | None = None
-    noise: Noise | None = None
-    served: Served | None = None
-    epochs: tuple[Epoch, ...] = ()
-    calibrated: Calibrated | None = None
+    evidence: Evidence | None = None
     metered: bool = False
-    work: Work | None = None
     mismatch: Mismatch | None = None
     looks: int = 0
 
@@ -198,7 +174,7 @@ class Measurement:
             startup_s=max(self.startup_s, other.startup_s),
             samples_done=self.samples_done + other.samples_done,
             saved_samples=max(self.saved_samples, other.saved_samples),
-            served=self.served.pooled(other.served) if self.served and other.served else other.served or self.served,
+            evidence=_pooled(self.evidence, other.evidence),
         )
 
     @property
@@ -210,3 +186,9 @@ class Measurement:
     def fast_samples_per_s(self) -> float:
         """The upper end of the rate's interval."""
         return self.rate * math.exp(Z * self.rel_error)
+
+
+def _pooled(one: Evidence | None, other: Evidence | None) -> Evidence | None:
+    if one is None or other is None:
+        return other or one
+    return one.pooled(other) if type(one) is type(other) else one

@@ -53,7 +53,8 @@ class Trial:
 
 def is_possible(job: Job) -> bool:
     """Whether the run of such a job is moved to a fallback, and a trial asks for less than a certificate."""
-    return job.elastic is None and job.goal.limited and job.goal.confidence > LIKELY
+    on_trial = job.ask is None or job.ask.may_be_on_trial
+    return on_trial and job.goal.limited and job.goal.confidence > LIKELY
 
 
 def for_fallbacks(job: Job) -> Job:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from datetime import datetime
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.resources import files
+from pathlib import Path
 from typing import Protocol
 
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
 from mlcd.core.drive import Guard
+from mlcd.core.errors import UnknownName
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.payload import PLANNERS
 from mlcd.core.place import Cloud
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
+
+USUAL = "train"
+"""The planner of a job that asks for nothing else."""
 
 
 class Planner(Protocol):
@@ -51,6 +59,10 @@ class Planner(Protocol):
         """What every probe is asked before it is paid for."""
         ...
 
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """What a search has come to."""
+        ...
+
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The decision that the stored probes give under the job's goal, which may be another than before."""
         ...
@@ -74,15 +86,29 @@ class Planner(Protocol):
 
 def planner_of(job: Job) -> Planner:
     """The planner that a job is for."""
-    if job.service is not None:
-        return planner_named("serve")
-    if job.serverless is not None:
-        return planner_named("functions")
-    return planner_named("scale" if job.elastic is not None else "train")
+    return planner_named(job.ask.planner if job.ask is not None else USUAL)
 
 
 @cache
 def planner_named(name: str) -> Planner:
-    """The planner of that folder in `mlcd/planners`."""
-    planner: Planner = import_module(f"mlcd.planners.{name}.planner").PLANNER
-    return planner
+    """Ours of that folder in `mlcd/planners`, or another package's entry point of that name."""
+    planner: Planner
+    if name in built_in_names():
+        planner = import_module(f"{PLANNERS}.{name}.planner").PLANNER
+        return planner
+    for found in entry_points(group=PLANNERS, name=name):
+        planner = found.load()
+        return planner
+    raise UnknownName("planner", name, planner_names())
+
+
+@cache
+def built_in_names() -> tuple[str, ...]:
+    """Our own planners."""
+    folder = Path(str(files(PLANNERS)))
+    return tuple(sorted(each.parent.name for each in folder.glob("*/planner.py")))
+
+
+def planner_names() -> tuple[str, ...]:
+    """All planners that are installed."""
+    return tuple(dict.fromkeys([*built_in_names(), *(found.name for found in entry_points(group=PLANNERS))]))

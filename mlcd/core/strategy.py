@@ -11,7 +11,7 @@ from mlcd.core.decision import Decision, Prediction
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import Work
+from mlcd.core.payload import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Measure this configuration for a few minutes. `noise`: until its gradient noise is known, too.
+    """Measure this configuration for a few minutes.
 
-    `work`: on functions, what to train of a sample of the data; None to calibrate. `share`: of the time that a whole
-    probe of it may take; the same for all probes of a round.
+    `work`: what its planner wants done. `share`: of the time that a whole probe of it may take; the same for all probes
+    of a round.
     """
 
     configuration: Configuration
     because: str
     look: Look | None = None
-    noise: bool = False
     work: Work | None = None
     share: float = 1.0
 
@@ -56,7 +55,7 @@ Watch = Callable[[Measurement], Outcome | None]
 class Apply:
     """Run the job itself on this configuration, for the work that is left.
 
-    `work`: on functions, the part of it that is done now. `most_s`: it is given up after so long, whatever the limits.
+    `work`: what its planner wants done now. `most_s`: it is given up after so long, whatever the limits.
     """
 
     configuration: Configuration

@@ -19,7 +19,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.learn.cells_process import Batch, Stopped
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Figure, ModelFacts, Service
+from mlcd.planners.serve.nouns import Figure, ModelFacts, ServerSettings, ServingTask, served_by
 
 LONGEST_S = 10.0
 PACE = Pace(every_s=0.2)
@@ -37,8 +37,8 @@ def measure_trials(
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Batch]:
     """Every batch, in ascending order."""
-    service = Service(ModelFacts(model.stem), path=str(model.resolve()), shapes=shapes, trial_s=LONGEST_S)
-    job = Job(model.stem, 0.0, service=service)
+    service = ServingTask(ModelFacts(model.stem), path=str(model.resolve()), shapes=shapes, trial_s=LONGEST_S)
+    job = Job(model.stem, 0.0, ask=service)
     found = []
     with TemporaryDirectory(prefix="mlcd-learn-") as home:
         for batch in sorted(batches):
@@ -48,7 +48,7 @@ def measure_trials(
                 Embedded(Path(home), WallClock(datetime.now(UTC)), PACE), noise_floor=0.01, tight=TIGHT
             )
             knobs = (("precision", precision), ("threads", threads), ("batch", batch))
-            place = Configuration(Offer("this machine", 1.0, float(threads), 1.0), 1, knobs=knobs)
+            place = Configuration(Offer("this machine", 1.0, float(threads), 1.0), 1, ServerSettings(knobs))
             label = f"learn-{model.stem}-{precision}-{threads}-{batch}"
             order = Launch(label, place, Purpose.PROBE, 0.0, LONGEST_S, batch)
             found.append(_batch(batch, profiler.measure(job, order)))
@@ -56,7 +56,7 @@ def measure_trials(
 
 
 def _batch(batch: int, shown: Measurement) -> Batch:
-    served = shown.served
+    served = served_by(shown)
     if not shown.ok or served is None:
         return Batch(batch, reason=shown.ending)
     middle, high = served.figures[Figure.P50], served.figures[Figure.P95]

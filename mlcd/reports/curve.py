@@ -18,6 +18,7 @@ from mlcd.core.decision import Decision, Prediction
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Line
 from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.scale.nouns import ScalingTask, batch_of
 from mlcd.reports.document import curve_documents, decision_document, goal_document
 from mlcd.reports.story import Story, series
 
@@ -45,7 +46,7 @@ class Point:
     @property
     def batch(self) -> int:
         """The global batch; 0 where it does not vary."""
-        return self.prediction.configuration.batch or 0
+        return batch_of(self.prediction.configuration) or 0
 
     @property
     def name(self) -> str:
@@ -122,7 +123,7 @@ def curve_of(lines: Sequence[Line]) -> tuple[Story, Curve]:
     curve = Curve.of(story)
     if curve is not None:
         return story, curve
-    if story.job.elastic is None:
+    if not isinstance(story.job.ask, ScalingTask):
         raise WrongState(
             f"run '{story.run}' was not searched with mlcd scale, so it has no curve; see: mlcd show {story.run}"
         )
@@ -174,7 +175,7 @@ def curve_document(story: Story, curve: Curve) -> dict[str, Any]:
         "job": story.job.name,
         "goal": goal_document(story.goal),
         "target": str(story.job.target) if story.job.target is not None else None,
-        "mode": str(story.job.elastic.mode) if story.job.elastic is not None else None,
+        "mode": str(story.job.ask.mode) if isinstance(story.job.ask, ScalingTask) else None,
         "provenance": str(story.started.provenance),
         "relative": curve.relative,
         "chosen": decision_document(decision)["configuration"],

@@ -15,8 +15,9 @@ from mlcd.core.guarantee import choices
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement
-from mlcd.planners.functions.nouns import Planned, Serverless
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, allocation_of
+from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
+from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.reports.finishing import finishes
 from mlcd.reports.functions.document import (
     allocation_document,
@@ -35,10 +36,10 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> dic
     begun = account.started
     if begun is None:
         return {"run": lines[0].run if lines else None, "status": "empty"}
-    if begun.job.service is not None:
-        return _serving(lines, account, begun.job.service)
-    if begun.job.serverless is not None:
-        return _on_functions(lines, account, begun, begun.job.serverless, boundary)
+    if isinstance(begun.job.ask, ServingTask):
+        return _serving(lines, account, begun.job.ask)
+    if isinstance(begun.job.ask, FunctionsTask):
+        return _on_functions(lines, account, begun, begun.job.ask, boundary)
     history = account.history
     final = history.runs[-1] if history.runs else None
     return {
@@ -84,7 +85,7 @@ def _place_and_method(begun: Started) -> dict[str, Any]:
     }
 
 
-def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[str, Any]:
+def _serving(lines: Sequence[Line], account: Account, service: ServingTask) -> dict[str, Any]:
     """The same of a run that serves a model: it ends with its decision."""
     job, begun, history = account.job, lines[0].entry, account.history
     assert isinstance(begun, Started), "a run begins with its start"
@@ -114,7 +115,7 @@ def _serving(lines: Sequence[Line], account: Account, service: Service) -> dict[
 
 
 def _on_functions(
-    lines: Sequence[Line], account: Account, begun: Started, serverless: Serverless, boundary: Sequence[Planned]
+    lines: Sequence[Line], account: Account, begun: Started, serverless: FunctionsTask, boundary: Sequence[Planned]
 ) -> dict[str, Any]:
     """The same of a run on functions: its plans, its stages or epochs, its calibration."""
     job, history, decision, reasons = account.job, account.history, account.decision, _reasons(lines)
@@ -185,8 +186,8 @@ def decision_document(decision: Decision) -> dict[str, Any]:
                 "budget_usd": way.budget_usd,
                 "deadline_s": way.deadline_s,
                 "configuration": _place(way.configuration) if way.configuration is not None else None,
-                **({"caps": caps_document(way.caps)} if way.caps else {}),
-                **({"min_rate": way.min_rate} if way.min_rate is not None else {}),
+                **({"caps": caps_document(eased(way).caps)} if eased(way).caps else {}),
+                **({"min_rate": eased(way).min_rate} if eased(way).min_rate is not None else {}),
                 **({"max_probe_usd": way.max_probe_usd} if way.max_probe_usd is not None else {}),
                 **({"confidence": way.confidence} if way.confidence is not None else {}),
             }
@@ -248,16 +249,16 @@ def _forecast(ahead: Forecast) -> dict[str, Any]:
 
 
 def _place(configuration: Configuration) -> dict[str, Any]:
-    if configuration.allocation is not None:
+    if isinstance(configuration.setting, Allocation):
         priced = {"functions_at_once": configuration.nodes, "usd_per_hour": configuration.usd_per_hour}
-        return {**allocation_document(configuration.allocation), **priced}
+        return {**allocation_document(allocation_of(configuration)), **priced}
     return {
         "instance_type": configuration.offer.instance_type,
         "nodes": configuration.nodes,
         "spot": configuration.offer.spot,
         "usd_per_hour": configuration.usd_per_hour,
-        **({"batch": configuration.batch} if configuration.batch is not None else {}),
-        **({"knobs": dict(configuration.knobs)} if configuration.knobs else {}),
+        **({"batch": batch_of(configuration)} if batch_of(configuration) is not None else {}),
+        **({"knobs": dict(knobs_of(configuration))} if knobs_of(configuration) else {}),
     }
 
 
@@ -273,7 +274,7 @@ def _launch(measurement: Measurement) -> dict[str, Any]:
         "samples_done": measurement.samples_done,
         "detail": measurement.detail,
         **({"mismatch": asdict(measurement.mismatch)} if measurement.mismatch is not None else {}),
-        **({"noise": _numbers(asdict(measurement.noise))} if measurement.noise is not None else {}),
+        **({"noise": _numbers(asdict(measurement.evidence))} if isinstance(measurement.evidence, Noise) else {}),
         **({} if measurement.metric is None else _numbers({"metric": measurement.metric})),
     }
 
@@ -283,9 +284,9 @@ def _elastic(job: Job) -> dict[str, Any]:
     told: dict[str, Any] = {}
     if job.target is not None:
         told["target"] = {**asdict(job.target), "words": str(job.target)}
-    if job.elastic is not None:
-        told["mode"] = str(job.elastic.mode)
-        told["learning_rate"] = str(job.elastic.learning_rate)
+    if isinstance(job.ask, ScalingTask):
+        told["mode"] = str(job.ask.mode)
+        told["learning_rate"] = str(job.ask.learning_rate)
     return told
 
 

@@ -11,6 +11,7 @@ from mlcd.core.guarantee import choices
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
+from mlcd.planners.functions.nouns import evidence_of
 from mlcd.reports.functions.words import best_epoch
 
 
@@ -26,5 +27,5 @@ def finishes(job: Job, space: Space, history: History, decision: Decision | None
 
 def last_metric(launches: Iterable[Measurement]) -> float | None:
     """The last value that was reported of what the job is judged by; on functions, the loss of the best trial."""
-    told = [best_epoch(m.epochs).loss if m.epochs else m.metric for m in launches]
+    told = [best_epoch(evidence_of(m).epochs).loss if evidence_of(m).epochs else m.metric for m in launches]
     return next((metric for metric in reversed(told) if metric is not None), None)

@@ -17,7 +17,8 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.job import Job
 from mlcd.core.measurement import Sample
 from mlcd.core.units import format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import Epoch, Serverless
+from mlcd.planners.functions.nouns import Epoch, FunctionsTask, work_of
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.functions.words import progress_words, work_words
 from mlcd.reports.serve.words import UNITS
 
@@ -97,11 +98,11 @@ class Gauge:
     def __call__(self, job: Job, launch: Launch, sample: Sample) -> Headway:
         """Where the launch stands with this report."""
         seen = self._seen.setdefault(launch.label, _Seen(sample.elapsed_s))
-        if sample.epoch is not None:
-            seen.epochs.append(sample.epoch)
-        if job.serverless is not None:
-            return self._on_functions(job.serverless, launch, seen.epochs, sample)
-        unit = UNITS[job.service.counted] if job.service is not None else "samples/s"
+        if isinstance(sample.evidence, Epoch):
+            seen.epochs.append(sample.evidence)
+        if isinstance(job.ask, FunctionsTask):
+            return self._on_functions(job.ask, launch, seen.epochs, sample)
+        unit = UNITS[job.ask.counted] if isinstance(job.ask, ServingTask) else "samples/s"
         return self._on_machines(launch, seen.recent_rate(sample), sample, unit)
 
     def forget(self, label: str) -> None:
@@ -120,12 +121,12 @@ class Gauge:
         about = (launch.label, launch.purpose, str(launch.configuration), self._now(), sample.elapsed_s)
         return Headway(*about, usd, words, share, rate if rate > 0 else None, unit, left_s)
 
-    def _on_functions(self, serverless: Serverless, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
+    def _on_functions(self, serverless: FunctionsTask, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
         """Functions are billed by the epoch, and tell only of those that have ended."""
         words = progress_words(serverless, launch, epochs, sample.elapsed_s)
         usd, share, left_s = sum(epoch.usd for epoch in epochs), None, None
-        if launch.purpose is Purpose.RUN and launch.work is not None:
-            share = min(1.0, len(epochs) / (launch.work.epochs * len(launch.work.trials)))
+        if launch.purpose is Purpose.RUN and (work := work_of(launch)) is not None:
+            share = min(1.0, len(epochs) / (work.epochs * len(work.trials)))
             left_s = sample.elapsed_s * (1 - share) / share if share > 0 else None
         rate = len(epochs) / sample.elapsed_s if epochs and sample.elapsed_s > 0 else None
         about = (launch.label, launch.purpose, work_words(serverless, launch), self._now(), sample.elapsed_s)

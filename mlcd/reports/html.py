@@ -13,8 +13,9 @@ from importlib.resources import files
 
 from mlcd.core.ledger import Line
 from mlcd.core.units import counted
-from mlcd.planners.functions.nouns import Planned
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.functions.nouns import FunctionsTask, Planned
+from mlcd.planners.scale.nouns import ScalingTask, scaling_task
+from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.planners.serve.promise import value
 from mlcd.reports.answer import actual, answer, certificate, key_figures
 from mlcd.reports.curve import Curve, notes
@@ -85,10 +86,10 @@ _HOLLOW_NOTE = " Hollow marks cannot be certified: at the slow end of their rate
 def page(lines: Sequence[Line], boundary: Sequence[Planned] = ()) -> str:
     """The page of one run, from all its entries. `boundary`: of a run on functions, that of one epoch."""
     story = Story.of(lines)
-    if story.job.serverless is not None:
+    if isinstance(story.job.ask, FunctionsTask):
         sections = (_part(part) for part in parts(story, boundary))
         return _document(story, _serverless_header(story), *sections, *_texts(story))
-    if story.job.service is not None:
+    if isinstance(story.job.ask, ServingTask):
         return _document(story, _service_header(story), *_service_figures(story), *_texts(story))
     return _document(story, _header(story), *_figures(story), *_texts(story))
 
@@ -174,7 +175,7 @@ def _surer(story: Story) -> bool:
 
 def _service_marks(story: Story) -> list[tuple[str, str]]:
     """What the marks mean, beside their colours."""
-    service = story.job.service
+    service = serving_task(story.job)
     broken = service is not None and any(broken_words(trial.measurement, service) for trial in story.probes)
     found = [(ring(8, 8, 6), "chosen")] if story.chosen else []
     found += [(marker(7, 8, 8, hollow=True), "breaks what is asked")] if broken else []
@@ -211,7 +212,7 @@ def _curve(story: Story) -> list[str]:
 
 def _spending(story: Story) -> list[str]:
     tried = story.tries.removesuffix("s")
-    band = _BAND_NOTE if story.job.service is None else _CONFIRM_NOTE
+    band = _BAND_NOTE if not isinstance(story.job.ask, ServingTask) else _CONFIRM_NOTE
     note = band if story.goal.budget_usd is not None else _UNLIMITED_NOTE.format(tried, tried)
     figures = [_figure(lambda width: spend(story, width, Resource.USD), note)]
     if story.goal.deadline_s is not None:
@@ -221,8 +222,8 @@ def _spending(story: Story) -> list[str]:
 
 
 def _texts(story: Story) -> list[str]:
-    table = measured if story.job.service is None else trials
-    shown = story.probes and story.job.serverless is None
+    table = measured if not isinstance(story.job.ask, ServingTask) else trials
+    shown = story.probes and not isinstance(story.job.ask, FunctionsTask)
     found = [_section("Everything measured", table(story))] if shown else []
     found.append(_section("The reasons", reasons(story)))
     summary = element("summary", text(f"All {counted(len(story.lines), 'entry')}"))
@@ -252,22 +253,22 @@ def _footer(story: Story) -> str:
 def command(story: Story) -> str:
     """The command line that makes this search again from its job file."""
     search, goal = story.job.search, story.goal
-    if story.job.service is not None:
-        return _serve_command(story, story.job.service)
-    if story.job.serverless is not None:
+    if isinstance(story.job.ask, ServingTask):
+        return _serve_command(story, story.job.ask)
+    if isinstance(story.job.ask, FunctionsTask):
         return serverless_command(story)
-    verb = "train" if story.job.elastic is None else "scale"
+    verb = "train" if not isinstance(story.job.ask, ScalingTask) else "scale"
     words = ["mlcd", verb, "JOB.yaml", "--decide-only", "--on", story.started.on, "--goal", str(goal.objective)]
     words += ["--budget", f"{goal.budget_usd:.10g}"] if goal.budget_usd is not None else []
     words += ["--deadline", f"{goal.deadline_s:.10g}s"] if goal.deadline_s is not None else []
-    if (elastic := story.job.elastic) is not None:
+    if (elastic := scaling_task(story.job)) is not None:
         words += ["--workers", "..".join(str(count) for count in elastic.workers), "--search", str(elastic.mode)]
         words += ["--batch", ",".join(str(batch) for batch in elastic.batches)] if elastic.batches else []
         return shlex.join([*words, "--seed", str(search.seed)])
     return shlex.join([*words, "--method", search.method, "--seed", str(search.seed)])
 
 
-def _serve_command(story: Story, service: Service) -> str:
+def _serve_command(story: Story, service: ServingTask) -> str:
     search, goal = story.job.search, story.goal
     model = service.file or service.model.name
     words = ["mlcd", "serve", model, "--on", story.started.on, "--goal", str(goal.objective)]

@@ -6,6 +6,8 @@ from mlcd.core.backend import Purpose
 from mlcd.core.ledger import Ended, Refused, Reserved, Resumed, Settled, Stopped, Voided, Warned
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_rate
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.functions.words import result_words
 from mlcd.reports.markup import element, text
@@ -56,9 +58,9 @@ def why_it_ended(story: Story) -> str:
 
 
 def _showed(story: Story, m: Measurement) -> str:
-    if story.job.service is not None:
-        return short_words(m, story.job.service)
-    if story.job.serverless is not None:
+    if isinstance(story.job.ask, ServingTask):
+        return short_words(m, story.job.ask)
+    if isinstance(story.job.ask, FunctionsTask):
         return result_words(m)
     return f"{format_rate(m.rate)} samples/s" if m.ok else outcome_words(m.outcome)
 

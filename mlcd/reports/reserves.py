@@ -13,6 +13,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.launch_spread import Spread
 from mlcd.core.measurement import Measurement
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies, keeps, value
 
 Key = tuple[float, ...]
@@ -20,7 +21,7 @@ Key = tuple[float, ...]
 
 def reserves(job: Job, space: Space, after: Iterable[History]) -> list[Forecast | None]:
     """What had to be kept after each probe, from how the run stood then; None: nothing."""
-    kept = _Finish(job, space) if job.service is None else _Confirmation(job, space)
+    kept = _Finish(job, space) if not isinstance(job.ask, ServingTask) else _Confirmation(job, space)
     return [kept.after(history) for history in after]
 
 
@@ -63,7 +64,7 @@ class _Finish:
 
 
 class _Confirmation:
-    """Of a service: trying the best one once more, where it is not certain yet (see `service_level.best`)."""
+    """Of a service: trying the best one once more, where it is not certain yet (see `promise.best`)."""
 
     def __init__(self, job: Job, space: Space) -> None:
         self._job, self._space = job, space

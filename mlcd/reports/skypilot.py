@@ -8,6 +8,7 @@ import yaml
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
+from mlcd.planners.scale.nouns import batch_of
 from mlcd.reports.words import decision_words
 
 
@@ -32,8 +33,8 @@ def task_of(run: str, account: Account) -> dict[str, Any]:
     if offer.spot:
         resources["use_spot"] = True
     task.pop("num_nodes", None)
-    if configuration.batch is not None:  # the tracker hands it to the script
-        task["envs"] = {**(task.get("envs") or {}), "MLCD_BATCH": str(configuration.batch)}
+    if batch_of(configuration) is not None:  # the tracker hands it to the script
+        task["envs"] = {**(task.get("envs") or {}), "MLCD_BATCH": str(batch_of(configuration))}
     return {"name": account.job.name, "resources": resources, "num_nodes": configuration.nodes, **_rest(task)}
 
 

@@ -15,6 +15,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Settled, Started, Status
 from mlcd.core.measurement import Measurement
+from mlcd.planners.scale.nouns import batch_of
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.finishing import finishes
 from mlcd.reports.reserves import reserves
 
@@ -68,7 +70,7 @@ class Story:
     @property
     def tries(self) -> str:
         """What its probes are called."""
-        return "probes" if self.job.service is None else "trials"
+        return "probes" if not isinstance(self.job.ask, ServingTask) else "trials"
 
     @property
     def search(self) -> History:
@@ -190,5 +192,5 @@ class Story:
 
 def series(configuration: Configuration) -> str:
     """What all sizes of a configuration have in common."""
-    name, batch = configuration.offer.name, configuration.batch
+    name, batch = configuration.offer.name, batch_of(configuration)
     return name if batch is None else f"{name}, batch {batch}"

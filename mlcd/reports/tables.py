@@ -9,6 +9,8 @@ from mlcd.core.forecasts import objective
 from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
 from mlcd.core.measurement import Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
+from mlcd.planners.functions.nouns import Allocation
+from mlcd.planners.scale.nouns import Noise
 from mlcd.reports.curve import Curve, cells
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.markup import element, text
@@ -36,7 +38,7 @@ def measured(story: Story) -> str:
         (probe for probe in story.probes if probe.measurement.ok),
         key=lambda probe: (objective(story.goal, story.ahead(probe)), probe.number),
     )
-    noisy = any(probe.measurement.noise is not None for probe in story.probes)
+    noisy = any(isinstance(probe.measurement.evidence, Noise) for probe in story.probes)
     columns = (*_MEASURED, ("Noise", "num")) if noisy else _MEASURED
     rows = [_measured_row(story, probe, columns) for probe in (*good, *story.failed)]
     seconds, usd = (
@@ -80,7 +82,7 @@ def _measured_row(story: Story, probe: Tried, columns: Columns) -> str:
         last = [outcome_words(measurement.outcome), "–"]
     cells += [format_duration(measurement.seconds), format_usd(measurement.usd), *last]
     if columns is not _MEASURED:
-        cells.append(noise_words(measurement.noise) if measurement.noise is not None else "–")
+        cells.append(noise_words(measurement.evidence) if isinstance(measurement.evidence, Noise) else "–")
     if chosen:
         cells[1] += " (chosen)"
     return row(cells, columns, class_="chosen" if chosen else None if measurement.ok else "failed")
@@ -100,7 +102,7 @@ def _ledger_cells(line: Line) -> list[str]:
             where, kind = str(m.configuration), _purposeful(kind, entry.launch.purpose)
             usd, seconds = _exact(m.usd), f"{m.seconds:,.1f}"
             because = outcome_words(m.outcome) + (f": {m.detail}" if m.detail else "")
-            because = result_words(m) if m.configuration.allocation is not None else because
+            because = result_words(m) if isinstance(m.configuration.setting, Allocation) else because
         case Voided():
             where, usd, seconds = str(entry.launch.configuration), _exact(0.0), "0.0"
         case Refused():

@@ -31,7 +31,8 @@ from mlcd.core.ledger import (
 )
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.functions.nouns import FunctionsTask, allocation_of
+from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.finishing import finishes, last_metric
 from mlcd.reports.functions.terminal import first_words as functions_first_words
 from mlcd.reports.functions.terminal import say_decision, show_plan, show_run
@@ -70,9 +71,9 @@ class Narrator:
         """Tell one entry."""
         self._account = self._account.after(line.entry, line.elapsed_s)
         match line.entry:
-            case Started(job=job) as started if job.service is not None:
+            case Started(job=job) as started if isinstance(job.ask, ServingTask):
                 self._say(f"[bold]{escape(line.run)}[/bold]  {escape(first_words(started))}")
-            case Started(job=job) as started if job.serverless is not None:
+            case Started(job=job) as started if isinstance(job.ask, FunctionsTask):
                 wanted = goal_words(job.goal, job.target)
                 self._say(
                     f"[bold]{escape(line.run)}[/bold]  {escape(functions_first_words(started))}, {escape(wanted)}"
@@ -100,7 +101,7 @@ class Narrator:
                 )
             case Settled(measurement=measurement):
                 which = f"{escape(str(measurement.configuration))}: " if self._at_once > 1 else ""
-                result = escape(result_words(measurement, self._account.job.service))
+                result = escape(result_words(measurement, serving_task(self._account.job)))
                 self._say(
                     f"     {which}{result}, {format_duration(measurement.seconds)}, "
                     f"{format_usd(measurement.usd)}  [dim]{self._spent()}[/dim]"
@@ -129,7 +130,7 @@ class Narrator:
         said = f"run  [bold]{escape(work_words(serverless, launch))}[/bold]"
         if serverless.tuning is not None:
             self._say(said)
-        elif not runs or runs[-1].configuration.allocation != launch.configuration.allocation:
+        elif not runs or allocation_of(runs[-1].configuration) != allocation_of(launch.configuration):
             self._say(f"{said}  [dim]{escape(because)}[/dim]")
 
     def _say(self, markup: str) -> None:
@@ -152,10 +153,10 @@ def show_decision(console: Console, account: Account, decision: Decision, goal: 
     `goal` is the run's own, or that of a what-if.
     """
     history = account.searched
-    if account.job.service is not None:
+    if isinstance(account.job.ask, ServingTask):
         show_service(console, account, decision, goal)
         return
-    if account.job.serverless is not None:
+    if isinstance(account.job.ask, FunctionsTask):
         _show_functions(console, account, decision, goal)
         return
     if history.measurements:
@@ -236,7 +237,7 @@ def show_outcome(console: Console, account: Account) -> None:
     decision, runs = account.decision, account.final_runs
     if decision is not None and decision.done:
         _show_total(console, account)
-    if account.job.serverless is not None:
+    if isinstance(account.job.ask, FunctionsTask):
         show_run(console, account)
     if decision is None or not runs or (decision.forecast is None and not decision.curve):
         return
@@ -282,13 +283,13 @@ def ledger_table(lines: Sequence[Line]) -> Table:
     table.add_column("TOOK", justify="right", no_wrap=True)
     table.add_column("WHY")
     for number, line in enumerate(lines, start=1):
-        place, reserved, paid, took, why = _ledger_cells(line, account.job.service)
+        place, reserved, paid, took, why = _ledger_cells(line, serving_task(account.job))
         at = format_duration(line.elapsed_s)
         table.add_row(str(number), at, line.entry.kind, escape(place), reserved, paid, took, escape(why))
     return table
 
 
-def _ledger_cells(line: Line, service: Service | None) -> tuple[str, str, str, str, str]:
+def _ledger_cells(line: Line, service: ServingTask | None) -> tuple[str, str, str, str, str]:
     match line.entry:
         case Started(job=job, on=on):
             return "", "", "", "", f"{job.name} on {on}, {goal_words(job.goal, job.target, service)}"

@@ -7,7 +7,7 @@ from mlcd.core.guarantee import rounded_up
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Target
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.measurement import Measurement, Mismatch, Noise, Outcome, Z
+from mlcd.core.measurement import Measurement, Mismatch, Outcome, Z
 from mlcd.core.units import (
     counted,
     enough_duration,
@@ -17,12 +17,14 @@ from mlcd.core.units import (
     format_rate,
     format_usd,
 )
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.functions.nouns import Allocation
+from mlcd.planners.scale.nouns import Noise, batch_of
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.functions.words import result_words as functions_words
 from mlcd.reports.serve.words import asked_words, trial_words
 
 
-def goal_words(goal: Goal, target: Target | None = None, service: Service | None = None) -> str:
+def goal_words(goal: Goal, target: Target | None = None, service: ServingTask | None = None) -> str:
     """'fastest within $100 and 6 h', 'cheapest, no limit', 'knee within $5, until accuracy >= 0.97'."""
     if service is not None:
         return asked_words(goal, service)
@@ -108,7 +110,7 @@ def all_the_work_words(decision: Decision) -> str:
     """'if the target takes all of the work', and with which batch where some need less: the scale of a ranking."""
     most = max(decision.curve, key=lambda p: p.work_share)
     differ = any(p.work_share < most.work_share for p in decision.curve)
-    return "if the target takes all of the work" + (f" with batch {most.configuration.batch}" if differ else "")
+    return "if the target takes all of the work" + (f" with batch {batch_of(most.configuration)}" if differ else "")
 
 
 def where_words(ahead: Forecast) -> str:
@@ -142,15 +144,15 @@ def counted_on_words(decision: Decision, history: History) -> str:
     return f"{slow_rate_words(decision)}; {spread_words(history)}" if decision.confidence is not None else ""
 
 
-def result_words(measurement: Measurement, service: Service | None = None) -> str:
+def result_words(measurement: Measurement, service: ServingTask | None = None) -> str:
     """'1,743 samples/s ± 4.7 %', with the noise and the metric of a job that tells them; or how it failed."""
-    if measurement.configuration.allocation is not None:
+    if isinstance(measurement.configuration.setting, Allocation):
         return functions_words(measurement)
     if measurement.ok and service is not None:
         return trial_words(measurement, service)
     if measurement.ok and measurement.outcome is not Outcome.AT_THE_LIMIT:
         said = [f"{format_rate(measurement.rate)} samples/s ± {100 * Z * measurement.rel_error:.1f} %"]
-        said += [noise_words(measurement.noise)] if measurement.noise is not None else []
+        said += [noise_words(measurement.evidence)] if isinstance(measurement.evidence, Noise) else []
         said += [f"metric {measurement.metric:.4g}"] if measurement.metric is not None else []
         said += [mismatch_words(measurement.mismatch)] if measurement.mismatch is not None else []
         return ", ".join(said)

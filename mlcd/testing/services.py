@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.knobs import Knobs, KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, ServingTask
+from mlcd.planners.serve.space import serving_space
 
 UNSEEN = "unseen"
 SEEN = ("first", "second", "third", "fourth")
@@ -58,7 +59,7 @@ class World:
         keep = {self.space.configurations[i] for i in places}
         choices = []
         for choice in self.space.choices:
-            settings = tuple(c.knobs for c in choice.configurations if c in keep)
+            settings = tuple(c.setting for c in choice.configurations if c in keep and c.setting is not None)
             if settings:
                 choices.append(replace(choice, settings=settings))
         return replace(self, space=Space(tuple(choices), self.space.probe_time))
@@ -77,9 +78,9 @@ class World:
         seed: int = 0,
     ) -> Job:
         """To serve the unseen model."""
-        service = Service(self.unseen.facts, caps, min_rate)
+        service = ServingTask(self.unseen.facts, caps, min_rate)
         search = Search(seed=seed, trials=trials)
-        return Job(UNSEEN, 1.0, goal or Goal(Objective.PER_DOLLAR), search=search, service=service)
+        return Job(UNSEEN, 1.0, goal or Goal(Objective.PER_DOLLAR), search=search, ask=service)
 
     def latency(self, quantile: float, figure: Figure = Figure.P95) -> Cap:
         """A cap that this share of the unseen model's cells keeps."""

@@ -24,7 +24,7 @@ from mlcd.core.strategy import Probe, Step, Strategy
 from mlcd.planners.serve.known_models import Kind, Knowledge
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Cap, Figure
-from mlcd.planners.serve.promise import best, refusal
+from mlcd.planners.serve.promise import best, decide, refusal
 from mlcd.testing.promises import check_books, check_repeatable
 from mlcd.testing.services import World, random_world
 
@@ -67,7 +67,7 @@ def serve(strategy: Strategy, world: World, job: Job, noise: float = 0.0, seed: 
     backend = RecordedService(world.recorded, world.unseen, clock, noise, seed)
     profiler = ServingProfiler(backend, noise_floor=0.0, tight=None, warm_up=False, stated_noise=noise)
     book = ledger.begin(job.name, clock, Started(job, world.space, "test", backend.provenance, "test"))
-    decision = search(_EndsInTime(strategy), job, world.space, profiler, book, guard=refusal)
+    decision = search(_EndsInTime(strategy), job, world.space, profiler, book, guard=refusal, decide=decide)
     assert ledger.account(book.run) == book.account, "replay differs from what was live"
     return Search(job, ledger.lines(book.run), book.account.history, decision)
 

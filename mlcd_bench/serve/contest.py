@@ -22,8 +22,9 @@ from mlcd.core.history import History
 from mlcd.core.ledger import Ledger, Started
 from mlcd.core.measurement import Measurement
 from mlcd.core.version import VERSION
-from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve import promise
 from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import knobs_of
 from mlcd.planners.serve.planner import serve_method
 from mlcd_bench.serve.problem import ServeProblem
 
@@ -53,7 +54,7 @@ def play(problem: ServeProblem, method: str, seed: int, noise: float) -> ServeRe
     ledger = Ledger(None)
     book = ledger.begin(job.name, clock, Started(job, problem.space, "recorded", backend.provenance, VERSION))
     strategy = serve_method(job.search, problem.knowledge)
-    search(strategy, job, problem.space, profiler, book, guard=service_level.refusal)
+    search(strategy, job, problem.space, profiler, book, guard=promise.refusal, decide=promise.decide)
     tried = book.account.history.measurements
     ledger.close()
     return ServeResult(
@@ -75,7 +76,7 @@ def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -
         if i > len(tried):
             found.append(found[-1] if found else 0.0)
             continue
-        worths = {m.configuration: service_level.value(problem.job, m) for m in History(tuple(tried[:i])).good}
+        worths = {m.configuration: promise.value(problem.job, m) for m in History(tuple(tried[:i])).good}
         best = max(worths, key=lambda each: worths[each], default=None)
         found.append(problem.truth[best] / problem.optimum if best is not None and worths[best] > 0 else 0.0)
     return found
@@ -83,8 +84,8 @@ def accuracy(problem: ServeProblem, tried: Sequence[Measurement], trials: int) -
 
 def _trial(problem: ServeProblem, m: Measurement, noise: float) -> dict[str, Any]:
     told = {
-        "knobs": dict(m.configuration.knobs),
-        "rps_per_usd": service_level.value(problem.job, m),
+        "knobs": dict(knobs_of(m.configuration)),
+        "rps_per_usd": promise.value(problem.job, m),
         "outcome": str(m.outcome),
     }
     return {**told, "true_rps_per_usd": problem.truth[m.configuration]} if noise else told

@@ -14,7 +14,7 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.knowledge.recordings import ServingFolder
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, serving_task
 from mlcd.planners.serve.promise import worth
 
 
@@ -41,7 +41,7 @@ class ServeProblem:
     @property
     def latency_ms(self) -> float | None:
         """The cap on its latency, if there is one."""
-        caps = self.job.service.caps if self.job.service is not None else ()
+        caps = self.job.ask.caps if isinstance(self.job.ask, ServingTask) else ()
         return next((1_000 * cap.at_most_s for cap in caps if cap.figure is Figure.P95), None)
 
     @cached_property
@@ -56,7 +56,7 @@ class ServeProblem:
 
     def _value(self, configuration: Configuration) -> float:
         done = self.recorded.composed(self.model, configuration)
-        caps = self.job.service.caps if self.job.service is not None else ()
+        caps = self.job.ask.caps if isinstance(self.job.ask, ServingTask) else ()
         if done is None or any(done.figures.get(cap.figure, float("inf")) > cap.at_most_s for cap in caps):
             return 0.0
         return worth(self.job, configuration, done.rate)
@@ -76,18 +76,18 @@ def serve_problems(
     for name in unseen:
         model, space = folder.model(name), folder.space(name)
         hidden = (name,) if one_by_one else unseen
-        service = Service(model.facts, _caps(folder, model, space, caps), counted=folder.counted)
-        job = Job(name, 0.0, Goal(objective), service=service, search=Search("grey-box", trials=trials))
+        service = ServingTask(model.facts, _caps(folder, model, space, caps), counted=folder.counted)
+        job = Job(name, 0.0, Goal(objective), ask=service, search=Search("grey-box", trials=trials))
         found.append(ServeProblem(folder.knowledge, folder.knowledge.without(*hidden), model, space, job))
     return found
 
 
 def unprofiled(problem: ServeProblem) -> ServeProblem:
     """The same, of a model whose operators nobody has looked at."""
-    service = problem.job.service
+    service = serving_task(problem.job)
     assert service is not None
     blind = replace(service, model=replace(service.model, profiles=()))
-    return replace(problem, job=replace(problem.job, service=blind))
+    return replace(problem, job=replace(problem.job, ask=blind))
 
 
 def _caps(folder: ServingFolder, model: SeenModel, space: Space, asked: Caps) -> tuple[Cap, ...]:

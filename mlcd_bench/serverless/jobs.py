@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.nouns import Serverless, Workload
+from mlcd.planners.functions.nouns import FunctionsTask, Workload
 from mlcd.planners.functions.tariff import load_tariff
 
 MB = 1e6
@@ -36,9 +36,9 @@ class BenchJob:
         return EpochModel(self.workload, tariff, published(self.workload))
 
     @property
-    def serverless(self) -> Serverless:
+    def serverless(self) -> FunctionsTask:
         """The whole space of allocations: 3,000 functions, 10,240 MB, four storages; all trials may run at once."""
-        return Serverless(self.workload, tariff=self.model.tariff)
+        return FunctionsTask(self.workload, tariff=self.model.tariff)
 
     @property
     def sizes(self) -> dict[str, float]:

@@ -33,7 +33,7 @@ from mlcd.core.strategy import Step
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import Stage
+from mlcd.planners.functions.nouns import Stage, evidence_of
 from mlcd.planners.functions.outlook import after
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.problem import StageProblem
@@ -111,7 +111,7 @@ def _train(bench_job: BenchJob, strategy: AdaptiveTraining, limit: Limit, seed: 
     launch(timed, job, space, FunctionsProfiler(backend), book)
     history = book.account.history
     ledger.close()
-    seen = [epoch.loss for run in history.runs for epoch in run.epochs]
+    seen = [epoch.loss for run in history.runs for epoch in evidence_of(run).epochs]
     reached = any(loss <= bench_job.target_loss for loss in seen)
     hours, usd = history.elapsed_s / 3_600, history.spent_usd
     fitted_ms = sum(fits_ms[: len(seen)]) if after.cache_info() != fits else 0.0
@@ -160,5 +160,5 @@ def _job(bench_job: BenchJob, limit: Limit, seed: int) -> Job:
         on="functions:simulated",
         dataset_samples=samples,
         target=Target("loss", bench_job.target_loss, at_least=False),
-        serverless=replace(bench_job.serverless, epochs=estimate(bench_job, seed)),
+        ask=replace(bench_job.serverless, epochs=estimate(bench_job, seed)),
     )

@@ -24,7 +24,16 @@ from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job, Search
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.functions.nouns import Allocation, Epoch, Serverless, StorageRate, Tariff, Tuning, Work, Workload
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Epoch,
+    FunctionsTask,
+    StorageRate,
+    Tariff,
+    TrainEpochs,
+    Tuning,
+    Workload,
+)
 from mlcd.planners.functions.workloads import facts, partition, trainer
 
 pytestmark = pytest.mark.skipif(
@@ -39,11 +48,11 @@ ONE_DOLLAR_A_CALL = Tariff(0.0, 1.0, (StorageRate("vm-ps"), StorageRate("elastic
 def job(tuning: Tuning | None = None, **more: object) -> Job:
     data_mb, model_mb = facts("lr", "higgs", SAMPLES)
     workload = Workload("lr", "higgs", SAMPLES, data_mb, model_mb, BATCH, RATE)
-    serverless = Serverless(workload, tuning=tuning, tariff=ONE_DOLLAR_A_CALL, **more)  # type: ignore[arg-type]
-    return Job("functions", 1.0, search=Search(seed=SEED), serverless=serverless)
+    serverless = FunctionsTask(workload, tuning=tuning, tariff=ONE_DOLLAR_A_CALL, **more)  # type: ignore[arg-type]
+    return Job("functions", 1.0, search=Search(seed=SEED), ask=serverless)
 
 
-def launch(label: str, work: Work | None = None, allocation: Allocation = THREE, **more: object) -> Launch:
+def launch(label: str, work: TrainEpochs | None = None, allocation: Allocation = THREE, **more: object) -> Launch:
     trials = 1 if work is None else len(work.trials)
     nodes = allocation.functions * min(2, trials)
     configuration = Configuration(Offer("function", 0.1, 1, 1.7), nodes, allocation=allocation)
@@ -94,10 +103,10 @@ def reference(*functions: int, rate: float = RATE, samples: int = SAMPLES, batch
 
 
 def test_epochs_over_two_launches_train_as_one_process_would(backend):
-    first, epochs = play(backend, launch("run-1", Work(2)), job())
+    first, epochs = play(backend, launch("run-1", TrainEpochs(2)), job())
     assert isinstance(first[-1], Ended)
     assert first[-1].outcome is Outcome.OK, first[-1]
-    _, more = play(backend, launch("run-2", Work(1, done=2)), job())
+    _, more = play(backend, launch("run-2", TrainEpochs(1, done=2)), job())
     losses = [epoch.loss for epoch in (*epochs, *more)]
     assert losses == pytest.approx(reference(3, 3, 3), rel=1e-6)
     assert losses == sorted(losses, reverse=True)
@@ -119,7 +128,7 @@ def test_epochs_over_two_launches_train_as_one_process_would(backend):
 def test_functions_that_meet_in_redis_come_to_the_same(tmp_path, backend):
     with serve("elasticache", tmp_path) as server:
         both = replace(backend, endpoints={"elasticache": server.url})
-        _, epochs = play(both, launch("run-1", Work(1), Allocation(2, 1_769, "elasticache")), job())
+        _, epochs = play(both, launch("run-1", TrainEpochs(1), Allocation(2, 1_769, "elasticache")), job())
     assert [epoch.loss for epoch in epochs] == pytest.approx(reference(2), rel=1e-6)
     assert epochs[0].requests >= 3 * 2 * 7 - 2 * 7  # 3n - 2 transfers in each of 7 steps, and more looks than that
 
@@ -127,7 +136,7 @@ def test_functions_that_meet_in_redis_come_to_the_same(tmp_path, backend):
 @pytest.mark.parametrize("fault", ["die", "vanish"])
 def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend, fault):
     once = replace(backend, faults=lambda epoch, rank, attempt: fault if (rank, attempt) == (1, 0) else "")
-    _, (epoch,) = play(once, launch("run-1", Work(1)), job())
+    _, (epoch,) = play(once, launch("run-1", TrainEpochs(1)), job())
     assert epoch.loss == pytest.approx(reference(3)[0], rel=1e-6)
     assert epoch.retries == 1
     assert epoch.usd == 6.0  # both attempts were called and are billed
@@ -135,7 +144,7 @@ def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend
 
 def test_a_function_that_always_dies_is_told_in_a_line(backend):
     never = replace(backend, faults=lambda epoch, rank, attempt: "die" if rank == 1 else "")
-    events, epochs = play(never, launch("run-1", Work(1)), job())
+    events, epochs = play(never, launch("run-1", TrainEpochs(1)), job())
     assert epochs == []
     (ended,) = events
     assert isinstance(ended, Ended)
@@ -148,10 +157,10 @@ def test_a_function_that_always_dies_is_told_in_a_line(backend):
 
 def test_a_storage_that_is_not_there_is_named(backend):
     nowhere = replace(backend, endpoints={"vm-ps": "tcp://127.0.0.1:9"}, asks_s=0.2)
-    events, _ = play(nowhere, launch("run-1", Work(1), Allocation(1, 1_769, "vm-ps")), job())
+    events, _ = play(nowhere, launch("run-1", TrainEpochs(1), Allocation(1, 1_769, "vm-ps")), job())
     alone = [event for event in events if isinstance(event, Ended)]
     assert alone[0].outcome is Outcome.OK  # a single function meets nobody there
-    events, _ = play(nowhere, launch("run-2", Work(1), Allocation(2, 1_769, "vm-ps")), job())
+    events, _ = play(nowhere, launch("run-2", TrainEpochs(1), Allocation(2, 1_769, "vm-ps")), job())
     (ended,) = events
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.FAILED
@@ -179,7 +188,7 @@ def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_noth
 
         restart = threading.Thread(target=lose_all_it_knew)
         restart.start()
-        _, (epoch,) = play(held, launch("run-1", Work(1), Allocation(3, 1_769, name)), job())
+        _, (epoch,) = play(held, launch("run-1", TrainEpochs(1), Allocation(3, 1_769, name)), job())
         restart.join()
     assert epoch.loss == pytest.approx(reference(3)[0], rel=1e-6)
     assert epoch.retries == 1
@@ -191,14 +200,14 @@ def test_a_straggler_is_given_up_and_tried_again(backend):
     slow = replace(
         backend, pace=pace, faults=lambda epoch, rank, attempt: "sleep 30" if (rank, attempt) == (2, 0) else ""
     )
-    _, (epoch,) = play(slow, launch("run-1", Work(1)), job())
+    _, (epoch,) = play(slow, launch("run-1", TrainEpochs(1)), job())
     assert epoch.retries == 1
     assert epoch.loss == pytest.approx(reference(3)[0], rel=1e-6)
 
 
 def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
     once = replace(backend, faults=lambda epoch, rank, attempt: "raise" if (epoch, rank, attempt) == (2, 0, 0) else "")
-    events, (first, second) = play(once, launch("run-1", Work(3), most_usd=11.0), job())
+    events, (first, second) = play(once, launch("run-1", TrainEpochs(3), most_usd=11.0), job())
     assert (first.usd, second.usd) == (3.0, 6.0)
     assert isinstance(events[-1], Ended)
     assert events[-1].outcome is Outcome.AT_THE_LIMIT
@@ -206,7 +215,7 @@ def test_nothing_is_begun_that_could_cost_more_than_the_launch_may(backend):
 
 def test_functions_are_gone_when_the_lifetime_is_over(backend):
     slow = replace(backend, faults=lambda epoch, rank, attempt: "sleep 30" if epoch == 2 else "")
-    events, epochs = play(slow, launch("run-1", Work(2), lifetime_s=8.0), job())
+    events, epochs = play(slow, launch("run-1", TrainEpochs(2), lifetime_s=8.0), job())
     assert len(epochs) == len(events) == 1  # it has not ended: its time was over
     up_s = slow.reclaim("run-1")
     assert up_s is not None
@@ -215,7 +224,7 @@ def test_functions_are_gone_when_the_lifetime_is_over(backend):
 
 def test_closing_ends_the_functions_that_run(backend):
     slow = replace(backend, faults=lambda epoch, rank, attempt: "sleep 30" if epoch == 2 else "")
-    with closing(slow.run(job(), launch("run-1", Work(2)))) as events:
+    with closing(slow.run(job(), launch("run-1", TrainEpochs(2)))) as events:
         next(events)
     assert slow.leftovers() == set()
     assert slow.reclaim("never-1") is None
@@ -223,7 +232,7 @@ def test_closing_ends_the_functions_that_run(backend):
 
 def test_trials_run_side_by_side_with_their_own_rates_and_the_others_after_them(backend):
     tuning = Tuning(3, space={"learning_rate": (0.01, 1.0)})
-    ordered = launch("run-1", Work(1, trials=(0, 1, 2)), Allocation(1, 1_769, "vm-ps"))
+    ordered = launch("run-1", TrainEpochs(1, trials=(0, 1, 2)), Allocation(1, 1_769, "vm-ps"))
     _, epochs = play(backend, ordered, job(tuning))
     assert {epoch.trial for epoch in epochs} == {0, 1, 2}
     for epoch in epochs:
@@ -246,9 +255,9 @@ def test_a_calibration_measures_what_an_epoch_is_made_of(backend):
 
 
 def test_a_sample_is_trained_by_one_function_as_many_would_train_the_whole(backend):
-    ordered = launch("run-1", Work(2, sample_of=4))
+    ordered = launch("run-1", TrainEpochs(2, sample_of=4))
     _, epochs = play(backend, ordered, job())
-    sampled = job().serverless.workload.sampled(0.1, 4)
+    sampled = job().ask.workload.sampled(0.1, 4)
     assert [epoch.number for epoch in epochs] == [1, 2]
     expected = reference(1, 1, samples=sampled.samples, batch=sampled.batch)
     assert [epoch.loss for epoch in epochs] == pytest.approx(expected, rel=1e-6)
@@ -268,17 +277,17 @@ def foreseeing(backend):
 
 
 def test_functions_of_another_allocation_are_started_before_the_running_epoch_ends(foreseeing):
-    with closing(foreseeing.run(job(), launch("run-1", Work(1, then=TWO)))) as events:
+    with closing(foreseeing.run(job(), launch("run-1", TrainEpochs(1, then=TWO)))) as events:
         first = next(events).epoch
     assert foreseeing.leftovers() == {"run-1.ahead"}
-    _, (second,) = play(foreseeing, launch("run-2", Work(1, done=1), TWO), job())
+    _, (second,) = play(foreseeing, launch("run-2", TrainEpochs(1, done=1), TWO), job())
     assert [first.loss, second.loss] == pytest.approx(reference(3, 2), rel=1e-6)
     assert second.start_s < first.start_s
     assert (first.usd, second.usd) == (5.0, 0.0)  # they were called by the launch before
 
 
 def test_functions_that_nobody_takes_over_are_ended(foreseeing):
-    with closing(foreseeing.run(job(), launch("run-1", Work(1, then=TWO)))) as events:
+    with closing(foreseeing.run(job(), launch("run-1", TrainEpochs(1, then=TWO)))) as events:
         next(events)
     foreseeing.close()
     assert foreseeing.leftovers() == set()
@@ -291,7 +300,7 @@ from test_functions_live import *
 backend = LithopsFunctions(Path({home!r}), WallClock(datetime.now(UTC)), {{"vm-ps": {url!r}}},
                            faults=lambda epoch, rank, attempt: "sleep 30")
 print("up", flush=True)
-next(backend.run(job(), launch("run-1", Work(1))))
+next(backend.run(job(), launch("run-1", TrainEpochs(1))))
 """
 
 

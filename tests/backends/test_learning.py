@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from mlcd.clouds.learning import STABLE_AFTER_S, Learning
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
-from mlcd.core.job import Elastic, Hints, Job, Target
+from mlcd.core.job import Hints, Job, Target
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd.planners.scale.nouns import ScalingTask
 
 JOB = Job(
     "job",
@@ -21,7 +22,7 @@ JOB = Job(
     hints=Hints(global_batch=128),
     dataset_samples=1e5,
     target=Target("accuracy", 0.9),
-    elastic=Elastic((1, 4), (64, 128, 256)),
+    ask=ScalingTask((1, 4), (64, 128, 256)),
 )
 
 
@@ -53,7 +54,7 @@ def test_the_target_is_reached_with_the_last_sample_that_it_takes_and_not_before
 
 @given(st.integers(0, 50))
 def test_larger_batches_need_more_samples_and_the_usual_one_what_the_job_says(seed: int) -> None:
-    learning, known = Learning(seed), replace(JOB, elastic=Elastic(epochs=7.0))
+    learning, known = Learning(seed), replace(JOB, ask=ScalingTask(epochs=7.0))
     needed = [learning.samples_to_target(known, batch) for batch in (64, 128, 256)]
     assert needed == sorted(needed)
     assert needed[1] == pytest.approx(7.0 * 1e5)
@@ -61,7 +62,7 @@ def test_larger_batches_need_more_samples_and_the_usual_one_what_the_job_says(se
 
 def test_a_job_without_a_target_or_wishes_is_left_as_it_is() -> None:
     events: list[Event] = [Sample(10.0, 0.0), Sample(20.0, 5.0), Ended(30.0, Outcome.OK)]
-    plain = replace(JOB, target=None, elastic=None)
+    plain = replace(JOB, target=None, ask=None)
     assert told(events, order(job=plain), plain) == events
 
 

@@ -13,17 +13,18 @@ from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.ray import Ray, load_node_types
 from mlcd.clouds.serving import OpenInference
 from mlcd.core.clock import WallClock
-from mlcd.core.configuration import Choice, ProbeTime, Space, serving_space
+from mlcd.core.configuration import Choice, ProbeTime, Space
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import Serverless, StorageRate, Tariff, Workload
+from mlcd.planners.functions.nouns import FunctionsTask, StorageRate, Tariff, Workload
 from mlcd.planners.functions.space import calibration_space
 from mlcd.planners.functions.workloads import facts
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Service
+from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
+from mlcd.planners.serve.space import serving_space
 from mlcd.testing.outages import OutageContract
 
 TYPES = "types: {small: {cpus: 2, memory: 4GB, link: 1Gbit, usd_per_hour: $3}}"
@@ -61,7 +62,7 @@ class TestEndpoint(OutageContract):
         return Cloud(space, backend, ServingProfiler(backend), backend.clock)
 
     def job(self):
-        return Job("outage", 1.0, service=Service(ModelFacts("model")))
+        return Job("outage", 1.0, ask=ServingTask(ModelFacts("model")))
 
 
 class NoBucket(LithopsFunctions):
@@ -89,7 +90,7 @@ class TestFunctions(OutageContract):
     def serverless(self):
         data_mb, model_mb = facts("lr", "higgs", 1_000)
         workload = Workload("lr", "higgs", 1_000, data_mb, model_mb, 50, 0.1)
-        return Serverless(workload, tariff=Tariff(1e-5, 1e-7, (StorageRate("s3"),)), storages=("s3",))
+        return FunctionsTask(workload, tariff=Tariff(1e-5, 1e-7, (StorageRate("s3"),)), storages=("s3",))
 
     def job(self):
-        return Job("outage", 1_000.0, serverless=self.serverless())
+        return Job("outage", 1_000.0, ask=self.serverless())

@@ -15,7 +15,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Arrivals, ModelFacts, Service
+from mlcd.planners.serve.nouns import Arrivals, ModelFacts, ServingTask
 
 ENDLESS = """
 import sys
@@ -24,8 +24,8 @@ sys.path.insert(0, sys.argv[1])
 from serving_contract import PACE, clock, launch
 from mlcd.clouds.serving import Embedded
 from mlcd.core.job import Job
-from mlcd.planners.serve.nouns import ModelFacts, Service
-service = Service(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
+from mlcd.planners.serve.nouns import ModelFacts, ServingTask
+service = ServingTask(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
 for event in Embedded(Path(sys.argv[2]), clock(), PACE).run(Job("m", 1.0, service=service), launch()):
     print(launch().label, flush=True)
 """
@@ -44,14 +44,14 @@ class TestEmbedded(ServingContract):
 
     @pytest.fixture
     def job(self, model):
-        return Job("lstm", 1.0, service=Service(ModelFacts("lstm"), path=str(model), shapes={"sequence": 16}))
+        return Job("lstm", 1.0, ask=ServingTask(ModelFacts("lstm"), path=str(model), shapes={"sequence": 16}))
 
     def test_a_profiler_measures_it(self, backend, job):
         done = ServingProfiler(backend, tight=None).measure(job, launch(lifetime_s=6.0, threads=1, batch=2))
         assert done.outcome is Outcome.OK, done
         assert done.rate > 0
-        assert done.served.requests > 10
-        assert done.served.failures == 0
+        assert done.evidence.requests > 10
+        assert done.evidence.failures == 0
         assert done.startup_s > 0
 
     def test_open_arrivals_are_a_little_more_than_what_is_asked_for(self, backend, job):
@@ -77,7 +77,7 @@ class TestEmbedded(ServingContract):
         path = tmp_path / "relu.onnx"
         graph = onnx.helper.make_graph([relu], "graph", *ports)
         onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))
-        job = Job("relu", 1.0, service=Service(ModelFacts("relu"), path=str(path)))
+        job = Job("relu", 1.0, ask=ServingTask(ModelFacts("relu"), path=str(path)))
         (ended,) = events_of(backend, job, launch(**knobs))
         assert isinstance(ended, Ended)
         assert ended.outcome is outcome

@@ -19,7 +19,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Service
+from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ class TestStartedByACommand(ServingContract):
 
     @pytest.fixture
     def job(self):
-        return Job("m", 1.0, service=Service(ModelFacts("m"), shapes={"tokens.1": 16}))
+        return Job("m", 1.0, ask=ServingTask(ModelFacts("m"), shapes={"tokens.1": 16}))
 
     def launch(self, number=1, lifetime_s=60.0, **knobs):
         return launch(number, lifetime_s, **{"batch": 1, **knobs})
@@ -109,7 +109,7 @@ class TestStartedByACommand(ServingContract):
 class TestRunningAlready:
     """An endpoint that somebody else looks after."""
 
-    JOB = Job("m", 1.0, service=Service(ModelFacts("m"), shapes={"tokens.1": 16}))
+    JOB = Job("m", 1.0, ask=ServingTask(ModelFacts("m"), shapes={"tokens.1": 16}))
 
     def backend(self, home: Path, url: str, **terms: object) -> OpenInference:
         return OpenInference(Endpoint(url, "m", **terms), home, clock(), PACE, answers_within_s=0.5)  # type: ignore[arg-type]
@@ -123,11 +123,11 @@ class TestRunningAlready:
         assert backend.leftovers() == set()
 
     def test_with_the_models_file_its_axes_have_the_names_of_the_file(self, tmp_path, url, model):
-        job = Job("m", 1.0, service=Service(ModelFacts("m"), path=str(model), shapes={"sequence": 5}))
+        job = Job("m", 1.0, ask=ServingTask(ModelFacts("m"), path=str(model), shapes={"sequence": 5}))
         assert events_of(self.backend(tmp_path, url), job, launch(concurrency=1))[-1].samples > 0
 
     def test_a_file_of_another_model_is_a_mistake(self, tmp_path, url):
-        job = Job("m", 1.0, service=Service(ModelFacts("m"), path=str(broken_model(tmp_path))))
+        job = Job("m", 1.0, ask=ServingTask(ModelFacts("m"), path=str(broken_model(tmp_path))))
         with pytest.raises(UserError, match="its inputs are x; the server's model wants tokens"):
             events_of(self.backend(tmp_path, url), job, launch())
 
@@ -162,7 +162,7 @@ class TestRunningAlready:
     def test_an_endpoint_that_answers_errors_is_a_failed_trial_with_the_reason(self, tmp_path):
         with serving(broken_model(tmp_path)) as url:
             trial = launch(lifetime_s=6.0, concurrency=2)
-            job = Job("m", 1.0, service=Service(ModelFacts("m")))
+            job = Job("m", 1.0, ask=ServingTask(ModelFacts("m")))
             done = ServingProfiler(self.backend(tmp_path, url)).measure(job, trial)
         assert done.outcome is Outcome.FAILED, done
         assert done.detail.startswith('every request failed: HTTP 500: {"error": "')

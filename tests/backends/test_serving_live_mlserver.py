@@ -10,9 +10,9 @@ from mlcd.clouds.serving import OpenInference
 from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Service
+from mlcd.planners.serve.nouns import Endpoint, ModelFacts, Served, ServingTask
 
-JOB = Job("sums", 1.0, service=Service(ModelFacts("sums"), shapes={"x.1": 4}))
+JOB = Job("sums", 1.0, ask=ServingTask(ModelFacts("sums"), shapes={"x.1": 4}))
 
 
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
@@ -29,7 +29,7 @@ def test_mlserver_is_started_loaded_and_ended(tmp_path, scheme):
     done = ServingProfiler(backend, tight=0.9).measure(JOB, trial)
     assert done.outcome is Outcome.OK, done
     assert done.rate > 0
-    assert done.served is not None
-    assert done.served.failures == 0
-    assert 0.02 < (done.served.peak_gb or 0.0) < 10
+    assert isinstance(done.evidence, Served)
+    assert done.evidence.failures == 0
+    assert 0.02 < (done.evidence.peak_gb or 0.0) < 10
     assert backend.leftovers() == set()

@@ -22,7 +22,15 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.functions.beliefs.calibration import calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, Tuning, Work, Workload
+from mlcd.planners.functions.nouns import (
+    MOST_ATTEMPTS,
+    Allocation,
+    Epoch,
+    TrainEpochs,
+    Tuning,
+    Workload,
+    functions_task,
+)
 from mlcd.planners.functions.space import configuration
 from mlcd.testing.backends import BackendContract
 
@@ -40,19 +48,19 @@ class TestSimulatedFunctions(BackendContract):
         return TRAINING
 
     def configuration(self):
-        return configuration(TRAINING.serverless, WHERE, Work(3))
+        return configuration(functions_task(TRAINING), WHERE, TrainEpochs(3))
 
     def failing(self):
         return None
 
     def _whole(self):
-        return order(TRAINING, WHERE, Work(3), samples=3.0 * TRAINING.dataset_samples)
+        return order(TRAINING, WHERE, TrainEpochs(3), samples=3.0 * TRAINING.dataset_samples)
 
 
-def order(job: Job, where: Allocation, work: Work | None, samples: float = 0.0, **more: object) -> Launch:
+def order(job: Job, where: Allocation, work: TrainEpochs | None, samples: float = 0.0, **more: object) -> Launch:
     """A launch; without work, a calibration."""
     purpose = Purpose.PROBE if work is None or work.sample_of is not None else Purpose.RUN
-    place = configuration(job.serverless, where, work or Work(1))
+    place = configuration(functions_task(job), where, work or TrainEpochs(1))
     return replace(Launch("x-1", place, purpose, samples, None, 0, work=work), **more)
 
 
@@ -67,8 +75,8 @@ def epochs(backend: SimulatedFunctions, job: Job, launch: Launch) -> list[Epoch]
 @pytest.mark.parametrize("storage", ["s3", "dynamodb", "elasticache", "vm-ps"])
 def test_without_noise_an_epoch_takes_and_costs_what_the_equations_say(storage):
     where = replace(WHERE, storage=storage)
-    model = EpochModel(TRAINING.serverless.workload, TARIFF, truth())
-    (epoch,) = epochs(functions(), TRAINING, order(TRAINING, where, Work(1)))
+    model = EpochModel(TRAINING.ask.workload, TARIFF, truth())
+    (epoch,) = epochs(functions(), TRAINING, order(TRAINING, where, TrainEpochs(1)))
     assert epoch.seconds == pytest.approx(model.epoch_s(where))
     assert epoch.usd == pytest.approx(model.epoch_usd(where))
     assert epoch.start_s + epoch.load_s + epoch.compute_s + epoch.sync_s == pytest.approx(epoch.seconds)
@@ -77,15 +85,15 @@ def test_without_noise_an_epoch_takes_and_costs_what_the_equations_say(storage):
 
 def test_a_model_too_large_for_its_storage_is_told():
     large = functions_job(Workload("resnet50", "images", 1_000, 80.0, 89.0, 10))
-    place = replace(order(TRAINING, replace(WHERE, storage="dynamodb"), Work(1)).configuration)
-    (ended,) = functions().run(large, replace(order(large, WHERE, Work(1)), configuration=place))
+    place = replace(order(TRAINING, replace(WHERE, storage="dynamodb"), TrainEpochs(1)).configuration)
+    (ended,) = functions().run(large, replace(order(large, WHERE, TrainEpochs(1)), configuration=place))
     assert (ended.outcome, ended.elapsed_s > 0) == (Outcome.FAILED, True)
     assert ended.detail == "a model of 89 MB cannot be exchanged through dynamodb"
 
 
 def test_a_job_that_is_none_for_functions_is_a_mistake():
     with pytest.raises(BackendError, match="is not a job on functions"):
-        list(functions().run(Job("other", 1.0), order(TRAINING, WHERE, Work(1))))
+        list(functions().run(Job("other", 1.0), order(TRAINING, WHERE, TrainEpochs(1))))
 
 
 def test_calibrated_without_noise_the_model_is_the_truth():
@@ -98,18 +106,18 @@ def test_calibrated_without_noise_the_model_is_the_truth():
                 if isinstance(event, Sample) and event.calibrated
             ]
             probes.append(found)
-    learned = EpochModel(TRAINING.serverless.workload, TARIFF, calibrate(probes, TRAINING.serverless.workload))
-    true = EpochModel(TRAINING.serverless.workload, TARIFF, truth())
+    learned = EpochModel(TRAINING.ask.workload, TARIFF, calibrate(probes, TRAINING.ask.workload))
+    true = EpochModel(TRAINING.ask.workload, TARIFF, truth())
     for where in (Allocation(3, 700, "s3"), Allocation(16, 3_000, "vm-ps"), Allocation(8, 1_769, "s3")):
         assert learned.epoch_s(where) == pytest.approx(true.epoch_s(where), rel=0.01)
         assert learned.epoch_usd(where) == pytest.approx(true.epoch_usd(where), rel=0.01)
 
 
 def test_trials_wait_for_a_place_and_as_many_run_at_once_as_there_are():
-    two_at_once = replace(TUNING, serverless=replace(TUNING.serverless, concurrency=2 * WHERE.functions + 1))
-    launch = order(two_at_once, WHERE, Work(2, 0, tuple(range(5))))
+    two_at_once = replace(TUNING, ask=replace(functions_task(TUNING), concurrency=2 * WHERE.functions + 1))
+    launch = order(two_at_once, WHERE, TrainEpochs(2, 0, tuple(range(5))))
     events = list(functions().run(two_at_once, launch))
-    one_s = EpochModel(TUNING.serverless.workload, TARIFF, truth()).epoch_s(WHERE)
+    one_s = EpochModel(TUNING.ask.workload, TARIFF, truth()).epoch_s(WHERE)
     assert [event.elapsed_s / one_s for event in events] == pytest.approx([1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 6])
     assert events[-1].outcome is Outcome.OK
     assert [event.samples for event in events[:-1]] == [1e5 * i for i in range(1, 11)]
@@ -118,9 +126,9 @@ def test_trials_wait_for_a_place_and_as_many_run_at_once_as_there_are():
 def test_functions_that_were_asked_for_before_have_been_starting_meanwhile():
     slow = truth(start=(30.0, 0.0))
     backend, then = functions(calibration=slow), Allocation(8, 512, "vm-ps")
-    (first,) = epochs(backend, TRAINING, order(TRAINING, WHERE, Work(1, 0, then=then)))
-    (second,) = epochs(backend, TRAINING, order(TRAINING, then, Work(1, 1)))
-    (third,) = epochs(backend, TRAINING, order(TRAINING, then, Work(1, 2)))
+    (first,) = epochs(backend, TRAINING, order(TRAINING, WHERE, TrainEpochs(1, 0, then=then)))
+    (second,) = epochs(backend, TRAINING, order(TRAINING, then, TrainEpochs(1, 1)))
+    (third,) = epochs(backend, TRAINING, order(TRAINING, then, TrainEpochs(1, 2)))
     assert first.start_s == third.start_s == 30.0
     assert second.start_s == pytest.approx(max(0.0, 30.0 - first.seconds))
     assert second.usd < third.usd  # minutes of the parameter server
@@ -128,13 +136,13 @@ def test_functions_that_were_asked_for_before_have_been_starting_meanwhile():
 
 def test_functions_that_nobody_came_for_are_gone():
     backend, then = functions(), Allocation(8, 512, "vm-ps")
-    epochs(backend, TRAINING, order(TRAINING, WHERE, Work(1, 0, then=then)))
-    epochs(backend, TRAINING, order(TRAINING, WHERE, Work(1, 1)))
-    assert epochs(backend, TRAINING, order(TRAINING, then, Work(1, 2)))[0].start_s > 0
+    epochs(backend, TRAINING, order(TRAINING, WHERE, TrainEpochs(1, 0, then=then)))
+    epochs(backend, TRAINING, order(TRAINING, WHERE, TrainEpochs(1, 1)))
+    assert epochs(backend, TRAINING, order(TRAINING, then, TrainEpochs(1, 2)))[0].start_s > 0
 
 
 def test_an_attempt_that_dies_is_billed_and_done_again():
-    rough, work = Platform(0.0, Faults(death=0.2)), Work(1, 0, tuple(range(60)))
+    rough, work = Platform(0.0, Faults(death=0.2)), TrainEpochs(1, 0, tuple(range(60)))
     seen = epochs(functions(rough), TUNING, order(TUNING, WHERE, work))
     (still, *_) = epochs(functions(), TUNING, order(TUNING, WHERE, work))
     assert any(epoch.retries for epoch in seen)
@@ -146,16 +154,16 @@ def test_an_attempt_that_dies_is_billed_and_done_again():
 
 
 def test_an_epoch_that_dies_each_time_ends_the_launch_with_a_reason():
-    events = list(functions(Platform(0.0, Faults(death=1.0))).run(TRAINING, order(TRAINING, WHERE, Work(2))))
+    events = list(functions(Platform(0.0, Faults(death=1.0))).run(TRAINING, order(TRAINING, WHERE, TrainEpochs(2))))
     assert len(events) == 1
     assert events[0].outcome is Outcome.FAILED
     assert events[0].detail == "functions died in 3 attempts at epoch 1 of trial 0"
 
 
 def test_stragglers_and_throttling_take_longer_and_waiting_is_not_billed():
-    (still,) = epochs(functions(), TRAINING, order(TRAINING, WHERE, Work(1)))
-    (slow,) = epochs(functions(Platform(0.0, Faults(straggler=1.0))), TRAINING, order(TRAINING, WHERE, Work(1)))
-    (late,) = epochs(functions(Platform(0.0, Faults(throttle=1.0))), TRAINING, order(TRAINING, WHERE, Work(1)))
+    (still,) = epochs(functions(), TRAINING, order(TRAINING, WHERE, TrainEpochs(1)))
+    (slow,) = epochs(functions(Platform(0.0, Faults(straggler=1.0))), TRAINING, order(TRAINING, WHERE, TrainEpochs(1)))
+    (late,) = epochs(functions(Platform(0.0, Faults(throttle=1.0))), TRAINING, order(TRAINING, WHERE, TrainEpochs(1)))
     assert slow.compute_s == pytest.approx(3 * still.compute_s)
     assert slow.usd > still.usd
     assert late.start_s > still.start_s
@@ -170,7 +178,7 @@ def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allow
     trials = tuple(range(int(rng.integers(1, 9)))) if tuning else (0,)
     storage = str(rng.choice([name for name in serverless.storages if world.model.exists(name)]))
     where = Allocation(int(rng.integers(1, serverless.functions[1] + 1)), serverless.memory_mb[1], storage)
-    launch = order(job, where, Work(int(rng.integers(1, 4)), 0, trials))
+    launch = order(job, where, TrainEpochs(int(rng.integers(1, 4)), 0, trials))
     whole = FunctionsProfiler(world.cloud().backend).measure(job, launch)
     worst_usd = launch.configuration.usd(share * whole.seconds) + 2 * launch.configuration.surcharge.usd
     most_usd = worst_usd if allowed is None else min(worst_usd, allowed * whole.usd)
@@ -188,7 +196,7 @@ def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allow
 
 
 def test_what_is_left_is_shared_out_and_what_it_does_not_pay_for_is_not_begun():
-    launch = order(TUNING, WHERE, Work(1, 0, tuple(range(6))))
+    launch = order(TUNING, WHERE, TrainEpochs(1, 0, tuple(range(6))))
     (one, *_) = epochs(functions(), TUNING, launch)
     events = list(functions().run(TUNING, replace(launch, most_usd=4.5 * one.usd)))
     assert [type(event) for event in events] == [Sample] * 4 + [Ended]
@@ -198,7 +206,7 @@ def test_what_is_left_is_shared_out_and_what_it_does_not_pay_for_is_not_begun():
 
 
 def test_an_attempt_that_would_use_more_than_it_was_allotted_is_stopped_before():
-    launch, slow = order(TRAINING, WHERE, Work(1)), Platform(0.0, Faults(straggler=1.0, slower=50.0))
+    launch, slow = order(TRAINING, WHERE, TrainEpochs(1)), Platform(0.0, Faults(straggler=1.0, slower=50.0))
     (one,) = epochs(functions(), TRAINING, launch)
     backend = functions(slow)
     launch = replace(launch, most_usd=6 * one.usd)
@@ -209,8 +217,8 @@ def test_an_attempt_that_would_use_more_than_it_was_allotted_is_stopped_before()
 
 def test_a_loss_depends_on_its_trial_and_epoch_alone():
     backend = functions(Platform(0.1))
-    whole = epochs(backend, TUNING, order(TUNING, WHERE, Work(4, 0, (0, 1, 2)), ordinal=0))
-    rest = epochs(backend, TUNING, order(TUNING, replace(WHERE, functions=2), Work(2, 2, (2,)), ordinal=5))
+    whole = epochs(backend, TUNING, order(TUNING, WHERE, TrainEpochs(4, 0, (0, 1, 2)), ordinal=0))
+    rest = epochs(backend, TUNING, order(TUNING, replace(WHERE, functions=2), TrainEpochs(2, 2, (2,)), ordinal=5))
     losses = {(epoch.trial, epoch.number): epoch.loss for epoch in whole}
     assert [losses[2, 3], losses[2, 4]] == pytest.approx([epoch.loss for epoch in rest], nan_ok=True)
 
@@ -228,7 +236,7 @@ def test_about_as_many_trials_diverge_as_stated_and_the_others_fall_to_different
 
 @pytest.mark.parametrize("epochs_told", [None, 5.0, 40.0])
 def test_training_reaches_its_target_when_it_is_stated_to_and_a_sample_is_wrong_by_at_most_so_much(epochs_told):
-    job = replace(TRAINING, serverless=replace(TRAINING.serverless, epochs=epochs_told))
+    job = replace(TRAINING, ask=replace(functions_task(TRAINING), epochs=epochs_told))
     wrong = []
     for seed in range(60):
         losses = Losses(seed, noise=0.0)
@@ -248,13 +256,13 @@ def test_a_target_below_the_lowest_loss_is_never_reached():
 
 def test_a_sample_of_the_data_takes_a_share_of_the_time_and_tells_its_own_losses():
     alone = Allocation(1, 1_769, "s3")
-    (sample, *_) = epochs(functions(), TRAINING, order(TRAINING, alone, Work(8, sample_of=10)))
-    (whole,) = epochs(functions(), TRAINING, order(TRAINING, alone, Work(1)))
+    (sample, *_) = epochs(functions(), TRAINING, order(TRAINING, alone, TrainEpochs(8, sample_of=10)))
+    (whole,) = epochs(functions(), TRAINING, order(TRAINING, alone, TrainEpochs(1)))
     assert sample.compute_s == pytest.approx(whole.compute_s / 10)
     assert sample.loss != whole.loss
 
 
 def test_a_launch_that_is_told_to_leave_does():
-    events = functions().run(TRAINING, order(TRAINING, WHERE, Work(5)))
+    events = functions().run(TRAINING, order(TRAINING, WHERE, TrainEpochs(5)))
     next(events)
     assert isinstance(events.send(True), Ended)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from mlcd.planners.serve.nouns import knobs_of
+
 sys.path.insert(0, str(Path(__file__).parents[2]))  # studies are scripts, not a package
 
 from benchmarks.held_out import tables
@@ -58,7 +60,7 @@ def test_the_floor_pays_one_whole_probe_and_certifies_by_its_slow_end():
 def test_a_made_source_has_other_gpus_loads_speeds_and_sizes_and_the_same_best():
     world = random_world(Kind.LANGUAGE, 0)
     name, first = world.unseen.facts.name, dict(next(iter(world.unseen.cells)))
-    numbers = {str(dict(each.knobs)["gpus"]): {"memory_gb": 80.0} for each in world.space.configurations}
+    numbers = {str(dict(knobs_of(each))["gpus"]): {"memory_gb": 80.0} for each in world.space.configurations}
     told = replace(world.recorded, resources={"gpus": numbers}, models=(world.unseen,))
     made = elsewhere(Source(told, {name: world.space}), Elsewhere((4.0,), memory=2.0, users=3, faster=5.0))
     (model,), cell = made.knowledge.models, world.unseen.cells[tuple(first.items())]
@@ -74,7 +76,7 @@ def test_a_made_source_has_other_gpus_loads_speeds_and_sizes_and_the_same_best()
 def test_a_made_source_may_have_faster_kinds_of_gpus_and_another_dependence_on_users():
     world = random_world(Kind.LANGUAGE, 0)
     name = world.unseen.facts.name
-    numbers = {str(dict(each.knobs)["gpus"]): {"memory_gb": 80.0} for each in world.space.configurations}
+    numbers = {str(dict(knobs_of(each))["gpus"]): {"memory_gb": 80.0} for each in world.space.configurations}
     told = replace(world.recorded, resources={"gpus": numbers}, models=(world.unseen,))
     made = elsewhere(Source(told, {name: world.space}), Elsewhere(kinds=(1.0, 4.0), sharing=0.5))
     kinds = sorted({machine.split(" x ")[-1] for machine in numbers})

@@ -14,12 +14,13 @@ import pytest
 from mlcd_fixtures.elastic_runs import BATCHES, JOB, NODE, SPACE, curve, elastic_run
 
 from mlcd.core.backend import Provenance
-from mlcd.core.job import Elastic, Fingerprint, Mode
+from mlcd.core.job import Fingerprint
 from mlcd.core.ledger import Ledger
 from mlcd.memory.models import Identity, Machine, StoredModel, save
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
 from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.scale.nouns import Mode, ScalingTask
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
@@ -58,7 +59,7 @@ def test_curves_tells_the_table_and_writes_the_page_and_the_picture(mlcd: Mlcd, 
 
 
 def test_curves_of_a_ranking_has_no_time(mlcd: Mlcd, ledger: Ledger) -> None:
-    job = replace(JOB, elastic=Elastic((1, 8), BATCHES, Mode.NONE))
+    job = replace(JOB, ask=ScalingTask((1, 8), BATCHES, Mode.NONE))
     elastic_run(ledger, curve(relative=True), job=job)
     answer = mlcd("curves", "last")
     assert "x1.00" in answer.out

@@ -12,11 +12,11 @@ import yaml
 from mlcd_fixtures.serving_runs import JOB, SERVICE, SPACE, serving_run
 
 from mlcd.core.ledger import Ledger
-from mlcd.planners.serve.nouns import Cap, Figure
+from mlcd.planners.serve.nouns import Cap, Figure, knobs_of
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
-FP32 = [c for c in SPACE.configurations if ("precision", "fp32") in c.knobs][:6]
+FP32 = [c for c in SPACE.configurations if ("precision", "fp32") in knobs_of(c)][:6]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_folder_gets_all_files_and_the_model(mlcd: Mlcd, served: Callable[...,
     model = tmp_path / "net.onnx"
     model.write_bytes(b"onnx")
     (tmp_path / "net.onnx.data").write_bytes(b"weights")
-    served(job=replace(JOB, service=replace(SERVICE, path=str(model))), places=FP32)
+    served(job=replace(JOB, ask=replace(SERVICE, path=str(model))), places=FP32)
     answer = mlcd("export", "last", "--to", "compose", "--to-dir", "out/here")
     assert answer.code == 0
     folder = Path("out/here")
@@ -98,7 +98,7 @@ def test_each_kind_of_run_refuses_the_others_targets(
 
 
 def test_a_run_that_chose_nothing_is_not_exported(mlcd: Mlcd, served: Callable[..., str]) -> None:
-    served(job=replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 1e-6),))))
+    served(job=replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 1e-6),))))
     assert (
         "has chosen no configuration; there is nothing to export" in mlcd("export", "last", "--to", "triton").complaint
     )

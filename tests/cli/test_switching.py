@@ -21,12 +21,13 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.drive import launch
 from mlcd.core.history import History
 from mlcd.core.home import open_ledger
-from mlcd.core.job import Elastic, Job
+from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Reserved, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.planners.jobfile import load_job
+from mlcd.planners.scale.nouns import ScalingTask, scaling_task
 from mlcd.testing.live_backends import last_account
 
 NODES = """
@@ -98,7 +99,7 @@ class Switching:
 
 def test_switching_2_4_3_workers_in_the_middle_of_a_run_is_the_same_training(folder: Path) -> None:
     job = load_job(job_in(folder, epochs=40, batches="12"))
-    assert job.elastic == Elastic((1, 4), (12,))
+    assert scaling_task(job) == ScalingTask((1, 4), (12,))
     place = planner_of(job).place(job)
     ledger = Ledger(folder / "home" / "ledger.db")
     book = ledger.begin(job.name, place.clock, Started(job, place.space, job.on, place.provenance, "test"))

@@ -13,11 +13,11 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.errors import RecordingError
 from mlcd.planners.serve.knowledge.recordings import inputs_of, read_folder
 from mlcd.planners.serve.known_models import Kind
-from mlcd.planners.serve.nouns import Counted, Figure, Operator, Profile
+from mlcd.planners.serve.nouns import Counted, Figure, Operator, Profile, knobs_of
 
 
 def place(folder_space: tuple[Configuration, ...], **knobs: object) -> Configuration:
-    return next(c for c in folder_space if dict(c.knobs) == knobs)
+    return next(c for c in folder_space if dict(knobs_of(c)) == knobs)
 
 
 def test_a_device_is_composed_of_gpu_host_and_memory(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_recording_may_say_the_kind_of_input_itself(tmp_path: Path) -> None:
 def test_machines_hold_the_types_that_the_model_was_measured_on(tmp_path: Path) -> None:
     folder = read_folder(write_instances(tmp_path))
     assert folder.knowledge.kind is Kind.INSTANCES
-    types = {dict(c.knobs)["instance_type"] for c in folder.space("net_a").configurations}
+    types = {dict(knobs_of(c))["instance_type"] for c in folder.space("net_a").configurations}
     assert types == {"c5.large", "g4dn.xlarge"}
     one = place(folder.space("net_a").configurations, instance_type="c5.large", batch=10)
     cell = folder.knowledge.composed(folder.model("net_a"), one)

@@ -20,6 +20,7 @@ from mlcd.core.ledger.entries import from_json
 from mlcd.core.runs.run import start, what_if
 from mlcd.planners.form import of_text, recorded_model
 from mlcd.planners.serve.form import serving_job
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page
 from mlcd.service.workers.asked import to_json
@@ -78,7 +79,7 @@ def fill(ledger: Ledger, folder: Path, examples: Mapping[str, str]) -> None:
     ]
     for job in jobs:
         run = start(job, ledger)
-        if run.search().configuration is not None and job.service is None:
+        if run.search().configuration is not None and not isinstance(job.ask, ServingTask):
             run.launch()
     stopped = start(jobs[0], ledger)
     stopped.book.write(Stopped("by hand"))

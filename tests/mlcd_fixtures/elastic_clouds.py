@@ -20,10 +20,11 @@ from mlcd.clouds.virtual import play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
-from mlcd.core.job import Elastic, Goal, Hints, Job, Mode, Target
-from mlcd.core.measurement import Ended, Event, Noise, Outcome, Sample, Z
+from mlcd.core.job import Goal, Hints, Job, Target
+from mlcd.core.measurement import Ended, Event, Outcome, Sample, Z
 from mlcd.core.place import Cloud
 from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, batch_of
 
 TARGET = Target("accuracy", 0.9)
 REPORTS = 40
@@ -91,7 +92,7 @@ class World:
             checkpoints=True,
             dataset_samples=self.dataset,
             target=TARGET,
-            elastic=Elastic((min(self.nodes), max(self.nodes)), self.batches, mode),
+            ask=ScalingTask((min(self.nodes), max(self.nodes)), self.batches, mode),
         )
 
     def starts_after_s(self, nodes: int) -> float:
@@ -157,7 +158,7 @@ class Machines:
         if not world.fits(where):
             yield Ended(now_s, Outcome.OUT_OF_MEMORY)
             return
-        yield Sample(now_s, 0.0, noise=self._noise(p))
+        yield Sample(now_s, 0.0, evidence=self._noise(p))
         needed, probe = world.samples(_batch(where)), launch.purpose is Purpose.PROBE
         all_of_it = launch.samples if job.target is None else min(launch.samples, max((1 - p) * needed, 1.0))
         apart = world.rate(where) * world.probe_s / REPORTS if probe else all_of_it / world.run_reports
@@ -168,7 +169,7 @@ class Machines:
                 step = min(step, max((1 - p) * needed, 1.0))
             samples, now_s, p = samples + step, now_s + step / rate, p + step / needed
             self.done[launch.saved_samples + samples] = p
-            yield Sample(now_s, samples, metric=self._metric(job, p), noise=self._noise(p))
+            yield Sample(now_s, samples, metric=self._metric(job, p), evidence=self._noise(p))
         yield Ended(now_s, Outcome.OK)
 
     def _metric(self, job: Job, p: float) -> float | None:
@@ -192,7 +193,7 @@ def _cut_short(events: Iterator[Event], at: int, launch: Launch) -> Iterator[Eve
 
 
 def _batch(configuration: Configuration) -> int:
-    return configuration.batch or USUAL_BATCH
+    return batch_of(configuration) or USUAL_BATCH
 
 
 def _local(configuration: Configuration) -> float:

@@ -10,12 +10,13 @@ from mlcd.core.backend import Purpose
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Prediction
 from mlcd.core.drive import launch, search
-from mlcd.core.job import Job, Mode
+from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Outcome
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.planners.scale.belief import reached
+from mlcd.planners.scale.nouns import Mode, ScalingTask
 from mlcd.planners.scale.search import MORE_FOR_A_TYPE, MOST_PROBES
 from mlcd.planners.scale.share import local_batch, machine_of
 from mlcd.planners.scale.steer import MOST_SETBACKS
@@ -41,7 +42,7 @@ def account_of(lines: Sequence[Line]) -> Account:
 
 def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = True) -> None:
     """All promises at once. `steady`: noise stays at its stated level, and no launch fails by chance."""
-    assert job.elastic is not None
+    assert isinstance(job.ask, ScalingTask)
     account = account_of(lines)
     decision = account.decision
     check_books(job.goal, lines)
@@ -52,7 +53,7 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
     if decision is None:
         return
     check_curve(decision.curve)
-    if job.elastic.mode is Mode.NONE:
+    if job.ask.mode is Mode.NONE:
         assert not decision.certified, "certified what was not measured"
         assert all(each.relative for each in decision.curve), "claimed a time that nobody knows"
         return
@@ -66,14 +67,14 @@ def check_elastic_promises(job: Job, lines: Sequence[Line], *, steady: bool = Tr
 
 def check_probes(job: Job, lines: Sequence[Line]) -> None:
     """Nothing is probed twice but for bad luck, nor beyond a memory wall that was met; and few are probed."""
-    assert job.elastic is not None
+    assert isinstance(job.ask, ScalingTask)
     answered: set[Configuration] = set()
     walls: dict[object, float] = {}
     good: Counter[object] = Counter()
     for entry in (line.entry for line in lines):
         if isinstance(entry, Reserved) and entry.launch.purpose is Purpose.PROBE:
             where = entry.launch.configuration
-            assert job.elastic.mode is not Mode.NONE, "probed, where nothing was to be"
+            assert job.ask.mode is not Mode.NONE, "probed, where nothing was to be"
             assert where not in answered, f"{where} was probed twice"
             assert local_batch(job, where) < walls.get(machine_of(where), float("inf")), f"{where} cannot fit"
         if isinstance(entry, Settled) and entry.launch.purpose is Purpose.PROBE:
@@ -83,7 +84,7 @@ def check_probes(job: Job, lines: Sequence[Line]) -> None:
             if seen.outcome is Outcome.OUT_OF_MEMORY:
                 walls[machine_of(where)] = min(walls.get(machine_of(where), float("inf")), local_batch(job, where))
             good[machine_of(where)] += seen.ok
-    if job.elastic.mode is Mode.PARTIAL:
+    if job.ask.mode is Mode.PARTIAL:
         types = len({machine_of(c) for c in account_of(lines).space.configurations})
         assert good.total() <= MOST_PROBES + MORE_FOR_A_TYPE * (types - 1), f"too many probes: {good}"
 

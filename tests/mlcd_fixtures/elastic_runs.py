@@ -8,9 +8,10 @@ from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Configuration, Offer, Space
 from mlcd.core.decision import Decision, Forecast, Prediction
-from mlcd.core.job import Elastic, Goal, Job, Objective, Target
+from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started
-from mlcd.core.measurement import Measurement, Noise, Outcome
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
 
 NODE = Offer("node", 0.8, 4, 16)
 BATCHES = (64, 128, 256, 512, 1024)
@@ -21,7 +22,7 @@ JOB = Job(
     Goal(Objective.KNEE, budget_usd=5.0),
     dataset_samples=60_000,
     target=Target("accuracy", 0.97),
-    elastic=Elastic((1, 8), BATCHES),
+    ask=ScalingTask((1, 8), BATCHES),
 )
 LATE = 1.08
 """The run takes so much longer than foreseen."""
@@ -29,7 +30,7 @@ LATE = 1.08
 
 def seconds(place: Configuration) -> float:
     """The critical batch is 300, and every further node costs a little synchronising."""
-    batch = place.batch or 1
+    batch = batch_of(place) or 1
     samples = 60_000 * 8 * (1 + batch / 300)
     step_s = 0.004 + 0.0006 * batch / place.nodes + 0.004 * (place.nodes > 1) + 0.0015 * (place.nodes - 1)
     return samples / batch * step_s
@@ -43,7 +44,7 @@ def curve(places: Sequence[Configuration] = SPACE.configurations, *, relative: b
     knee = min(best, key=lambda place: times[place] * costs[place])
     found = []
     for place, time_s in times.items():
-        measured = not relative and place.nodes in (1, 8) and place.batch in (64, 1024)
+        measured = not relative and place.nodes in (1, 8) and batch_of(place) in (64, 1024)
         off = 0.0 if relative else 0.05 if measured else 0.15
         ends = time_s * (1 - off), time_s * (1 + off)
         told = (measured, relative, place in best, place == knee)
@@ -73,7 +74,7 @@ def _entries(run: str, predicted: tuple[Prediction, ...], ended: bool, metric: f
     for i, place in enumerate((Configuration(NODE, 1, 64), Configuration(NODE, 8, 1024))):
         order = Launch(f"{run}-{i}", place, Purpose.PROBE, 5e5, 60.0, i, i)
         noise = Noise(812.0, 0.04, stable=i > 0)
-        seen = Measurement(place, Outcome.OK, 40.0, place.usd(40), 500.0 * place.nodes, 0.01, 2.0, 9e3, noise=noise)
+        seen = Measurement(place, Outcome.OK, 40.0, place.usd(40), 500.0 * place.nodes, 0.01, 2.0, 9e3, evidence=noise)
         yield Reserved(order, "an end of the space", place.usd(60), 60.0)
         yield Settled(order, seen)
     if not predicted:

@@ -19,12 +19,13 @@ from mlcd.planners.functions.nouns import (
     MB_PER_VCPU,
     STORAGES,
     Calibration,
+    FunctionsTask,
     Link,
-    Serverless,
     StorageRate,
     Tariff,
     Tuning,
     Workload,
+    functions_task,
 )
 from mlcd.planners.functions.space import calibration_space
 
@@ -56,10 +57,10 @@ class FunctionsWorld:
     seed: int = 0
 
     @property
-    def serverless(self) -> Serverless:
+    def serverless(self) -> FunctionsTask:
         """What the job does on functions."""
-        assert self.job.serverless is not None
-        return self.job.serverless
+        assert isinstance(self.job.ask, FunctionsTask)
+        return functions_task(self.job)
 
     @property
     def model(self) -> EpochModel:
@@ -98,7 +99,7 @@ def functions_job(
 ) -> Job:
     """A job that tunes, or that trains to a loss of 0.5; `limits` are fields of `Serverless`."""
     work = workload or Workload("lr", "higgs", 100_000, 80.0, 0.002, 1_000)
-    serverless = Serverless(work, (1, 20), (128, 4_096), tuning=tuning, tariff=TARIFF)
+    serverless = FunctionsTask(work, (1, 20), (128, 4_096), tuning=tuning, tariff=TARIFF)
     return Job(
         "tuned" if tuning is not None else "trained",
         float(work.samples) * MOST_EPOCHS,
@@ -108,15 +109,15 @@ def functions_job(
         on="functions:simulated",
         dataset_samples=float(work.samples),
         target=None if tuning is not None else Target("loss", 0.5, at_least=False),
-        serverless=replace(serverless, **limits),  # type: ignore[arg-type]
+        ask=replace(serverless, **limits),  # type: ignore[arg-type]
     )
 
 
 def random_world(rng: np.random.Generator, *, tuning: bool, rough: bool = False) -> FunctionsWorld:
     """Sizes, speeds, prices over decades; limits from hopeless to generous. `rough`: epochs break, wait, straggle."""
     job = functions_job(_workload(rng), tuning=_tuning(rng) if tuning else None)
-    assert job.serverless is not None
-    serverless = _limited(rng, replace(job.serverless, tariff=_tariff(rng)))
+    assert isinstance(job.ask, FunctionsTask)
+    serverless = _limited(rng, replace(functions_task(job), tariff=_tariff(rng)))
     if not tuning and rng.random() < 0.5:
         serverless = replace(serverless, epochs=float(rng.uniform(3, 2 * USUAL_EPOCHS)))
     faults = Faults(*(float(each) for each in rng.uniform(0, (0.3, 0.2, 0.2)))) if rough else Faults()
@@ -124,7 +125,7 @@ def random_world(rng: np.random.Generator, *, tuning: bool, rough: bool = False)
     seed = int(rng.integers(1_000))
     lowest = 0.6 if rough and rng.random() < 0.2 else None
     losses = Losses(seed, float(rng.choice([0.0, 0.02])), lowest=lowest, usual_epochs=USUAL_EPOCHS)
-    world = FunctionsWorld(replace(job, serverless=serverless), _truth(rng), platform, losses, seed)
+    world = FunctionsWorld(replace(job, ask=serverless), _truth(rng), platform, losses, seed)
     return replace(world, job=replace(world.job, goal=_goal(rng, world)))
 
 
@@ -151,7 +152,7 @@ def _tariff(rng: np.random.Generator) -> Tariff:
     return Tariff(dear(TARIFF.usd_per_gb_s), dear(TARIFF.usd_per_call), storages, "made-up")
 
 
-def _limited(rng: np.random.Generator, serverless: Serverless) -> Serverless:
+def _limited(rng: np.random.Generator, serverless: FunctionsTask) -> FunctionsTask:
     """At least one storage that holds any model; at least one trial of the smallest allocation at once."""
     most, largest_mb = int(rng.integers(1, 40)), int(rng.integers(256, 10_241))
     chosen = {str(name) for name in rng.choice(STORAGES, int(rng.integers(1, 5)), replace=False)} - {"dynamodb"}

@@ -15,6 +15,7 @@ from mlcd.core.ledger.entries import to_json
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Probe, Round
+from mlcd.planners.functions.nouns import evidence_of
 from mlcd.testing.promises import HAIR, check_books
 from mlcd_fixtures.functions import FunctionsWorld
 
@@ -62,7 +63,7 @@ def check_functions_promises(world: FunctionsWorld, lines: Sequence[Line]) -> No
     if world.serverless.tuning is not None:
         check_halving(world, lines)
     elif (ended := account_of(lines).ended) is not None and ended.finished:
-        losses = [epoch.loss for run in account_of(lines).history.runs for epoch in run.epochs]
+        losses = [epoch.loss for run in account_of(lines).history.runs for epoch in evidence_of(run).epochs]
         assert world.job.target is not None
         assert world.job.target.reached(losses[-1]), "finished, and not at the target"
 
@@ -75,7 +76,7 @@ def check_sums(lines: Sequence[Line]) -> None:
     assert not account.open, "a launch was left open"
     assert all(m.usd >= 0 and m.seconds >= 0 for m in settled)
     metered = [m for m in settled if m.metered]
-    assert all(math.isclose(m.usd, math.fsum(e.usd for e in m.epochs), rel_tol=HAIR) for m in metered), "a wrong sum"
+    assert all(math.isclose(m.usd, math.fsum(e.usd for e in evidence_of(m).epochs), rel_tol=HAIR) for m in metered), "a wrong sum"
     assert all(line.entry.because for line in lines if isinstance(line.entry, Ended | Reserved)), "without a reason"
 
 
@@ -127,7 +128,7 @@ def check_epochs(lines: Sequence[Line]) -> None:
         assert work is not None, "a launch of the job itself with nothing to do"
         for trial in work.trials:
             assert done.get(trial, 0) == work.done, f"trial {trial} does not go on where it was"
-        for epoch in entry.measurement.epochs:
+        for epoch in evidence_of(entry.measurement).epochs:
             assert epoch.trial in work.trials, "an epoch of a trial that was not asked for"
             assert epoch.number == done.get(epoch.trial, 0) + 1, f"trial {epoch.trial}: an epoch twice, or left out"
             done[epoch.trial] = epoch.number
@@ -137,7 +138,7 @@ def check_halving(world: FunctionsWorld, lines: Sequence[Line]) -> None:
     """Only the better part of a stage's trials goes on, by the losses at its end, and all of that where it finished."""
     tuning, account = world.serverless.tuning, account_of(lines)
     assert tuning is not None
-    losses = {(e.trial, e.number): e.loss for run in account.history.runs for e in run.epochs}
+    losses = {(e.trial, e.number): e.loss for run in account.history.runs for e in evidence_of(run).epochs}
     reached = max((number for _, number in losses), default=0)
     alive, done = set(range(tuning.trials)), 0
     for place, stage in enumerate(tuning.stages):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
-from mlcd.core.configuration import Choice, Configuration, Offer, Space, Surcharge
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Reserved, Settled, Started
@@ -15,19 +15,21 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.nouns import (
     STORAGES,
     Allocation,
+    ByUse,
     Calibrated,
     Calibration,
     Epoch,
+    FunctionsTask,
     Link,
-    Plan,
     Planned,
-    Serverless,
     Stage,
+    StagePlan,
     StorageRate,
     Tariff,
+    TrainEpochs,
     Tuning,
-    Work,
     Workload,
+    functions_task,
 )
 
 TARIFF = Tariff(
@@ -51,14 +53,14 @@ TUNED = Job(
     Goal(Objective.FASTEST, budget_usd=50.0),
     search=Search(method="exact"),
     on="functions",
-    serverless=Serverless(WORKLOAD, tuning=Tuning(32, 2, 2, {"learning_rate": (0.001, 0.1)}), tariff=TARIFF),
+    ask=FunctionsTask(WORKLOAD, tuning=Tuning(32, 2, 2, {"learning_rate": (0.001, 0.1)}), tariff=TARIFF),
 )
 TRAINED = replace(
     TUNED,
     name="train-lr",
     goal=Goal(Objective.CHEAPEST, deadline_s=7_200.0),
     target=Target("loss", 0.5, at_least=False),
-    serverless=Serverless(WORKLOAD, epochs=30.0, tariff=TARIFF),
+    ask=FunctionsTask(WORKLOAD, epochs=30.0, tariff=TARIFF),
 )
 CALIBRATION = Calibration(
     ((128.0, 0.8), (1_769.0, 0.06), (10_240.0, 0.05)),
@@ -75,7 +77,7 @@ FACTORS = {"exact": 1.0, "greedy": 1.02, "lambdaml": 1.6, "siren": 2.1, "cirrus"
 def place(allocation: Allocation, trials: int = 1) -> Configuration:
     """The allocation as something to pay for."""
     offer = Offer(f"{allocation.memory_mb} MB function", allocation.memory_mb / 1e4, 1.0, allocation.memory_mb / 1_024)
-    return Configuration(offer, allocation.functions * trials, allocation=allocation, surcharge=Surcharge(0.01))
+    return Configuration(offer, allocation.functions * trials, allocation=allocation, surcharge=ByUse(0.01))
 
 
 def one_epoch(allocation: Allocation) -> tuple[float, float]:
@@ -97,7 +99,7 @@ def points() -> list[Planned]:
     return kept
 
 
-def plan(job: Job, method: str = "exact") -> Plan:
+def plan(job: Job, method: str = "exact") -> StagePlan:
     """Made up: few functions for many trials, more for those that are left. The exact one is the best of them."""
     serverless, factor = _functions(job), FACTORS[method]
     stages = serverless.tuning.stages if serverless.tuning is not None else (Stage(1, 30),)
@@ -110,7 +112,7 @@ def plan(job: Job, method: str = "exact") -> Plan:
         planned.append(
             Planned(stage, allocation, factor * seconds * stage.epochs, factor**0.5 * usd * stage.epochs * stage.trials)
         )
-    return Plan(method, tuple(planned))
+    return StagePlan(method, tuple(planned))
 
 
 def decision(job: Job, missing: Sequence[str] = (), modelled: bool = False) -> Decision:
@@ -168,12 +170,12 @@ def begun(job: Job, decided: Decision | None, provenance: Provenance = Provenanc
         yield Decided(decided)
 
 
-def tuned(job: Job, chosen: Plan) -> Iterator[object]:
+def tuned(job: Job, chosen: StagePlan) -> Iterator[object]:
     """Entries of every stage; the second one breaks at first."""
     trials: tuple[int, ...] = tuple(range(chosen.stages[0].stage.trials))
     for number, each in enumerate(chosen.stages, 1):
         where = place(each.allocation, len(trials))
-        work = Work(each.stage.epochs, (number - 1) * each.stage.epochs, trials)
+        work = TrainEpochs(each.stage.epochs, (number - 1) * each.stage.epochs, trials)
         for broken in (True, False) if number == 2 else (False,):
             label = f"{job.name}-stage-{number}{'-broken' if broken else ''}"
             order = Launch(label, where, Purpose.RUN, 100.0, None, 10 + number, 10 + 2 * number + broken, work=work)
@@ -198,7 +200,7 @@ def trained(job: Job, epochs: int = 40) -> Iterator[object]:
             allocation = Allocation(12, 1_769, "elasticache" if number <= 25 else "vm-ps")
         order = Launch(
             f"{job.name}-e{number}", place(allocation), Purpose.RUN, 100.0, None, number, number,
-            work=Work(1, number - 1),
+            work=TrainEpochs(1, number - 1),
         )  # fmt: skip
         yield Reserved(order, "the epochs to come moved by 14 %", 0.5, 60.0)
         seconds, usd = one_epoch(allocation)
@@ -249,6 +251,6 @@ def _all(*parts: Iterator[object]) -> Iterator[object]:
         yield from part
 
 
-def _functions(job: Job) -> Serverless:
-    assert job.serverless is not None, "a job on functions"
-    return job.serverless
+def _functions(job: Job) -> FunctionsTask:
+    assert isinstance(job.ask, FunctionsTask), "a job on functions"
+    return functions_task(job)

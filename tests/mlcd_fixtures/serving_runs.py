@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 
 from mlcd.core.backend import Launch, Provenance
 from mlcd.core.clock import Clock, VirtualClock
-from mlcd.core.configuration import Configuration, ProbeTime, Space, serving_space
+from mlcd.core.configuration import Configuration, ProbeTime, Space
 from mlcd.core.drive import Guard, search
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Step, Watch
-from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve import promise
 from mlcd.planners.serve.knobs import KnobTable
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, ModelFacts, Served, Service
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, ModelFacts, Served, ServingTask, knobs_of
+from mlcd.planners.serve.space import serving_space
 
 TABLE = KnobTable(
     {"batch": (1, 4, 16, 32), "threads": (1, 2, 4), "precision": ("fp32", "int8"), "memory_gb": (0.5, 4.0)},
@@ -25,20 +26,20 @@ TABLE = KnobTable(
     memory="memory_gb",
 )
 SPACE = serving_space(TABLE, ProbeTime(20.0, 0.0))
-SERVICE = Service(ModelFacts("resnet50", "cnn"), (Cap(Figure.P95, 0.030),), path="resnet50.onnx")
+SERVICE = ServingTask(ModelFacts("resnet50", "cnn"), (Cap(Figure.P95, 0.030),), path="resnet50.onnx")
 JOB = Job(
     "resnet50",
     0.0,
     Goal(Objective.PER_DOLLAR, budget_usd=5.0),
     search=Search(method="grey-box", trials=6),
     on="local",
-    service=SERVICE,
+    ask=SERVICE,
 )
 CHAT = KnobTable({"gpu_type": ("A10", "A100"), "gpus": (1, 2), "users": (1, 8)}, {"gpu_type": {"A10": 1, "A100": 4}})
 LANGUAGE = replace(
     JOB,
     name="flan-t5",
-    service=Service(
+    ask=ServingTask(
         ModelFacts("google/flan-t5-xl", parameters=3),
         (Cap(Figure.TTFT_P95, 0.4), Cap(Figure.ITL_P50, 0.05)),
         counted=Counted.TOKENS,
@@ -51,7 +52,7 @@ Show = Callable[[Configuration], Measurement]
 
 def show(place: Configuration) -> Measurement:
     """Made up: large batches are fast and slow to answer, half a GB holds no batch of 32."""
-    knobs = dict(place.knobs)
+    knobs = dict(knobs_of(place))
     batch, threads = float(knobs["batch"]), float(knobs["threads"])
     if batch > 16 and float(knobs["memory_gb"]) < 1:
         return Measurement(place, Outcome.OUT_OF_MEMORY, 3.0, place.usd(3.0), detail="0.61 GB of 0.5 GB")
@@ -61,7 +62,7 @@ def show(place: Configuration) -> Measurement:
 
 def show_language(place: Configuration) -> Measurement:
     """Made up: more users, more tokens, each later."""
-    knobs = dict(place.knobs)
+    knobs = dict(knobs_of(place))
     users, fast = float(knobs["users"]), float(knobs["gpus"]) * (3.0 if knobs["gpu_type"] == "A100" else 1.0)
     figures = {Figure.TTFT_P95: 0.1 + 0.03 * users / fast, Figure.ITL_P50: 0.03 + 0.002 * users / fast}
     return answered(place, 20 * users**0.7 * fast**0.6, figures)
@@ -71,7 +72,7 @@ def answered(place: Configuration, rate: float, figures: Mapping[Figure, float],
     """A trial of 12 seconds; the upper ends lie so much higher."""
     high = {figure: (1 + spread) * value for figure, value in figures.items()}
     served = Served(figures, high, requests=int(12 * rate), peak_gb=0.42)
-    return Measurement(place, Outcome.OK, 12.0, place.usd(12.0), rate, 0.01, 1.0, 12 * rate, served=served)
+    return Measurement(place, Outcome.OK, 12.0, place.usd(12.0), rate, 0.01, 1.0, 12 * rate, evidence=served)
 
 
 @dataclass(frozen=True)
@@ -119,13 +120,13 @@ def serving_run(
     places: Sequence[Configuration] | None = None,
     show: Show = show,
     provenance: Provenance = Provenance.LIVE,
-    guard: Guard = service_level.refusal,
+    guard: Guard = promise.refusal,
 ) -> str:
     """A run that tries these configurations and decides; returns its name."""
     clock = VirtualClock()
     book = ledger.begin(job.name, clock, Started(job, space, job.on, provenance, "0.1.0"))
     tried = some(space) if places is None else places
-    search(InOrder(tried), job, space, Shown(clock, show), book, guard=guard)
+    search(InOrder(tried), job, space, Shown(clock, show), book, guard=guard, decide=promise.decide)
     return book.run
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.core.configuration import serving_space
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -15,7 +14,8 @@ from mlcd.planners.serve.beliefs.instances import InstancesBelief
 from mlcd.planners.serve.beliefs.instances_types import instance_types
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask
+from mlcd.planners.serve.space import serving_space
 
 BATCHES = (8, 16, 32, 64, 128, 256)
 TYPES = {"c5.xlarge": 0.17, "c5.4xlarge": 0.68, "m5.large": 0.10, "m5.2xlarge": 0.38, "g4dn.xlarge": 0.53}
@@ -53,8 +53,8 @@ KNOWN = [knowledge(count) for count in range(4)]
 
 
 def job(*caps):
-    service = Service(ModelFacts("new"), caps=tuple(Cap(Figure.P95, cap) for cap in caps))
-    return Job("answers", 0.0, Goal(Objective.PER_DOLLAR), service=service)
+    service = ServingTask(ModelFacts("new"), caps=tuple(Cap(Figure.P95, cap) for cap in caps))
+    return Job("answers", 0.0, Goal(Objective.PER_DOLLAR), ask=service)
 
 
 def at(name, batch=64):
@@ -68,7 +68,7 @@ def place(name, batch=64):
 def trial(truth, configuration):
     cell = truth.cells[configuration.knobs]
     served = Served(cell.figures, cell.figures)
-    return Measurement(configuration, Outcome.OK, 60.0, 0.1, samples_per_s=cell.rate, rel_error=0.005, served=served)
+    return Measurement(configuration, Outcome.OK, 60.0, 0.1, samples_per_s=cell.rate, rel_error=0.005, evidence=served)
 
 
 def draw(known, history=None, count=200, seed=7):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.core.configuration import serving_space
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -17,7 +16,8 @@ from mlcd.planners.serve.beliefs.language_fit import Tried, learn, prior
 from mlcd.planners.serve.beliefs.language_machines import Machine, counted, machines
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, knobs_of
+from mlcd.planners.serve.space import serving_space
 
 USERS = (1, 2, 4, 8, 16, 32, 64)
 GPUS = {  # name: dollars an hour, count, GB of all, GB/s of each
@@ -60,8 +60,8 @@ def knowledge(count=5, seed=0):
 
 
 def job(facts, *caps):
-    service = Service(facts, caps=tuple(Cap(Figure.ITL_P95, cap) for cap in caps))
-    return Job("chat", 0.0, Goal(Objective.PER_DOLLAR), service=service)
+    service = ServingTask(facts, caps=tuple(Cap(Figure.ITL_P95, cap) for cap in caps))
+    return Job("chat", 0.0, Goal(Objective.PER_DOLLAR), ask=service)
 
 
 def trial(truth, configuration, outcome=Outcome.FAILED):
@@ -69,11 +69,11 @@ def trial(truth, configuration, outcome=Outcome.FAILED):
     if cell is None:
         return Measurement(configuration, outcome, 60.0, 0.1)
     served = Served(cell.figures, cell.figures)
-    return Measurement(configuration, Outcome.OK, 60.0, 0.1, samples_per_s=cell.rate, rel_error=0.01, served=served)
+    return Measurement(configuration, Outcome.OK, 60.0, 0.1, samples_per_s=cell.rate, rel_error=0.01, evidence=served)
 
 
 def at(gpus, users=8):
-    return next(c for c in SPACE.configurations if c.knobs == (("gpus", gpus), ("users", users)))
+    return next(c for c in SPACE.configurations if knobs_of(c) == (("gpus", gpus), ("users", users)))
 
 
 def draw(known, asked, history=None, count=200, seed=7):
@@ -98,7 +98,7 @@ def test_intervals_hold_what_they_promise(trials, most):
         history = History(tuple(trial(truth, each) for each in tried))
         draws = draw(known, job(truth.facts, 0.1), history)
         for i, configuration in enumerate(SPACE.configurations):
-            cell = truth.cells.get(configuration.knobs)
+            cell = truth.cells.get(knobs_of(configuration))
             runs = draws.rate[:, i] > 0
             if cell is None or configuration in tried or runs.sum() < 50:
                 continue
@@ -146,7 +146,7 @@ def test_a_twin_of_seen_models_needs_no_trial_to_find_its_best():
     known = Knowledge(Kind.LANGUAGE, ANATOMY, twins, resources={"gpus": NUMBERS})
     draws = draw(known, job(one.facts), count=400)
     usd = np.array([c.usd_per_hour for c in SPACE.configurations])
-    worth = np.array([one.cells[c.knobs].rate if c.knobs in one.cells else 0.0 for c in SPACE.configurations]) / usd
+    worth = np.array([one.cells[knobs_of(c)].rate if knobs_of(c) in one.cells else 0.0 for c in SPACE.configurations]) / usd
     picked = int(np.argmax((draws.rate / usd).mean(axis=0)))
     assert worth[picked] >= 0.93 * worth.max()
 

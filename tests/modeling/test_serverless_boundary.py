@@ -13,8 +13,8 @@ from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
+    FunctionsTask,
     Link,
-    Serverless,
     Stage,
     StorageRate,
     Tariff,
@@ -47,12 +47,12 @@ def model(
     return EpochModel(workload, TARIFF, Calibration(compute, LINKS, 65.0, start))
 
 
-def holds(the_model: EpochModel, limits: Serverless, allocation: Allocation) -> bool:
+def holds(the_model: EpochModel, limits: FunctionsTask, allocation: Allocation) -> bool:
     enough = allocation.memory_mb >= the_model.workload.needs_mb(allocation.functions)
     return enough and the_model.parts(allocation).billed_s <= limits.call_s
 
 
-def by_walking(the_model: EpochModel, limits: Serverless, stage: Stage, step_mb: int) -> list[tuple[object, ...]]:
+def by_walking(the_model: EpochModel, limits: FunctionsTask, stage: Stage, step_mb: int) -> list[tuple[object, ...]]:
     """Every allocation, one after the other in the order of preference: kept if all before it are dearer."""
     every = []
     for place, name in enumerate(limits.storages):
@@ -114,7 +114,7 @@ def test_the_boundary_is_what_walking_through_all_allocations_finds(
     memory_at_once_mb: int | None,
 ) -> None:
     workload = replace(LR, model_mb=model_mb, data_mb=data_mb, samples=500_000)
-    limits = Serverless(
+    limits = FunctionsTask(
         workload,
         functions=(functions[0], sum(functions)),
         memory_mb=(memory[0], sum(memory)),
@@ -128,7 +128,7 @@ def test_the_boundary_is_what_walking_through_all_allocations_finds(
 
 
 def test_a_space_of_many_blocks_is_pruned_exactly() -> None:
-    limits = Serverless(LR, functions=(1, 60), memory_mb=(128, 1_700), storages=("s3", "elasticache", "vm-ps"))
+    limits = FunctionsTask(LR, functions=(1, 60), memory_mb=(128, 1_700), storages=("s3", "elasticache", "vm-ps"))
     the_model, counts, memories = model(), np.arange(1, 61)[:, None], np.arange(128, 1_701)
     seconds = np.concatenate([the_model.seconds(counts, memories, name).ravel() for name in limits.storages])
     usd = np.concatenate([the_model.usd(counts, memories, name).ravel() for name in limits.storages])
@@ -146,7 +146,7 @@ def test_a_space_of_many_blocks_is_pruned_exactly() -> None:
 def test_nothing_in_the_whole_space_beats_its_boundary() -> None:
     rng = np.random.default_rng(7)
     the_model, draws = model(), 200_000
-    found = boundary(the_model, Serverless(LR))
+    found = boundary(the_model, FunctionsTask(LR))
     assert np.all(np.diff(found.seconds) > 0)
     assert np.all(np.diff(found.usd) < 0)
     functions, memory = rng.integers(1, 3_001, draws), rng.integers(128, 10_241, draws)
@@ -165,7 +165,7 @@ def test_nothing_in_the_whole_space_beats_its_boundary() -> None:
 
 
 def test_what_the_boundary_says_of_an_allocation_is_what_the_model_says() -> None:
-    found = boundary(model(), Serverless(LR), step_mb=64)
+    found = boundary(model(), FunctionsTask(LR), step_mb=64)
     for i in (0, len(found) // 2, len(found) - 1):
         assert model().epoch_s(found.allocation(i)) == found.seconds[i]
         assert model().epoch_usd(found.allocation(i)) == found.usd[i]
@@ -174,42 +174,42 @@ def test_what_the_boundary_says_of_an_allocation_is_what_the_model_says() -> Non
 def test_dynamodb_does_not_exist_for_a_model_above_400_kilobytes() -> None:
     for model_mb, there in ((0.4, True), (0.400_001, False)):
         workload = replace(LR, model_mb=model_mb)
-        found = boundary(model(workload), Serverless(workload, storages=("dynamodb",)), step_mb=64)
+        found = boundary(model(workload), FunctionsTask(workload, storages=("dynamodb",)), step_mb=64)
         assert (len(found) > 0) is there
 
 
 def test_a_storage_that_was_not_asked_for_is_not_used() -> None:
-    found = boundary(model(), Serverless(LR), step_mb=64, storages=("s3",))
+    found = boundary(model(), FunctionsTask(LR), step_mb=64, storages=("s3",))
     assert {found.allocation(i).storage for i in range(len(found))} == {"s3"}
 
 
 def test_there_are_no_more_functions_than_samples() -> None:
     workload = replace(LR, samples=3)
-    found = boundary(model(workload), Serverless(workload), step_mb=512)
+    found = boundary(model(workload), FunctionsTask(workload), step_mb=512)
     assert found.functions.max() <= 3
 
 
 def test_limits_that_nothing_keeps_leave_nothing() -> None:
-    assert len(boundary(model(), Serverless(LR, functions=(5, 9), concurrency=4))) == 0
+    assert len(boundary(model(), FunctionsTask(LR, functions=(5, 9), concurrency=4))) == 0
 
 
 def test_trials_that_do_not_fit_at_once_run_in_waves() -> None:
-    limits = Serverless(LR, concurrency=100, memory_at_once_mb=20_000)
+    limits = FunctionsTask(LR, concurrency=100, memory_at_once_mb=20_000)
     assert at_once(limits, Allocation(10, 512, "s3"), trials=64) == 3
     assert at_once(limits, Allocation(30, 128, "s3"), trials=2) == 2
     assert at_once(limits, Allocation(101, 128, "s3"), trials=2) == 0
-    assert at_once(Serverless(LR), Allocation(3_000, 10_240, "s3"), trials=16_384) == 16_384
+    assert at_once(FunctionsTask(LR), Allocation(3_000, 10_240, "s3"), trials=16_384) == 16_384
     seen = waves(limits, np.array([10, 30, 101]), np.array([512, 128, 128]), trials=64)
     assert list(seen) == [22, 22, np.inf]
 
 
 def test_a_function_that_cannot_hold_its_share_does_not_exist() -> None:
-    found = boundary(model(), Serverless(LR, functions=(4, 4), memory_mb=(128, 1_000)), step_mb=4)
+    found = boundary(model(), FunctionsTask(LR, functions=(4, 4), memory_mb=(128, 1_000)), step_mb=4)
     assert min(found.memory_mb) >= 64 + 2_464 / 4 + 3 * LR.model_mb
 
 
 def test_an_epoch_that_no_call_lasts_for_does_not_exist() -> None:
-    limits = Serverless(LR, functions=(30, 60), memory_mb=(128, 500))
+    limits = FunctionsTask(LR, functions=(30, 60), memory_mb=(128, 500))
     longest_s = max(boundary(model(), limits).seconds)
     shorter = boundary(model(), replace(limits, call_s=longest_s / 2))
     starts_s = [model().parts(shorter.allocation(i)).start_s for i in range(len(shorter))]

@@ -12,7 +12,7 @@ import pytest
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import CONSTANTS, STARTS, cold_start, published
-from mlcd.planners.functions.nouns import STORAGES, Serverless, Workload
+from mlcd.planners.functions.nouns import STORAGES, FunctionsTask, Workload
 from mlcd.planners.functions.tariff import load_tariff
 
 HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)
@@ -59,6 +59,6 @@ def test_a_model_whose_weights_are_used_often_computes_longer() -> None:
 
 
 def test_it_is_enough_to_plan_with() -> None:
-    found = boundary(EpochModel(HIGGS, load_tariff(model_mb=HIGGS.model_mb), published(HIGGS)), Serverless(HIGGS))
+    found = boundary(EpochModel(HIGGS, load_tariff(model_mb=HIGGS.model_mb), published(HIGGS)), FunctionsTask(HIGGS))
     assert len(found) > 100
     assert found.seconds[0] < found.seconds[-1] / 2

@@ -21,7 +21,17 @@ from mlcd.planners.serve.beliefs.likeness import likeness, log_calls, log_larges
 from mlcd.planners.serve.beliefs.running import patterns
 from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, Law, Seen, bent, surface
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
-from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, Operator, Profile, Served, Service
+from mlcd.planners.serve.nouns import (
+    Arrivals,
+    Figure,
+    ModelFacts,
+    Operator,
+    Profile,
+    Served,
+    ServingTask,
+    knobs_of,
+    serving_task,
+)
 from mlcd.testing.services import World, random_world
 
 CELLS = [
@@ -199,7 +209,7 @@ def trial(world: World, at: int, outcome: Outcome = Outcome.OK, rate: float | No
     if outcome is not Outcome.OK or cell is None:
         return Measurement(configuration, outcome if outcome is not Outcome.OK else Outcome.FAILED, 60.0, 0.0)
     served = Served(cell.figures, cell.figures, peak_gb=cell.peak_gb)
-    return Measurement(configuration, Outcome.OK, 60.0, 0.0, rate or cell.rate, served=served)
+    return Measurement(configuration, Outcome.OK, 60.0, 0.0, rate or cell.rate, evidence=served)
 
 
 def ran(world: World, count: int, seed: int = 0) -> list[int]:
@@ -219,7 +229,7 @@ def test_a_trial_that_waited_for_its_host_tells_of_the_device_by_its_latency():
         if WORLD.recorded.composed(WORLD.unseen, c := WORLD.space.configurations[i]).rate
         == WORLD.recorded.host_rate(WORLD.unseen.facts.inputs, c)
     )
-    told = told_by(WORLD.seen, Service(WORLD.unseen.facts), History((trial(WORLD, at),)), NO_RATIO)[0]
+    told = told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), History((trial(WORLD, at),)), NO_RATIO)[0]
     cell = WORLD.unseen.cells[WORLD.seen.cell_of(WORLD.space.configurations[at])]
     assert math.exp(told.time) == pytest.approx(cell.figures[Figure.P50])
     assert told.time_bound == 0
@@ -227,33 +237,33 @@ def test_a_trial_that_waited_for_its_host_tells_of_the_device_by_its_latency():
 
 def test_an_open_trial_that_answered_all_that_was_sent_is_a_bound():
     measured = trial(WORLD, ran(WORLD, 1)[0], rate=1.0)
-    service = Service(replace(WORLD.unseen.facts, inputs="image224"), min_rate=1.0, arrivals=Arrivals.OPEN)
+    service = ServingTask(replace(WORLD.unseen.facts, inputs="image224"), min_rate=1.0, arrivals=Arrivals.OPEN)
     told = told_by(WORLD.seen, service, History((measured,)), NO_RATIO)[0]
     assert told.time_bound == -1
 
 
 def test_out_of_memory_bounds_memory_and_another_failure_says_that_the_cell_does_not_run():
     history = History((trial(WORLD, 0, Outcome.OUT_OF_MEMORY), trial(WORLD, 0, Outcome.FAILED)))
-    short, broken = told_by(WORLD.seen, Service(WORLD.unseen.facts), history, NO_RATIO)
+    short, broken = told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO)
     assert (short.memory, short.memory_bound, short.runs) == (math.log(1), 1, True)
     assert (broken.time, broken.memory, broken.runs) == (None, None, False)
 
 
 def test_bad_luck_tells_nothing():
     history = History((trial(WORLD, 0, Outcome.PREEMPTED),))
-    assert told_by(WORLD.seen, Service(WORLD.unseen.facts), history, NO_RATIO) == ()
+    assert told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO) == ()
 
 
 def test_what_a_host_prepares_is_read_between_its_table_or_learnt_from_a_trial_that_waited():
     known = host_limits(
-        WORLD.seen, Service(ModelFacts("a", inputs="image224")), History(), np.array([1.0, 2.0, 1.41]), NO_RATIO
+        WORLD.seen, ServingTask(ModelFacts("a", inputs="image224")), History(), np.array([1.0, 2.0, 1.41]), NO_RATIO
     )
     assert known[:2] == pytest.approx([400.0, 800.0])
     assert 400 < known[2] < 800
-    unknown = Service(ModelFacts("a", inputs="audio"))
+    unknown = ServingTask(ModelFacts("a", inputs="audio"))
     assert np.isinf(host_limits(WORLD.seen, unknown, History(), np.ones(3), NO_RATIO)).all()
     waited = replace(trial(WORLD, ran(WORLD, 1)[0]), samples_per_s=0.5)
-    cores = dict(waited.configuration.knobs)["cpu_cores"]
+    cores = dict(knobs_of(waited.configuration))["cpu_cores"]
     learnt = host_limits(WORLD.seen, unknown, History((waited,)), np.array([1.0, 2.0]), NO_RATIO)
     assert learnt == pytest.approx([0.5 / cores, 1.0 / cores])
 
@@ -271,10 +281,10 @@ def test_a_tail_that_is_longer_than_a_batch_is_learnt_from_seen_models_and_then_
     slow = replace(WORLD.unseen.facts, inputs="")  # nothing to wait for
     at = ran(WORLD, 1)[0]
     measured = trial(WORLD, at)
-    figures = {Figure.P95: 3 * measured.served.figures[Figure.P95]}
-    measured = replace(measured, served=Served(figures, figures))
-    measured = replace(measured, samples_per_s=dict(measured.configuration.knobs)["batch"] / figures[Figure.P95] * 3)
-    told = told_by(WORLD.seen, Service(slow), History((measured,)), NO_RATIO)
+    figures = {Figure.P95: 3 * measured.evidence.figures[Figure.P95]}
+    measured = replace(measured, evidence=Served(figures, figures))
+    measured = replace(measured, samples_per_s=dict(knobs_of(measured.configuration))["batch"] / figures[Figure.P95] * 3)
+    told = told_by(WORLD.seen, ServingTask(slow), History((measured,)), NO_RATIO)
     after = shown_ratio(before, told, Figure.P95)
     assert math.exp(after.mean) == pytest.approx(3.0, rel=0.02)
     assert after.sd < 0.1
@@ -396,7 +406,7 @@ def test_whatever_trials_come_to_and_whatever_is_known_samples_are_rates_and_lat
         weights_mb=told.weights_mb if weighed else None,
     )
     job = world.job()
-    job = replace(job, service=replace(job.service, model=told))
+    job = replace(job, ask=replace(serving_task(job), model=told))
     picks = np.random.default_rng(seed).integers(len(world.space), size=len(outcomes))
     history = History(tuple(trial(world, int(at), outcome) for at, outcome in zip(picks, outcomes, strict=True)))
     drawn = DeviceBelief(world.seen).draw(job, world.space, history, 32, np.random.default_rng(seed))

@@ -8,7 +8,7 @@ import pytest
 
 from mlcd.clouds.serving.examples import EXAMPLES, MOST_BYTES, from_file
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.nouns import ModelFacts, Service
+from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 from mlcd.planners.serve.operators.onnx_sizes import LARGEST_VALUE, check_values
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
@@ -34,4 +34,4 @@ def test_an_input_that_is_too_large_is_refused_before_it_is_made():
 def test_of_large_inputs_a_load_has_few_different_ones(numbers: int, examples: int, tmp_path: Path):
     path = tmp_path / "m.onnx"
     path.write_bytes(shape_of_input(numbers).SerializeToString())
-    assert len(from_file(Service(ModelFacts("m"), path=str(path)), tmp_path)) == examples
+    assert len(from_file(ServingTask(ModelFacts("m"), path=str(path)), tmp_path)) == examples

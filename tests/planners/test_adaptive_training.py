@@ -25,11 +25,13 @@ from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
     Epoch,
+    FunctionsTask,
     Link,
-    Serverless,
     StorageRate,
     Tariff,
     Workload,
+    allocation_of,
+    evidence_of,
 )
 
 METHODS = ("exact", "greedy", "lambdaml", "siren", "cirrus", "fixed")
@@ -50,7 +52,7 @@ CALIBRATION = Calibration(
     rel_error=0.02,
 )
 WORKLOAD = Workload("lr", "higgs", samples=100_000, data_mb=200.0, model_mb=1.0, batch=2_000)
-SERVERLESS = Serverless(
+SERVERLESS = FunctionsTask(
     WORKLOAD, functions=(1, 60), memory_mb=(128, 3_538), storages=tuple(CALIBRATION.links), tariff=TARIFF
 )
 MODEL = EpochModel(WORKLOAD, TARIFF, CALIBRATION)
@@ -67,7 +69,7 @@ def job(goal: Goal | None = None, target: float | None = 0.4, most: int = 400, d
         float(most * WORKLOAD.samples),
         goal or Goal(),
         target=wanted,
-        serverless=replace(SERVERLESS, delta=delta),
+        ask=replace(SERVERLESS, delta=delta),
     )
 
 
@@ -101,11 +103,11 @@ class Platform:
         raise AssertionError("it never ended")
 
     def launch(self, step: Apply, number: int, before: Measurement | None = None) -> Measurement:
-        where, work = step.configuration.allocation, step.work
+        where, work = allocation_of(step.configuration), step.work
         assert where is not None
         assert work is not None
         off, parts = self.off(number), MODEL.parts(where)
-        called = before is not None and before.work is not None and before.work.then == where
+        called = before is not None and evidence_of(before).work is not None and evidence_of(before).work.then == where
         start_s = max(0.0, off * parts.start_s - (before.seconds if before is not None and called else 0.0))
         seconds, usd = start_s + off * parts.billed_s, off * MODEL.epoch_usd(where)
         if (failed := self.fails(number, where)) is not None:
@@ -122,7 +124,7 @@ def trained(method: str, epochs: float, whole: Job, platform: Platform) -> tuple
 
 
 def used(history: History) -> list[Allocation]:
-    return [run.configuration.allocation for run in history.runs if run.configuration.allocation is not None]
+    return [allocation_of(run.configuration) for run in history.runs if isinstance(run.configuration.setting, Allocation)]
 
 
 def restarts(history: History) -> int:
@@ -267,21 +269,21 @@ def test_the_old_allocation_runs_once_more_while_the_new_functions_start() -> No
     epochs = [step for step in steps if isinstance(step, Apply)]
     for step, after in zip(epochs, used(history)[1:], strict=False):
         assert step.work is not None
-        assert (step.work.then or step.configuration.allocation) == after
+        assert (step.work.then or allocation_of(step.configuration)) == after
 
 
 def test_the_functions_of_every_next_epoch_start_while_one_runs_where_both_may_run_at_once() -> None:
     steps, history = trained("exact", 30, job(within_budget(30, 3.0)), Platform(falling(30)))
     asked = [step.work.then for step in steps if isinstance(step, Apply) and step.work is not None]
     assert asked[: len(history.runs) - 1] == used(history)[1:]
-    waited_s = [run.epochs[0].start_s for run in history.runs]
+    waited_s = [evidence_of(run).epochs[0].start_s for run in history.runs]
     assert np.mean(waited_s[1:]) < 0.2 * waited_s[0]
-    alone = replace(job(within_budget(30, 3.0)), serverless=replace(SERVERLESS, concurrency=12))
+    alone = replace(job(within_budget(30, 3.0)), ask=replace(SERVERLESS, concurrency=12))
     steps, _ = trained("exact", 30, alone, Platform(falling(30)))
     for step in steps:
         if isinstance(step, Apply) and step.work is not None and step.work.then is not None:
-            assert step.configuration.allocation is not None
-            assert step.configuration.allocation.functions + step.work.then.functions <= 12
+            assert isinstance(step.configuration.setting, Allocation)
+            assert step.configuration.setting.functions + step.work.then.functions <= 12
 
 
 def test_a_deadline_is_kept_that_is_too_short_for_epochs_which_wait_for_their_functions() -> None:
@@ -415,6 +417,6 @@ def test_lambdaml_never_changes_and_ends_where_its_allocation_no_longer_fits() -
 
 
 def test_a_method_without_its_storage_says_so() -> None:
-    whole = replace(job(), serverless=replace(SERVERLESS, storages=("elasticache",)))
+    whole = replace(job(), ask=replace(SERVERLESS, storages=("elasticache",)))
     steps, _ = trained("siren", 20, whole, Platform(falling(20)))
     assert end(steps).because.startswith("no allocation can be used with s3")

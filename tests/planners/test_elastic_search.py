@@ -16,14 +16,15 @@ from mlcd_fixtures.elastic_promises import account_of, scale
 from mlcd.core.configuration import Configuration
 from mlcd.core.forecasts import remaining
 from mlcd.core.history import History, Refusal
-from mlcd.core.job import Elastic, Goal, Mode, Objective, UnitPrice
-from mlcd.core.measurement import Measurement, Noise, Outcome
+from mlcd.core.job import Goal, Objective
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
 from mlcd.planners.modeling.statistical_efficiency import from_noise
 from mlcd.planners.scale.belief import believe
 from mlcd.planners.scale.epochs import epochs_at_reference, saved_by_batch
+from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, UnitPrice, batch_of, scaling_task
 from mlcd.planners.scale.search import MOST_PROBES, ElasticSearch
 from mlcd.planners.scale.share import machine_of
 from mlcd.planners.scale.space import elastic_space
@@ -49,7 +50,7 @@ def measured(place: Configuration, world: World = LONG, saved: float = 0.0) -> M
     """What a perfect probe would show."""
     noise = Noise(world.noise_scale or 1.0, 0.1)
     usd, rate = place.usd(60), world.rate(place)
-    return Measurement(place, Outcome.OK, 60.0, usd, rate, 0.01, 20.0, saved_samples=saved, noise=noise)
+    return Measurement(place, Outcome.OK, 60.0, usd, rate, 0.01, 20.0, saved_samples=saved, evidence=noise)
 
 
 def kinds() -> st.SearchStrategy[Kind]:
@@ -64,7 +65,7 @@ def test_without_noise_the_choice_is_as_good_as_an_oracles(
 ) -> None:
     world = replace(LONG, kinds=(kind,), noise_scale=noise_scale)
     job = world.job(Goal(objective), mode)
-    job = replace(job, elastic=replace(job.elastic or Elastic(), epochs=world.epochs))
+    job = replace(job, ask=replace(scaling_task(job) or ScalingTask(), epochs=world.epochs))
     _, decision = scale(job, world.cloud())
     assert decision.configuration is not None
     truth = {
@@ -114,7 +115,7 @@ def test_a_step_over_hundreds_of_configurations_asks_once_which_were_tried() -> 
 
 def test_types_that_are_paid_by_the_gb_are_probed_no_more_often() -> None:
     price = UnitPrice(0.03, 0.004, 2.0, 0.01)
-    job = replace(LONG.job(), elastic=Elastic((1, 4), LONG.batches, price=price))
+    job = replace(LONG.job(), ask=ScalingTask((1, 4), LONG.batches, price=price))
     space = elastic_space(LONG.space, job)
     history, probes = History(), 0
     while isinstance(step := ElasticSearch().next_step(job, space, history), Probe):
@@ -148,7 +149,7 @@ def test_work_of_mixed_batches_counts_for_what_each_brings(parts: list[tuple[int
     for number, samples in parts:
         place, saved = places[number % len(places)], saved + samples
         told.append(measured(place, saved=saved))
-        expected += samples / LONG.dataset / ((1 + (place.batch or 0) / 300) / (1 + 64 / 300))
+        expected += samples / LONG.dataset / ((1 + (batch_of(place) or 0) / 300) / (1 + 64 / 300))
     job, history = LONG.job(), History(tuple(told))
     belief = believe(remaining(job, history), LONG.space, history)
     assert belief is not None
@@ -193,7 +194,7 @@ def test_a_noise_that_is_hardly_known_hardly_counts() -> None:
     first, second = space.configurations[:2]
     told = [(first, Noise(100.0, 0.1)), (second, Noise(3e6, 2.0))]
     history = History(
-        tuple(Measurement(c, Outcome.OK, 1.0, 1.0, 10.0, 0.01, samples_done=1e3, noise=n) for c, n in told)
+        tuple(Measurement(c, Outcome.OK, 1.0, 1.0, 10.0, 0.01, samples_done=1e3, evidence=n) for c, n in told)
     )
     belief = believe(job, space, history)
     assert belief is not None

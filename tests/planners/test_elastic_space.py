@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.errors import UserError
-from mlcd.core.job import Elastic, Job, UnitPrice
+from mlcd.core.job import Job
 from mlcd.core.units import parse_batches
+from mlcd.planners.scale.nouns import ScalingTask, UnitPrice, batch_of
 from mlcd.planners.scale.space import elastic_space
 
 NODE = Offer("node", 1.0, vcpus=4, memory_gb=16)
@@ -20,7 +21,7 @@ def space_of(
     workers: tuple[int, int], batches: tuple[int, ...], *offers: Offer, price: UnitPrice | None = None
 ) -> Space:
     whole = Space(tuple(Choice(offer, tuple(range(1, 9))) for offer in offers))
-    return elastic_space(whole, Job("job", 1e6, elastic=Elastic(workers, batches, price=price)))
+    return elastic_space(whole, Job("job", 1e6, ask=ScalingTask(workers, batches, price=price)))
 
 
 @given(st.integers(1, 8), st.integers(0, 7), st.sets(st.integers(1, 512), min_size=1, max_size=5))
@@ -30,8 +31,8 @@ def test_every_batch_is_shared_equally_by_the_workers(fewest: int, more: int, ba
     except UserError:
         reject()
     for configuration in space.configurations:
-        assert configuration.batch is not None
-        assert configuration.batch % configuration.workers == 0
+        assert batch_of(configuration) is not None
+        assert batch_of(configuration) % configuration.workers == 0
         assert fewest <= configuration.workers <= fewest + more
     assert len(space.offer_index) == len(space) == len(space.index)
 
@@ -52,7 +53,7 @@ def test_workers_that_the_cloud_does_not_have_are_told():
 
 def test_memory_is_cut_to_the_batch_where_it_is_paid_by_the_gb():
     price = UnitPrice(usd_per_cpu_hour=0.03, usd_per_gb_hour=0.004, base_gb=2.0, gb_per_sample=0.01)
-    found = {(c.nodes, c.batch): c for c in space_of((1, 2), (100, 200), NODE, price=price).configurations}
+    found = {(c.nodes, batch_of(c)): c for c in space_of((1, 2), (100, 200), NODE, price=price).configurations}
     assert found[1, 200].offer.memory_gb == pytest.approx(4.0)
     assert found[2, 200].offer.memory_gb == pytest.approx(3.0)
     assert found[2, 200].usd_per_hour == pytest.approx(2 * (4 * 0.03 + 3.0 * 0.004))

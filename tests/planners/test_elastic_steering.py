@@ -14,10 +14,11 @@ from mlcd_fixtures.examples import SLOW
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Job, Mode, Objective
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish
+from mlcd.planners.scale.nouns import Mode, batch_of
 from mlcd.planners.scale.steer import MOST_SETBACKS, RunElastic
 
 LONG = World(dataset=1e7, run_reports=400)
@@ -60,7 +61,7 @@ def test_noise_that_has_moved_is_a_reason_to_go_on_with_another_batch() -> None:
     assert set(outcomes[:-1]) <= {Outcome.SWITCHED}
     assert outcomes[-1] is Outcome.OK
     assert len(outcomes) > 1
-    assert (account.history.runs[-1].configuration.batch or 0) > (account.history.runs[0].configuration.batch or 0)
+    assert (batch_of(account.history.runs[-1].configuration) or 0) > (batch_of(account.history.runs[0].configuration) or 0)
 
 
 @settings(SLOW, suppress_health_check=[HealthCheck.too_slow])

@@ -17,7 +17,7 @@ from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.foresight import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox, belief_of, expected_gains, misled, worths_of
 from mlcd.planners.serve.known_models import Kind, Knowledge
-from mlcd.planners.serve.nouns import Cap, Figure, Served
+from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, knobs_of, serving_task
 from mlcd.planners.serve.promise import worth
 from mlcd.testing.services import World, random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
@@ -98,8 +98,8 @@ def test_a_cell_that_has_just_broken_its_cap_is_not_tried_with_other_cores_or_me
     cap = world.latency(0.5)
     at = next(c for c in world.space.configurations if world.recorded.composed(world.unseen, c) is not None)
     broken = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), 1.003 * cap.at_most_s)
-    rate = dict(at.knobs)["batch"] / broken[Figure.P50]
-    trial = Measurement(at, Outcome.OK, 60.0, 0.01, samples_per_s=rate, served=Served(broken, broken, peak_gb=0.1))
+    rate = dict(knobs_of(at))["batch"] / broken[Figure.P50]
+    trial = Measurement(at, Outcome.OK, 60.0, 0.01, samples_per_s=rate, evidence=Served(broken, broken, peak_gb=0.1))
     job, belief = world.job(caps=(cap,)), belief_of(world.seen)
     draws = belief.draw(job, world.space, History((trial,)), 64, np.random.default_rng(0))
     same = [world.seen.cell_of(each) == world.seen.cell_of(at) for each in world.space.configurations]
@@ -185,9 +185,9 @@ def test_where_nothing_is_believed_to_run_every_trial_is_another_one():
     """A model far too large for any machine, which fails wherever it is tried."""
     world = random_world(Kind.LANGUAGE, 0)
     job = world.job(Goal(Objective.PER_DOLLAR), (Cap(Figure.ITL_P95, 1e-6),))
-    assert job.service is not None
-    giant = replace(job.service.model, parameters=1e6, weights_mb=None)
-    job = replace(job, service=replace(job.service, model=giant))
+    assert isinstance(job.ask, ServingTask)
+    giant = replace(job.ask.model, parameters=1e6, weights_mb=None)
+    job = replace(job, ask=replace(serving_task(job), model=giant))
     history = History()
     for _ in range(4):
         step = GreyBox(world.seen).next_step(job, world.space, history)
@@ -212,7 +212,7 @@ def test_a_choice_close_to_its_cap_is_tried_again_before_the_search_ends():
     cell = world.recorded.composed(world.unseen, configuration)
     cap = Cap(Figure.P95, 1.01 * cell.figures[Figure.P95])
     loose = Served(cell.figures, {figure: 1.1 * s for figure, s in cell.figures.items()}, peak_gb=cell.peak_gb)
-    measured = Measurement(configuration, Outcome.OK, 60.0, 0.0, cell.rate, 0.03, served=loose)
+    measured = Measurement(configuration, Outcome.OK, 60.0, 0.0, cell.rate, 0.03, evidence=loose)
     only, job = world.only(at), world.job(caps=(cap,))
     once = GreyBox(world.seen).next_step(job, only.space, History((measured,)))
     assert isinstance(once, Probe)
@@ -265,7 +265,7 @@ def test_most_searches_need_no_more_trials_than_was_said():
         world = random_world(Kind.DEVICE, seed)
         job = world.job(caps=(world.latency(0.4),))
         said = expected_trials(world.seen, job, world.space, games=8)
-        all_ = values(world, Objective.PER_DOLLAR, job.service.caps[0].at_most_s)
+        all_ = values(world, Objective.PER_DOLLAR, job.ask.caps[0].at_most_s)
         tried = serve(GreyBox(world.seen), world, job).tried
         good = [all_[world.space.index[each]] >= 0.95 * all_.max() for each in tried]
         held.append(any(good[: said.p90]))

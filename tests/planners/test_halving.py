@@ -14,11 +14,11 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.planners.functions.halving import MOST_LAUNCHES, SuccessiveHalving, best
-from mlcd.planners.functions.nouns import Calibration, Epoch, Link, Serverless, Tuning, Workload
+from mlcd.planners.functions.nouns import Calibration, Epoch, FunctionsTask, Link, Tuning, Workload
 from mlcd.planners.functions.space import calibration_space
 
 CALIBRATION = Calibration(((128.0, 0.5), (1_769.0, 0.04)), {"elasticache": Link(0.001, 100.0)}, 60.0)
-SERVERLESS = Serverless(
+SERVERLESS = FunctionsTask(
     Workload("lr", "higgs", 10_000, 10.0, 0.001, 100),
     functions=(1, 8),
     memory_mb=(128, 1_769),
@@ -26,7 +26,7 @@ SERVERLESS = Serverless(
     tuning=Tuning(8),
     tariff=TARIFF,
 )
-JOB = Job("tuned", 1e6, Goal(budget_usd=5.0), dataset_samples=10_000, serverless=SERVERLESS)
+JOB = Job("tuned", 1e6, Goal(budget_usd=5.0), dataset_samples=10_000, ask=SERVERLESS)
 SPACE: Space = calibration_space(SERVERLESS)
 
 
@@ -58,7 +58,7 @@ def test_the_losing_half_of_each_stage_is_stopped():
 
 
 def test_one_trial_of_one_epoch_is_a_search_too_and_is_told_as_one():
-    alone = replace(JOB, serverless=replace(SERVERLESS, tuning=Tuning(1, epochs_per_stage=1)))
+    alone = replace(JOB, ask=replace(SERVERLESS, tuning=Tuning(1, epochs_per_stage=1)))
     asked = step(History(), alone)
     assert isinstance(asked, Apply)
     assert asked.because.startswith("stage 1 of 1: 1 trial, 1 epoch each on ")

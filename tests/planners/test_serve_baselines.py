@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.core.configuration import Space, serving_space
+from mlcd.core.configuration import Space
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
@@ -19,9 +19,10 @@ from mlcd.planners.serve.candidates import over, untried
 from mlcd.planners.serve.features import points, seen_values, shown
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
-from mlcd.planners.serve.nouns import Figure, ModelFacts, Served
+from mlcd.planners.serve.nouns import Figure, ModelFacts, Served, knobs_of
 from mlcd.planners.serve.process import expected_improvement, posterior
 from mlcd.planners.serve.promise import service_of, value, worth
+from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
 from mlcd_bench.baselines.serve import Ernest, HeterBO, Morphling, Popular, Portfolio, Vesta
@@ -74,7 +75,7 @@ def test_what_was_shown_counts_a_failure_as_nothing_and_bad_luck_not_at_all():
     history = History(
         (
             Measurement(a, Outcome.OUT_OF_MEMORY, 1.0, 1.0),
-            Measurement(b, Outcome.OK, 1.0, 1.0, 50.0, served=Served({}, {})),
+            Measurement(b, Outcome.OK, 1.0, 1.0, 50.0, evidence=Served({}, {})),
             Measurement(c, Outcome.PREEMPTED, 1.0, 1.0),
         )
     )
@@ -152,11 +153,11 @@ def test_a_portfolio_of_one_is_the_best_there_is_and_of_two_within_its_bound(see
 
 def test_heterbo_starts_with_the_smallest_of_each_type_cheapest_first():
     world = random_world(Kind.INSTANCES, 0)
-    everywhere = {tuple(c.knobs): Cell(10.0, dict.fromkeys(Figure, 0.1)) for c in world.space.configurations}
+    everywhere = {tuple(knobs_of(c)): Cell(10.0, dict.fromkeys(Figure, 0.1)) for c in world.space.configurations}
     unseen = SeenModel(ModelFacts("unseen"), everywhere)
     world = replace(world, recorded=replace(world.recorded, models=(*world.seen.models, unseen)))
     tried = serve(HeterBO(world.seen), world, world.job(trials=3)).tried
-    assert [dict(c.knobs)["instance_type"] for c in tried] == ["small", "large", "gpu"]
+    assert [dict(knobs_of(c))["instance_type"] for c in tried] == ["small", "large", "gpu"]
 
 
 def test_heterbo_goes_to_twice_the_size_where_the_smallest_does_not_run():
@@ -179,12 +180,12 @@ def test_ernest_finds_the_best_where_its_model_is_right():
     world = random_world(Kind.INSTANCES, 0)
     cells = {}
     for configuration in world.space.configurations:
-        tau = 0.1 + 0.4 / float(dict(configuration.knobs)["batch"])
-        cells[configuration.knobs] = Cell(1 / tau, dict.fromkeys(Figure, tau))
+        tau = 0.1 + 0.4 / float(dict(knobs_of(configuration))["batch"])
+        cells[knobs_of(configuration)] = Cell(1 / tau, dict.fromkeys(Figure, tau))
     unseen = SeenModel(ModelFacts("unseen"), cells)
     world = replace(world, recorded=replace(world.recorded, models=(*world.seen.models, unseen)))
     found = serve(Ernest(world.seen), world, world.job(trials=7)).decision.configuration
-    assert dict(found.knobs) == {"instance_type": "small", "batch": 64}
+    assert dict(knobs_of(found)) == {"instance_type": "small", "batch": 64}
 
 
 def test_ernests_terms_are_never_negative():

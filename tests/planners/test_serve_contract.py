@@ -117,6 +117,6 @@ def test_exhaustive_search_finds_the_optimum(kind: Kind):
     assert chosen is not None
     for configuration in world.space.configurations:
         cell = world.recorded.composed(world.unseen, configuration)
-        if cell is not None and cell.figures[job.service.caps[0].figure] <= job.service.caps[0].at_most_s:
+        if cell is not None and cell.figures[job.ask.caps[0].figure] <= job.ask.caps[0].at_most_s:
             value = chosen.rate / decision.configuration.usd_per_hour
             assert cell.rate / configuration.usd_per_hour <= value * (1 + 1e-9)

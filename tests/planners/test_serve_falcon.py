@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from mlcd.core.configuration import serving_space
 from mlcd.core.history import History
 from mlcd.core.strategy import Probe
 from mlcd.planners.serve.falcon import Falcon
@@ -22,7 +21,8 @@ from mlcd.planners.serve.features import points
 from mlcd.planners.serve.key_operators import key_weights
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Kind
-from mlcd.planners.serve.nouns import ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import ModelFacts, Operator, Profile, knobs_of
+from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
 
@@ -240,7 +240,7 @@ def test_the_first_trial_is_by_lot_and_the_next_reuses_the_best_that_was_seen():
     assert len(firsts) > 1
     second = serve(Falcon(world.seen, 0), world, job).tried[1]
     trees = Falcon(world.seen).trees(job, world.space)
-    assert second.knobs == trees[0].root.left.best
+    assert knobs_of(second) == trees[0].root.left.best
 
 
 def test_the_trees_are_of_the_models_key_operators_in_their_order():

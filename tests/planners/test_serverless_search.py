@@ -22,11 +22,15 @@ from mlcd.planners.functions.nouns import (
     Calibrated,
     Calibration,
     Epoch,
+    FunctionsTask,
     Link,
-    Serverless,
+    TrainEpochs,
     Tuning,
-    Work,
     Workload,
+    allocation_of,
+    evidence_of,
+    functions_task,
+    plan_of,
 )
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
@@ -35,7 +39,7 @@ from mlcd.planners.functions.search import PlanOnFunctions
 from mlcd.planners.functions.space import calibration_space, configuration, memory_levels, nothing_fits
 
 LR = Workload("lr", "higgs", 100_000, 100.0, 0.001, 1_000)
-SERVERLESS = Serverless(LR, functions=(1, 16), memory_mb=(256, 3_538), tariff=TARIFF)
+SERVERLESS = FunctionsTask(LR, functions=(1, 16), memory_mb=(256, 3_538), tariff=TARIFF)
 TRUTH = Calibration(
     ((128.0, 0.5), (1_769.0, 0.04), (3_538.0, 0.03)),
     {name: Link(0.002, 80.0) for name in STORAGES},
@@ -49,18 +53,18 @@ JOB = Job(
     Goal(budget_usd=5.0),
     dataset_samples=100_000,
     target=Target("loss", 0.5, at_least=False),
-    serverless=SERVERLESS,
+    ask=SERVERLESS,
 )
-TUNED = replace(JOB, target=None, serverless=replace(SERVERLESS, tuning=Tuning(64)))
+TUNED = replace(JOB, target=None, ask=replace(SERVERLESS, tuning=Tuning(64)))
 
 
 def calibrated(where: Configuration) -> Measurement:
     """What a probe would show if the truth were the model."""
-    assert where.allocation is not None
-    parts = MODEL.parts(where.allocation)
-    n = where.allocation.functions
+    assert isinstance(where.setting, Allocation)
+    parts = MODEL.parts(allocation_of(where))
+    n = where.setting.functions
     shown = Calibrated(
-        where.allocation,
+        allocation_of(where),
         s_per_mb=parts.compute_s / (LR.data_mb / n),
         load_mb_per_s=60.0,
         start_s=parts.start_s,
@@ -77,7 +81,7 @@ def sampled(asked: Probe, losses: list[float]) -> Measurement:
 
 def searched(job: Job, losses: list[float] | None = None, method: str = "exact") -> tuple[Finish, History]:
     """Until it finishes; every probe shows the truth."""
-    space, history = calibration_space(job.serverless or SERVERLESS), History()
+    space, history = calibration_space(functions_task(job) or SERVERLESS), History()
     while isinstance(asked := PlanOnFunctions(method).next_step(job, space, history), Probe):
         shown = calibrated(asked.configuration) if asked.work is None else sampled(asked, losses or [])
         history = replace(history, measurements=(*history.measurements, shown), spent_usd=history.spent_usd + shown.usd)
@@ -86,7 +90,7 @@ def searched(job: Job, losses: list[float] | None = None, method: str = "exact")
 
 
 def test_every_storage_is_probed_with_few_functions_and_with_many_and_every_memory_once():
-    probed = [c.allocation for c in calibration_space(SERVERLESS).configurations if c.allocation is not None]
+    probed = [allocation_of(c) for c in calibration_space(SERVERLESS).configurations if isinstance(c.setting, Allocation)]
     for storage in STORAGES:
         assert len({each.functions for each in probed if each.storage == storage}) == 2
     assert {each.memory_mb for each in probed} == set(memory_levels(SERVERLESS))
@@ -95,14 +99,14 @@ def test_every_storage_is_probed_with_few_functions_and_with_many_and_every_memo
 def test_no_probe_needs_more_than_may_run_at_once():
     tight = replace(SERVERLESS, memory_at_once_mb=2_000, concurrency=5, memory_mb=(256, 1_769))
     for each in calibration_space(tight).configurations:
-        assert each.allocation is not None
-        assert each.allocation.functions <= 5
-        assert each.allocation.functions * each.allocation.memory_mb <= 2_000
+        assert isinstance(each.setting, Allocation)
+        assert each.setting.functions <= 5
+        assert each.setting.functions * each.setting.memory_mb <= 2_000
 
 
 def test_a_storage_that_cannot_hold_the_model_is_not_probed():
     large = replace(SERVERLESS, workload=replace(LR, model_mb=12.0))
-    names = {c.allocation.storage for c in calibration_space(large).configurations if c.allocation is not None}
+    names = {c.setting.storage for c in calibration_space(large).configurations if isinstance(c.setting, Allocation)}
     assert names == {"s3", "elasticache", "vm-ps"}
 
 
@@ -111,11 +115,11 @@ def test_tuning_is_decided_from_the_probes_and_the_exact_plan_comes_first():
     decision = finish.decision
     assert decision is not None
     assert decision.certified
-    assert [plan.method for plan in decision.plans][:2] == ["exact", "greedy"]
+    assert [plan.method for plan in plan_of(decision).plans][:2] == ["exact", "greedy"]
     assert decision.forecast is not None
     assert decision.forecast.worst_usd <= 5.0
-    assert decision.calibration is not None
-    assert decision.calibration.links["s3"].latency_s == pytest.approx(0.002, rel=0.01)
+    assert plan_of(decision).calibration is not None
+    assert plan_of(decision).calibration.links["s3"].latency_s == pytest.approx(0.002, rel=0.01)
 
 
 def test_the_epochs_come_from_a_sample_unless_the_job_knows_them():
@@ -123,11 +127,11 @@ def test_the_epochs_come_from_a_sample_unless_the_job_knows_them():
     finish, history = searched(JOB, losses)
     assert 12 <= expected_epochs(JOB, history) <= 22
     assert finish.decision is not None
-    assert finish.decision.plans[0].stages[0].stage.epochs == pytest.approx(expected_epochs(JOB, history), abs=1)
-    known = replace(JOB, serverless=replace(SERVERLESS, epochs=9.0))
+    assert plan_of(finish.decision).plans[0].stages[0].stage.epochs == pytest.approx(expected_epochs(JOB, history), abs=1)
+    known = replace(JOB, ask=replace(SERVERLESS, epochs=9.0))
     _, history = searched(known)
     assert expected_epochs(known, history) == 9.0
-    assert not any(m.epochs for m in history.measurements)
+    assert not any(evidence_of(m).epochs for m in history.measurements)
 
 
 def test_a_target_below_what_the_sample_tends_to_is_told():
@@ -177,7 +181,7 @@ def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
     quick, _ = searched(replace(TUNED, goal=Goal(Objective.FASTEST)))
     cheap, _ = searched(replace(TUNED, goal=Goal(Objective.CHEAPEST)))
     assert quick.decision is not None and cheap.decision is not None  # noqa: PT018
-    fast, thrifty = quick.decision.plans[0], cheap.decision.plans[0]
+    fast, thrifty = plan_of(quick.decision).plans[0], plan_of(cheap.decision).plans[0]
     both = Goal(Objective.FASTEST, budget_usd=thrifty.usd * 1.25, deadline_s=fast.seconds * 1.25)
     finish, _ = searched(replace(TUNED, goal=both))
     assert finish.decision is not None
@@ -187,7 +191,7 @@ def test_a_budget_and_a_deadline_that_only_together_are_too_much_say_so():
 
 @pytest.mark.parametrize("goal", [Goal(budget_usd=5.0), Goal(), Goal(Objective.CHEAPEST, deadline_s=9_000.0)])
 def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the_way(goal: Goal):
-    without_s3 = replace(TUNED, goal=goal, serverless=replace(TUNED.serverless, storages=("elasticache", "vm-ps")))
+    without_s3 = replace(TUNED, goal=goal, ask=replace(functions_task(TUNED), storages=("elasticache", "vm-ps")))
     finish, _ = searched(without_s3, method="siren")
     assert finish.decision is not None
     assert finish.decision.configuration is None
@@ -197,7 +201,7 @@ def test_a_method_that_cannot_keep_limits_that_can_be_kept_is_what_stands_in_the
 
 def test_where_an_epoch_is_longer_than_a_call_on_every_allocation_that_is_decided_and_told():
     for job in (TUNED, JOB):
-        finish, _ = searched(replace(job, serverless=replace(job.serverless, call_s=0.001)))
+        finish, _ = searched(replace(job, ask=replace(functions_task(job), call_s=0.001)))
         assert finish.decision is not None
         assert finish.decision.configuration is None
         assert finish.decision.binding.startswith("an epoch takes longer than a call may, 0.001 s, on every allocation")
@@ -218,7 +222,7 @@ def test_what_cannot_fit_is_told_before_a_probe_exactly_where_there_is_no_alloca
     work = replace(LR, samples=samples, batch=1, model_mb=sizes_mb[0], data_mb=sizes_mb[1])
     (fewest, more), (least_mb, more_mb) = functions, memory_mb
     ends = {"functions": (fewest, fewest + more), "memory_mb": (least_mb, least_mb + more_mb)}
-    limits = Serverless(work, **ends, concurrency=concurrency, memory_at_once_mb=memory_at_once_mb, tariff=TARIFF)
+    limits = FunctionsTask(work, **ends, concurrency=concurrency, memory_at_once_mb=memory_at_once_mb, tariff=TARIFF)
     fitting = any(
         n <= samples
         and 64 + 3 * work.model_mb + work.data_mb / n <= m
@@ -245,13 +249,13 @@ def test_probes_that_all_fail_say_why(outcome: Outcome, told: str):
 
 
 def test_a_configuration_is_paid_for_its_functions_its_calls_and_its_storage():
-    work = Work(2, trials=tuple(range(10)))
+    work = TrainEpochs(2, trials=tuple(range(10)))
     where = configuration(replace(SERVERLESS, concurrency=12), Allocation(4, 1_024, "elasticache"), work)
     assert where.nodes == 12, "three trials of four functions at once"
     assert replace(SERVERLESS, concurrency=12).at_once(Allocation(4, 1_024, "elasticache"), 10) == 3
     rate = TARIFF.storage("elasticache").usd_per_minute
     assert where.surcharge.usd == pytest.approx(20 * (4 * TARIFF.usd_per_call + rate))
     assert where.usd_per_hour == pytest.approx(12 * TARIFF.usd_per_gb_s * 3_600 + 3 * 60 * rate)
-    by_request = configuration(SERVERLESS, Allocation(4, 1_024, "s3"), Work(1))
+    by_request = configuration(SERVERLESS, Allocation(4, 1_024, "s3"), TrainEpochs(1))
     requests = LR.iterations(4) * 42 * TARIFF.storage("s3").usd_per_request
     assert by_request.surcharge.usd == pytest.approx(4 * TARIFF.usd_per_call + requests)

@@ -22,7 +22,7 @@ from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.exact import solve
 from mlcd.planners.functions.frontiers import merge
 from mlcd.planners.functions.knapsack import Knapsack, knapsack
-from mlcd.planners.functions.nouns import Plan, Serverless, Stage, Tuning, Workload
+from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning, Workload
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import Menu, StageProblem, keeps
 from mlcd.planners.functions.relaxation import hull, relax
@@ -75,21 +75,21 @@ def small(draw) -> tuple[Given, Goal]:
         menus.append(menu(Stage(2 ** (4 - at), 1), seconds, usd))
     some = [menu.planned(draw(st.integers(0, len(menu) - 1))) for menu in menus]
     factor = draw(st.sampled_from([1.0, 1.0, 0.9, 0.5, 1.3, 10.0]))
-    usd, seconds = Plan("", tuple(some)).usd * factor, Plan("", tuple(some)).seconds * factor
+    usd, seconds = StagePlan("", tuple(some)).usd * factor, StagePlan("", tuple(some)).seconds * factor
     both = draw(st.booleans())
     if draw(st.booleans()):
         return Given(tuple(menus)), Goal(Objective.FASTEST, usd, 1.2 * seconds if both else None)
     return Given(tuple(menus)), Goal(Objective.CHEAPEST, 1.2 * usd if both else None, seconds)
 
 
-def objective(plan: Plan, goal: Goal) -> float:
+def objective(plan: StagePlan, goal: Goal) -> float:
     return plan.usd if goal.objective is Objective.CHEAPEST else plan.seconds
 
 
 def brute_force(problem: Given, goal: Goal) -> float | None:
     """The least objective of all plans that keep the limits."""
     plans = (
-        Plan("", tuple(menu.planned(point) for menu, point in zip(problem.given, points, strict=True)))
+        StagePlan("", tuple(menu.planned(point) for menu, point in zip(problem.given, points, strict=True)))
         for points in product(*(range(len(menu)) for menu in problem.given))
     )
     return min((objective(plan, goal) for plan in plans if keeps(plan, goal)), default=None)
@@ -209,7 +209,7 @@ def test_merging_finds_nothing_that_is_not_below_the_plan_in_hand(case):
 def on_aws(workload: Workload, trials: int = 256, **limits: object) -> StageProblem:
     """Tuning on AWS as published, warm, with a smaller space than the whole."""
     tariff = load_tariff("aws", model_mb=workload.model_mb)
-    space = replace(Serverless(workload, functions=(1, 100), memory_mb=(512, 3_008)), **limits)
+    space = replace(FunctionsTask(workload, functions=(1, 100), memory_mb=(512, 3_008)), **limits)
     return StageProblem(EpochModel(workload, tariff, published(workload)), space, Tuning(trials).stages)
 
 
@@ -358,7 +358,7 @@ def test_a_model_that_no_storage_can_hold_is_said_in_one_line():
 
 def test_sixteen_thousand_trials_over_the_whole_space_are_planned_best_in_less_than_two_seconds():
     tariff = load_tariff("aws", model_mb=IMAGES.model_mb)
-    problem = StageProblem(EpochModel(IMAGES, tariff, published(IMAGES)), Serverless(IMAGES), Tuning(16_384).stages)
+    problem = StageProblem(EpochModel(IMAGES, tariff, published(IMAGES)), FunctionsTask(IMAGES), Tuning(16_384).stages)
     started = time.process_time()
     goal = Goal(Objective.FASTEST, 1.2 * cheapest(problem).usd)
     plan = PLANNERS["exact"](problem, goal)

@@ -8,15 +8,25 @@ from collections.abc import Sequence
 import pytest
 
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
-from mlcd.core.configuration import Configuration, Offer, Surcharge
+from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
 from mlcd.core.strategy import Watch
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import Allocation, Calibrated, Epoch, Serverless, Tuning, Work, Workload
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    ByUse,
+    Calibrated,
+    Epoch,
+    FunctionsTask,
+    TrainEpochs,
+    Tuning,
+    Workload,
+    evidence_of,
+)
 
 WHERE = Allocation(4, 1_024, "s3")
-PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, allocation=WHERE, surcharge=Surcharge(2.0))
+PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, allocation=WHERE, surcharge=ByUse(2.0))
 """A dollar a second, and two for the calls."""
 
 SAMPLES = 500
@@ -46,16 +56,16 @@ class Scripted:
 def epoch(trial: int, number: int, loss: float = 0.7, at_s: float | None = None) -> Sample:
     """The epochs of a script come every ten seconds and cost a quarter of a dollar."""
     told = Epoch(trial, number, 10.0, 0.25, loss, start_s=1.5)
-    return Sample(10.0 * number if at_s is None else at_s, float(SAMPLES * number), epoch=told)
+    return Sample(10.0 * number if at_s is None else at_s, float(SAMPLES * number), evidence=told)
 
 
 def job(tuning: Tuning | None = None) -> Job:
     workload = Workload("lr", "higgs", SAMPLES, 1.0, 0.01, 10)
-    return Job("job", 20.0 * SAMPLES, serverless=Serverless(workload, tuning=tuning), dataset_samples=SAMPLES)
+    return Job("job", 20.0 * SAMPLES, ask=FunctionsTask(workload, tuning=tuning), dataset_samples=SAMPLES)
 
 
 def measure(
-    events: Sequence[Event], work: Work | None, *, tuning: Tuning | None = None, watch: Watch | None = None,
+    events: Sequence[Event], work: TrainEpochs | None, *, tuning: Tuning | None = None, watch: Watch | None = None,
     lifetime_s: float | None = 60.0, most_usd: float | None = None,
     purpose: Purpose = Purpose.RUN,
 ) -> tuple[Measurement, Scripted]:  # fmt: skip
@@ -68,81 +78,81 @@ def measure(
 
 def test_a_launch_whose_epochs_have_all_come_costs_their_sum():
     events = [epoch(0, 1), epoch(1, 1), epoch(0, 2, 0.6), epoch(1, 2, 0.5), Ended(23.0, Outcome.OK)]
-    seen, _ = measure(events, Work(2, 0, (0, 1)), tuning=Tuning(2))
+    seen, _ = measure(events, TrainEpochs(2, 0, (0, 1)), tuning=Tuning(2))
     assert seen.outcome is Outcome.OK
     assert (seen.usd, seen.metered, seen.seconds) == (1.0, True, 23.0)
-    assert [(each.trial, each.number) for each in seen.epochs] == [(0, 1), (1, 1), (0, 2), (1, 2)]
+    assert [(each.trial, each.number) for each in evidence_of(seen).epochs] == [(0, 1), (1, 1), (0, 2), (1, 2)]
     assert seen.metric == 0.5
     assert seen.startup_s == 1.5
 
 
 @pytest.mark.parametrize("last", [Ended(31.0, Outcome.FAILED, "functions died"), Ended(31.0, Outcome.PREEMPTED)])
 def test_one_that_ended_before_costs_the_most_that_it_can_and_keeps_its_epochs(last):
-    seen, _ = measure([epoch(0, 1), last], Work(2))
+    seen, _ = measure([epoch(0, 1), last], TrainEpochs(2))
     assert (seen.outcome, seen.detail) == (last.outcome, last.detail)
     assert (seen.usd, seen.metered) == (PLACE.usd(31.0), False)
-    assert len(seen.epochs) == 1
+    assert len(evidence_of(seen).epochs) == 1
 
 
 def test_one_that_fails_before_any_epoch_is_billed_too():
-    seen, _ = measure([Ended(3.0, Outcome.LAUNCH_FAILED, "throttled")], Work(1))
-    assert (seen.outcome, seen.usd, seen.epochs, seen.metric) == (Outcome.LAUNCH_FAILED, PLACE.usd(3.0), (), None)
+    seen, _ = measure([Ended(3.0, Outcome.LAUNCH_FAILED, "throttled")], TrainEpochs(1))
+    assert (seen.outcome, seen.usd, evidence_of(seen).epochs, seen.metric) == (Outcome.LAUNCH_FAILED, PLACE.usd(3.0), (), None)
 
 
 def test_nothing_costs_more_than_its_order_allows():
-    seen, _ = measure([epoch(0, 1), Ended(31.0, Outcome.FAILED)], Work(2), most_usd=7.0)
+    seen, _ = measure([epoch(0, 1), Ended(31.0, Outcome.FAILED)], TrainEpochs(2), most_usd=7.0)
     assert (seen.usd, seen.metered) == (7.0, False)
 
 
 def test_functions_that_stopped_by_themselves_were_up_for_their_whole_lifetime():
-    seen, _ = measure([epoch(0, 1)], Work(3))
+    seen, _ = measure([epoch(0, 1)], TrainEpochs(3))
     assert (seen.outcome, seen.seconds, seen.usd) == (Outcome.AT_THE_LIMIT, 60.0, PLACE.usd(60.0))
     assert seen.detail == "1 of 3 epochs done when the limit was reached"
 
 
 def test_all_epochs_are_enough_however_it_ends():
-    assert measure([epoch(0, 1), Ended(12.0, Outcome.FAILED, "late")], Work(1))[0].outcome is Outcome.OK
-    assert measure([epoch(0, 1)], Work(1))[0].metered
+    assert measure([epoch(0, 1), Ended(12.0, Outcome.FAILED, "late")], TrainEpochs(1))[0].outcome is Outcome.OK
+    assert measure([epoch(0, 1)], TrainEpochs(1))[0].metered
 
 
 def test_an_epoch_that_nobody_asked_for_does_not_count():
-    seen, _ = measure([epoch(0, 1), epoch(7, 2), Ended(30.0, Outcome.PREEMPTED)], Work(1, 1))
+    seen, _ = measure([epoch(0, 1), epoch(7, 2), Ended(30.0, Outcome.PREEMPTED)], TrainEpochs(1, 1))
     assert seen.outcome is Outcome.PREEMPTED
     assert seen.saved_samples == SAMPLES
 
 
 def test_training_has_saved_the_epochs_behind_it_and_tuning_nothing():
     events = [epoch(0, 4), Ended(12.0, Outcome.OK)]
-    assert measure(events, Work(1, 3))[0].saved_samples == 4 * SAMPLES
-    assert measure([Ended(1.0, Outcome.FAILED)], Work(1, 3))[0].saved_samples == 3 * SAMPLES
-    assert measure(events, Work(1, 3), tuning=Tuning(1))[0].saved_samples == 0
-    assert measure(events, Work(1, 3), purpose=Purpose.PROBE)[0].saved_samples == 0
+    assert measure(events, TrainEpochs(1, 3))[0].saved_samples == 4 * SAMPLES
+    assert measure([Ended(1.0, Outcome.FAILED)], TrainEpochs(1, 3))[0].saved_samples == 3 * SAMPLES
+    assert measure(events, TrainEpochs(1, 3), tuning=Tuning(1))[0].saved_samples == 0
+    assert measure(events, TrainEpochs(1, 3), purpose=Purpose.PROBE)[0].saved_samples == 0
 
 
 def test_a_loss_that_is_no_number_is_an_answer():
-    diverged, _ = measure([epoch(0, 1, math.nan), Ended(10.0, Outcome.OK)], Work(1))
+    diverged, _ = measure([epoch(0, 1, math.nan), Ended(10.0, Outcome.OK)], TrainEpochs(1))
     assert (diverged.outcome, diverged.metric) == (Outcome.OK, None)
     events = [epoch(0, 1, math.nan), epoch(1, 1, 0.6), epoch(2, 1, math.inf), Ended(10.0, Outcome.OK)]
-    assert measure(events, Work(1, 0, (0, 1, 2)), tuning=Tuning(3))[0].metric == 0.6
+    assert measure(events, TrainEpochs(1, 0, (0, 1, 2)), tuning=Tuning(3))[0].metric == 0.6
 
 
 def test_the_watch_is_asked_after_each_epoch_and_can_end_it():
     asked = []
 
     def watch(so_far: Measurement) -> Outcome | None:
-        asked.append((so_far.seconds, so_far.metric, len(so_far.epochs)))
+        asked.append((so_far.seconds, so_far.metric, len(evidence_of(so_far).epochs)))
         return Outcome.INTERRUPTED if len(asked) == 2 else None
 
     events = [Sample(1.0, 0.0), epoch(0, 1, 0.9), epoch(0, 2, 0.8), epoch(0, 3)]
-    seen, backend = measure(events, Work(3), watch=watch)
+    seen, backend = measure(events, TrainEpochs(3), watch=watch)
     assert asked == [(10.0, 0.9, 1), (20.0, 0.8, 2)]
     assert (seen.outcome, seen.seconds, seen.usd) == (Outcome.INTERRUPTED, 20.0, PLACE.usd(20.0))
     assert backend.emitted == 3
 
 
 def test_a_calibration_is_what_it_told_at_the_price_of_its_time():
-    seen, _ = measure([Sample(9.0, 10.0, calibrated=CALIBRATED), Ended(9.5, Outcome.OK)], None, purpose=Purpose.PROBE)
-    assert (seen.outcome, seen.calibrated, seen.usd, seen.metered) == (Outcome.OK, CALIBRATED, PLACE.usd(9.5), False)
+    seen, _ = measure([Sample(9.0, 10.0, evidence=CALIBRATED), Ended(9.5, Outcome.OK)], None, purpose=Purpose.PROBE)
+    assert (seen.outcome, evidence_of(seen).calibrated, seen.usd, seen.metered) == (Outcome.OK, CALIBRATED, PLACE.usd(9.5), False)
     assert seen.startup_s == 1.25
 
 

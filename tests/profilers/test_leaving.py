@@ -10,12 +10,13 @@ import pytest
 
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.configuration import Configuration, Offer
-from mlcd.core.job import Elastic, Job, Target
-from mlcd.core.measurement import Ended, Event, Measurement, Noise, Outcome, Sample
+from mlcd.core.job import Job, Target
+from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.scale.nouns import Noise, ScalingTask
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1, 64)  # a dollar a second
-JOB = Job("job", 1e6, checkpoints=True, target=Target("accuracy", 0.9), elastic=Elastic((1, 4), (64, 128)))
+JOB = Job("job", 1e6, checkpoints=True, target=Target("accuracy", 0.9), ask=ScalingTask((1, 4), (64, 128)))
 STEADY = [Sample(10.0 * i, 1_000.0 * i) for i in range(1, 61)]
 
 
@@ -71,7 +72,7 @@ def test_a_job_that_just_goes_is_billed_until_it_was_asked() -> None:
 
 
 def test_a_job_that_is_not_elastic_is_not_asked() -> None:
-    _, backend = measure(STEADY, job=replace(JOB, elastic=None))
+    _, backend = measure(STEADY, job=replace(JOB, ask=None))
     assert backend.asked_at is None
 
 
@@ -101,7 +102,7 @@ def test_a_metric_that_is_not_a_number_ends_the_launch_with_the_reason() -> None
 
 
 def test_a_probe_that_needs_noise_waits_until_it_is_stable() -> None:
-    noisy: list[Event] = [replace(s, noise=Noise(300.0, 0.1, stable=s.elapsed_s >= 200)) for s in STEADY]
+    noisy: list[Event] = [replace(s, evidence=Noise(300.0, 0.1, stable=s.elapsed_s >= 200)) for s in STEADY]
     _, backend = measure(noisy, noise=True)
     assert backend.asked_at == 200.0
     _, hasty = measure(noisy)

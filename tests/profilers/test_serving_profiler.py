@@ -16,7 +16,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
 from mlcd.core.strategy import Look
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Service, Window
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, Window
 from mlcd.planners.serve.promise import certifies, keeps
 
 PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
@@ -44,7 +44,7 @@ class Scripted:
 
 
 def job(*caps: Cap) -> Job:
-    return Job("job", 0.0, service=Service(ModelFacts("model"), caps))
+    return Job("job", 0.0, ask=ServingTask(ModelFacts("model"), caps))
 
 
 def measure(
@@ -62,7 +62,7 @@ def measure(
 def load(windows: Sequence[Window], startup_s: float = 5.0) -> list[Event]:
     """Reports twice a second, the first of them when the server is up."""
     answered = np.cumsum([len(window.latencies_s) for window in windows])
-    reports = [Sample(startup_s + EVERY_S * (i + 1), float(n), window=w) for i, (n, w) in enumerate(zip(answered, windows, strict=True))]  # fmt: skip # noqa: E501
+    reports = [Sample(startup_s + EVERY_S * (i + 1), float(n), evidence=w) for i, (n, w) in enumerate(zip(answered, windows, strict=True))]  # fmt: skip # noqa: E501
     return [Sample(startup_s, 0.0), *reports]
 
 
@@ -72,7 +72,7 @@ def random_windows(count: int, requests: int, seed: int, scale_s: float = 0.010)
 
 
 def recorded(rate: float, figures: dict[Figure, float], lasts_s: float, reports: int = 30) -> list[Event]:
-    stated = [Sample(lasts_s * (i / reports), rate * (lasts_s * (i / reports)), window=Window(stated=figures)) for i in range(1, reports + 1)]  # fmt: skip # noqa: E501
+    stated = [Sample(lasts_s * (i / reports), rate * (lasts_s * (i / reports)), evidence=Window(stated=figures)) for i in range(1, reports + 1)]  # fmt: skip # noqa: E501
     return [Sample(0.0, 0.0), *stated]
 
 
@@ -103,17 +103,17 @@ def test_a_recording_without_noise_is_measured_exactly(
     seen, _ = measure(recorded(rate, figures, lasts_s), lifetime_s=lasts_s, tight=0.05 if early else None)
     assert seen.samples_per_s == pytest.approx(rate, rel=1e-12)
     assert seen.rel_error == pytest.approx(0.01)
-    assert seen.served is not None
-    assert seen.served.figures == pytest.approx(figures, rel=1e-12)
-    for figure, high in seen.served.high.items():
+    assert isinstance(seen.evidence, Served)
+    assert seen.evidence.figures == pytest.approx(figures, rel=1e-12)
+    for figure, high in seen.evidence.high.items():
         assert high == pytest.approx(figures[figure] * math.exp(3 * 0.01))
 
 
 def test_the_stated_noise_of_a_recording_widens_its_rate_and_its_figures() -> None:
     seen, _ = measure(recorded(100.0, {Figure.P95: 0.02}, 60.0), stated_noise=0.05, tight=None)
     assert seen.rel_error == pytest.approx(0.05)
-    assert seen.served is not None
-    assert seen.served.high[Figure.P95] == pytest.approx(0.02 * math.exp(0.15))
+    assert isinstance(seen.evidence, Served)
+    assert seen.evidence.high[Figure.P95] == pytest.approx(0.02 * math.exp(0.15))
 
 
 @given(st.lists(st.floats(0.2, 5.0), min_size=10, max_size=30))
@@ -123,38 +123,38 @@ def test_stated_latencies_are_those_of_its_requests_so_that_noise_leaves_rate_ti
     answered = np.cumsum(factors) * 100
     events = [Sample(0.0, 0.0)]
     for i, (factor, done) in enumerate(zip(factors, answered, strict=True), start=1):  # fewer answers, each later
-        events.append(Sample(float(i), float(done), window=Window(stated={Figure.P50: 0.02 / factor})))
+        events.append(Sample(float(i), float(done), evidence=Window(stated={Figure.P50: 0.02 / factor})))
     seen, _ = measure(events, tight=None)
-    assert seen.served is not None
-    assert seen.rate * seen.served.figures[Figure.P50] == pytest.approx(100 * 0.02)
+    assert isinstance(seen.evidence, Served)
+    assert seen.rate * seen.evidence.figures[Figure.P50] == pytest.approx(100 * 0.02)
 
 
 def test_the_warm_up_counts_neither_in_the_rate_nor_in_the_latencies() -> None:
     cold = [Window((0.9,) * n) for n in (1, 5, 20, 60)]
     seen, backend = measure(load([*cold, *[Window((0.01,) * 100)] * 60]), Cap(Figure.P99, 0.5))
     assert seen.samples_per_s == pytest.approx(200, rel=0.01)
-    assert seen.served is not None
-    assert seen.served.figures[Figure.P99] == 0.01
-    assert seen.served.requests == 86 + 100 * (backend.emitted - 5)  # though all of them are told
+    assert isinstance(seen.evidence, Served)
+    assert seen.evidence.figures[Figure.P99] == 0.01
+    assert seen.evidence.requests == 86 + 100 * (backend.emitted - 5)  # though all of them are told
 
 
 def test_figures_are_quantiles_of_all_steady_requests_and_their_ends_are_above() -> None:
     windows = random_windows(60, 100, 3)
     seen, _ = measure(load(windows), tight=None, warm_up=False)
     every = np.concatenate([w.latencies_s for w in windows])
-    assert seen.served is not None
+    assert isinstance(seen.evidence, Served)
     for figure, q in {Figure.P50: 0.5, Figure.P95: 0.95, Figure.P99: 0.99}.items():
-        assert seen.served.figures[figure] == np.quantile(every, q, method="inverted_cdf")
-        assert seen.served.figures[figure] < seen.served.high[figure] < 1.5 * seen.served.figures[figure]
-    assert (seen.served.requests, seen.served.failures) == (6_000, 0)
-    assert seen.served.peak_gb == pytest.approx(0.159)
+        assert seen.evidence.figures[figure] == np.quantile(every, q, method="inverted_cdf")
+        assert seen.evidence.figures[figure] < seen.evidence.high[figure] < 1.5 * seen.served.figures[figure]
+    assert (seen.evidence.requests, seen.evidence.failures) == (6_000, 0)
+    assert seen.evidence.peak_gb == pytest.approx(0.159)
 
 
 def test_without_enough_requests_a_figure_has_no_upper_end_and_certifies_nothing() -> None:
     cap = Cap(Figure.P99, 1.0)
     seen, backend = measure(load([Window((0.01,) * 5)] * 20), cap)
-    assert seen.served is not None
-    assert seen.served.high[Figure.P99] == math.inf
+    assert isinstance(seen.evidence, Served)
+    assert seen.evidence.high[Figure.P99] == math.inf
     assert backend.emitted == 21  # it went on for as long as it could
     assert keeps(job(cap), seen)
     assert not certifies(job(cap), seen)
@@ -201,16 +201,16 @@ def test_a_server_that_dies_is_a_measurement_with_a_cost(outcome: Outcome) -> No
     seen, _ = measure([*load(random_windows(3, 10, 0)), Ended(9.0, outcome, "why", "its log")])
     assert (seen.outcome, seen.samples_per_s, seen.detail, seen.log) == (outcome, None, "why", "its log")
     assert seen.usd == pytest.approx(9)
-    assert seen.served is not None
-    assert seen.served.peak_gb == pytest.approx(0.102)
+    assert isinstance(seen.evidence, Served)
+    assert seen.evidence.peak_gb == pytest.approx(0.102)
 
 
 def test_more_than_one_failure_in_a_hundred_is_no_service() -> None:
     fine = [*[Window((0.01,) * 100)] * 99, Window((0.01,) * 100, failures=99, error="HTTP 503: overloaded")]
     seen, _ = measure(load(fine), tight=None)
     assert seen.outcome is Outcome.OK
-    assert seen.served is not None
-    assert seen.served.failures == 99
+    assert isinstance(seen.evidence, Served)
+    assert seen.evidence.failures == 99
     bad = [*fine, Window((0.01,), failures=5, error="later")]
     seen, _ = measure(load(bad), tight=None)
     assert (seen.outcome, seen.samples_per_s) == (Outcome.FAILED, None)
@@ -247,7 +247,7 @@ def test_a_look_that_has_seen_enough_ends_the_trial_and_is_taken_once() -> None:
 
     seen, _ = measure(load(random_windows(110, 10, 0)), look=glance(goes_on=False), tight=None)
     assert (seen.outcome, seen.seconds) == (Outcome.OK, 30.0)
-    assert looked[0].served is not None
+    assert isinstance(looked[0].evidence, Served)
     seen, _ = measure(load(random_windows(110, 10, 0)), look=glance(goes_on=True), tight=None)
     assert seen.seconds == 60.0
     assert len(looked) == 1

@@ -19,10 +19,11 @@ from rich.console import Console
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.decision import Prediction
 from mlcd.core.errors import WrongState
-from mlcd.core.job import Elastic, Goal, Job, Mode, Objective
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Decided, Entry, Ledger, Line, Started
-from mlcd.core.measurement import Measurement, Noise, Outcome
+from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, batch_of
 from mlcd.reports.curve import Curve, curve_document, curve_of, curve_table, notes
 from mlcd.reports.document import run_document
 from mlcd.reports.figures import alone, key, tradeoff
@@ -32,7 +33,7 @@ from mlcd.reports.text import Narrator, show_decision, show_outcome
 from mlcd.reports.words import goal_words, reached_words, result_words
 
 KNEE = next(p for p in curve() if p.knee)
-UNKNOWN = replace(JOB, elastic=Elastic((1, 8), BATCHES, Mode.NONE))
+UNKNOWN = replace(JOB, ask=ScalingTask((1, 8), BATCHES, Mode.NONE))
 
 
 def lines(predicted: Sequence[Prediction] | None = None, *, job: Job = JOB, **how: object) -> list[Line]:
@@ -176,7 +177,7 @@ def _plain(line: Line) -> Entry:
     """The entry of a run that was not elastic."""
     match line.entry:
         case Started(job=job):
-            return replace(line.entry, job=replace(job, elastic=None, target=None))
+            return replace(line.entry, job=replace(job, ask=None, target=None))
         case Decided(decision=decision):
             return Decided(replace(decision, curve=()))
         case entry:
@@ -185,7 +186,7 @@ def _plain(line: Line) -> Entry:
 
 def test_a_run_without_a_curve_is_one_line_that_says_why() -> None:
     with pytest.raises(WrongState, match=r"run 'digits-1' was not searched with mlcd scale, so it has no curve"):
-        curve_of(lines((), job=replace(JOB, elastic=None)))
+        curve_of(lines((), job=replace(JOB, ask=None)))
     with pytest.raises(WrongState, match=r"run 'digits-1' has no decision yet; go on with: mlcd resume digits-1"):
         curve_of(lines()[:3])
     with pytest.raises(WrongState, match=r"run 'digits-1' has no curve: nothing was learned"):
@@ -237,7 +238,7 @@ def test_words_of_a_result_have_its_noise_only_where_there_is_one() -> None:
     place = Configuration(NODE, 2, 128)
     measured = Measurement(place, Outcome.OK, 9.0, 1.0, 1743.0, 0.047 / 3)
     assert result_words(measured) == "1,743 samples/s ± 4.7 %"
-    noisy = replace(measured, noise=Noise(812.0, 0.04), metric=0.93)
+    noisy = replace(measured, evidence=Noise(812.0, 0.04), metric=0.93)
     assert result_words(noisy) == "1,743 samples/s ± 4.7 %, noise 812 ± 12 %, metric 0.93"
     assert JOB.target is not None
     assert reached_words(JOB.target, math.nan) == "accuracy nan (>= 0.97: not reached)"
@@ -252,7 +253,7 @@ def test_the_document_of_an_elastic_run_has_what_a_program_needs() -> None:
     assert document["probes"][0]["noise"] == {"scale": 812.0, "rel_error": 0.04, "stable": False, "gamma": None}
     assert document["final_run"]["metric"] == 0.9712
     (chosen,) = (row for row in document["decision"]["curve"] if row["chosen"])
-    assert (chosen["nodes"], chosen["batch"]) == (KNEE.configuration.nodes, KNEE.configuration.batch)
+    assert (chosen["nodes"], chosen["batch"]) == (KNEE.configuration.nodes, batch_of(KNEE.configuration))
     assert chosen["interval_s"] == [KNEE.low_s, KNEE.high_s]
 
 

@@ -238,7 +238,7 @@ def test_what_mlcds_own_server_does_by_itself_is_deployed_too() -> None:
     assert {"threads": usual.threads, "batch": usual.batch, "max_wait_ms": usual.max_wait_ms} == OWN
     fields = of_triton(TARGETS["triton"](deployment({"threads": 3})))
     assert (fields[Part.THREADS], fields[Part.BATCH], fields[Part.WAIT]) == (3, 1, 5.0)
-    elsewhere = replace(JOB, service=replace(SERVICE, endpoint=Endpoint("http://here:8000", "m")))
+    elsewhere = replace(JOB, ask=replace(SERVICE, endpoint=Endpoint("http://here:8000", "m")))
     made = deployment({"threads": 3}, elsewhere)
     assert Part.BATCH not in of_triton(TARGETS["triton"](made))
     assert "of the server at http://here:8000" in TARGETS["triton"](made).files["README.md"]

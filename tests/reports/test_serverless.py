@@ -39,7 +39,15 @@ from mlcd.core.job import Goal, Objective
 from mlcd.core.ledger import Account, Ended, Line, Reserved, Settled, Started, Stopped
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, Work
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Epoch,
+    Planned,
+    Stage,
+    TrainEpochs,
+    evidence_of,
+    plan_of,
+)
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.boundary import brief, knee, ordered
 from mlcd.reports.functions.cells import CANNOT, comparison_cells
@@ -74,7 +82,7 @@ def half_a_stage() -> list[Line]:
     lines = up_to(tuning_lines(), Settled, 1)
     settled = lines[-1].entry
     assert isinstance(settled, Settled)
-    cut = replace(settled.measurement, outcome=Outcome.AT_THE_LIMIT, epochs=settled.measurement.epochs[:11])
+    cut = replace(settled.measurement, outcome=Outcome.AT_THE_LIMIT, epochs=evidence_of(settled.measurement).epochs[:11])
     return [*lines[:-1], replace(lines[-1], entry=replace(settled, measurement=cut))]
 
 
@@ -87,7 +95,7 @@ def with_losses(lines: list[Line], loss: float) -> list[Line]:
         m = line.entry.measurement
         return replace(
             line,
-            entry=replace(line.entry, measurement=replace(m, epochs=tuple(replace(e, loss=loss) for e in m.epochs))),
+            entry=replace(line.entry, measurement=replace(m, epochs=tuple(replace(e, loss=loss) for e in evidence_of(m).epochs))),
         )
 
     return [changed(line) for line in lines]
@@ -103,7 +111,7 @@ CASES: dict[str, Callable[[], list[Line]]] = {
     "the deadline cannot be kept": lambda: decided_lines(BOTH, infeasible(BOTH)),
     "the budget cannot be kept": lambda: decided_lines(BOTH, infeasible(BOTH, "the budget")),
     "both cannot be kept": lambda: decided_lines(BOTH, infeasible(BOTH, "the budget and the deadline together")),
-    "others could": lambda: decided_lines(BOTH, replace(infeasible(BOTH), plans=decision(BOTH).plans[1:])),
+    "others could": lambda: decided_lines(BOTH, replace(infeasible(BOTH), plans=plan_of(decision(BOTH)).plans[1:])),
     "no calibration": lambda: decided_lines(TUNED, Decision(None, "no calibration", binding="no probe could <start>")),
     "a stage is under way": lambda: up_to(tuning_lines(), Reserved, 3),
     "a stage broke": lambda: up_to(tuning_lines(), Settled, 2),
@@ -217,7 +225,7 @@ def test_the_plan_is_told_with_its_totals_beside_every_other_plan():
 
 def test_a_plan_that_is_missing_cannot_keep_the_limit():
     made = decision(TUNED, missing=("fixed", "cirrus"))
-    rows = {cells[0]: cells for cells in comparison_cells(made.plans, made.plans[0])}
+    rows = {cells[0]: cells for cells in comparison_cells(plan_of(made).plans, plan_of(made).plans[0])}
     assert [name for name, cells in rows.items() if CANNOT in cells] == ["even split (fixed)", "Cirrus"]
     assert list(rows) == list(METHODS.values())
     assert "the even split cannot keep the limit" in decision_sentence(made, TUNED)
@@ -225,7 +233,7 @@ def test_a_plan_that_is_missing_cannot_keep_the_limit():
 
 def test_the_chosen_plan_alone_is_marked_and_others_are_compared_with_it():
     made = decision(TUNED)
-    rows = comparison_cells(made.plans, made.plans[0])
+    rows = comparison_cells(plan_of(made).plans, plan_of(made).plans[0])
     assert [cells[0] for cells in rows if cells[-1]] == ["exact"]
     greedy = next(cells for cells in rows if cells[0] == "greedy")
     assert greedy[2] == "+2.0 %"
@@ -247,7 +255,7 @@ def test_a_limit_that_cannot_be_kept_is_named_with_what_would_be_enough(binding,
 
 
 def test_a_plan_of_other_methods_is_never_called_chosen_where_none_was():
-    lines = decided_lines(BOTH, replace(infeasible(BOTH), plans=decision(BOTH).plans[1:]))
+    lines = decided_lines(BOTH, replace(infeasible(BOTH), plans=plan_of(decision(BOTH)).plans[1:]))
     document = run_document(lines)
     assert [each["chosen"] for each in document["decision"]["plans"]] == [False] * 5
     assert "✔" not in told(lines)
@@ -321,7 +329,7 @@ def test_an_epoch_that_was_done_again_counts_as_it_came_out_last():
     settled = lines[-1].entry
     assert isinstance(settled, Settled)
     order = replace(settled.launch, label="again", round=99)
-    (epoch,) = settled.measurement.epochs
+    (epoch,) = evidence_of(settled.measurement).epochs
     again = replace(settled.measurement, epochs=(replace(epoch, loss=0.123),))
     path = best_path(account_of(then(lines, Reserved(order, "again", 0.1, 9.0), Settled(order, again))))
     assert [row.epoch.loss for row in path if row.epoch is not None][-1] == 0.123
@@ -388,7 +396,7 @@ def test_a_plan_is_plain_json_without_a_run():
 
 
 def test_the_best_trial_is_told_with_what_was_drawn_for_it():
-    drawn = TUNED.serverless.tuning.drawn(0, 0)["learning_rate"]  # type: ignore[union-attr]
+    drawn = TUNED.ask.tuning.drawn(0, 0)["learning_rate"]  # type: ignore[union-attr]
     words = f"trial 0, loss 0.45: learning_rate {drawn:.4g}"
     assert f"Best: {words}" in told(tuning_lines())
     assert f"Best: {words}" in page(tuning_lines())
@@ -424,9 +432,9 @@ def test_the_progress_of_a_stage_counts_its_epochs():
     console = Console(width=200, file=StringIO())
     line = ProgressLine(console)
     where = Allocation(2, 512, "s3")
-    order = Launch("x-1", place(where, 8), Purpose.RUN, 0.0, None, 0, work=Work(2, 2, tuple(range(8))))
+    order = Launch("x-1", place(where, 8), Purpose.RUN, 0.0, None, 0, work=TrainEpochs(2, 2, tuple(range(8))))
     for i, epoch in enumerate(stage_epochs(2, Stage(8, 2), range(8), where), 1):
-        line(TUNED, order, Sample(10.0 * i, 0.0, epoch=epoch))
+        line(TUNED, order, Sample(10.0 * i, 0.0, evidence=epoch))
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "stage 2 of 5: 8 trials on 2 x 512 MB, s3  8 of 16 epochs, best loss 0.525" in said
     assert "about 1 m 20 s left" in said

@@ -21,7 +21,7 @@ from mlcd_fixtures.serverless_runs import (
 
 from mlcd.core.job import Target
 from mlcd.core.ledger import Account
-from mlcd.planners.functions.nouns import Allocation, Plan, Planned, Stage, Tuning
+from mlcd.planners.functions.nouns import Allocation, Planned, Stage, StagePlan, Tuning, functions_task, plan_of
 from mlcd.reports.figures import allocations, allocations_key, alone, loss_curve, loss_key, stages, stages_key
 from mlcd.reports.figures.axes import Scale, fitted, time_ticks, usd_tick
 from mlcd.reports.figures.loss import can_be_drawn
@@ -30,7 +30,7 @@ from mlcd.reports.functions.rows import best_path
 from mlcd.reports.html import NARROW, WIDE
 
 SVG = "{http://www.w3.org/2000/svg}"
-MANY = replace(TUNED, serverless=replace(TUNED.serverless, tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
+MANY = replace(TUNED, ask=replace(functions_task(TUNED), tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
 
 
 def path_of(lines):
@@ -38,7 +38,7 @@ def path_of(lines):
 
 
 def drawings(width: int) -> dict[str, tuple[str, list[tuple[str, str]]]]:
-    made = decision(MANY).plans
+    made = plan_of(decision(MANY)).plans
     path = path_of(training_lines())
     return {
         "stages": (stages(made, made[0], width), stages_key(made, made[0])),
@@ -85,7 +85,7 @@ def test_a_plan_is_one_picture_of_all_that_there_is_to_draw(made):
 
 
 def test_stages_are_named_by_their_trials_and_every_point_tells_its_allocation():
-    made = decision(MANY).plans
+    made = plan_of(decision(MANY)).plans
     drawn = stages(made, made[0], WIDE)
     for stage in plan(MANY).stages:
         assert f">{stage.stage.trials:,}</text>" in drawn
@@ -95,7 +95,7 @@ def test_stages_are_named_by_their_trials_and_every_point_tells_its_allocation()
 
 def test_allocations_of_the_plan_are_ringed_once_each_with_their_stages():
     where = points()[3]
-    twice = Plan("exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2)))
+    twice = StagePlan("exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2)))
     drawn = allocations(points(), twice, WIDE)
     assert drawn.count('class="ring"') == 1
     assert "stages 1-3: " in drawn

@@ -17,6 +17,8 @@ from mlcd_fixtures.serving_runs import JOB as SERVED
 from mlcd_fixtures.serving_runs import language_lines, serving_lines
 
 from mlcd.core.ledger import Account, Ledger, Line, Reserved, Settled, Status, Stopped
+from mlcd.planners.functions.nouns import evidence_of
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.html import page
 from mlcd.reports.view import Summary, kind_of, ledger_rows, line_words, view_of, waiting_summary, waiting_view
 from mlcd.reports.view.summary import place_words
@@ -104,7 +106,7 @@ def test_what_can_be_done_fits_where_the_run_stands(lines: list[Line]) -> None:
         account = account_of(lines[:end])
         idle, driven = view_of(lines[:end])["actions"], view_of(lines[:end], driven=True)["actions"]
         assert driven == ["stop", "down"]
-        assert ("launch" in idle) == (account.status is Status.DECIDED and account.job.service is None)
+        assert ("launch" in idle) == (account.status is Status.DECIDED and not isinstance(account.job.ask, ServingTask))
         assert ("resume" in idle) == (account.status in (Status.SEARCHING, Status.RUNNING, Status.STOPPED))
         assert "stop" not in idle
 
@@ -163,8 +165,8 @@ def test_what_is_no_number_is_left_out_and_never_breaks_the_page() -> None:
     lines = []
     for line in RUNS["functions"]:
         entry = line.entry
-        if isinstance(entry, Settled) and entry.measurement.epochs:
-            wild = tuple(replace(epoch, loss=math.nan) for epoch in entry.measurement.epochs)
+        if isinstance(entry, Settled) and evidence_of(entry.measurement).epochs:
+            wild = tuple(replace(epoch, loss=math.nan) for epoch in evidence_of(entry.measurement).epochs)
             entry = replace(entry, measurement=replace(entry.measurement, epochs=wild))
         lines.append(replace(line, entry=entry))
     view = view_of(lines)

@@ -17,7 +17,7 @@ from mlcd.core.database import Database, open_database
 from mlcd.core.errors import LedgerCorrupt, UnknownName, UserError, WrongState
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Started
-from mlcd.planners.serve.nouns import ModelFacts, Service
+from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 from mlcd.service.team import (
     Budget,
     Left,
@@ -210,7 +210,7 @@ def test_a_decision_counts_while_its_launch_is_asked_for(ledger: Ledger, members
 
 
 def test_what_cannot_be_launched_is_over(ledger: Ledger, ada: Member, driven: Any):
-    service = Service(ModelFacts("resnet"))
+    service = ServingTask(ModelFacts("resnet"))
     infeasible, served = ask(ledger, ada, 10.0, launch=True), ask(ledger, ada, 10.0, launch=True, service=service)
     for run, feasible in ((infeasible, False), (served, True)):
         driven.begin(run, job_of(10.0))

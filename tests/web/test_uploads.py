@@ -67,10 +67,10 @@ def test_a_model_is_served_from_its_upload_and_its_name_is_shown(stage):
     answer = stage.ask("POST", f"{API}/runs", "ron", body)
     assert answer.status == 202, answer.body
     job, _ = from_json(stage.state.ledger.asked(answer.json()["run"]).asked)
-    assert job.name == job.service.model.name == "My Model"
-    assert job.service.path == f"upload:{digest}", "no path of this machine"
-    assert job.service.model.profiles[0].operators[0].name == "Add"
-    assert job.service.caps[0].at_most_s == pytest.approx(0.03)
+    assert job.name == job.ask.model.name == "My Model"
+    assert job.ask.path == f"upload:{digest}", "no path of this machine"
+    assert job.ask.model.profiles[0].operators[0].name == "Add"
+    assert job.ask.caps[0].at_most_s == pytest.approx(0.03)
 
 
 def test_what_was_refused_leaves_no_file(stage):

@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
+from mlcd.planners.serve.nouns import ServingTask
+
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
 from mlcd.core.ledger import Ledger, Status
@@ -144,8 +146,8 @@ def test_a_model_that_was_uploaded_is_served_elsewhere(team: Team, until: Until)
     account = team.ledger.account(run)
     assert account.decision is not None
     assert account.decision.certified, account.history.measurements
-    assert account.job.service is not None
-    assert account.job.service.path == f"upload:{digest}", "whichever machine goes on can find it"
+    assert isinstance(account.job.ask, ServingTask)
+    assert account.job.ask.path == f"upload:{digest}", "whichever machine goes on can find it"
     assert (team.worker_home / "uploads" / f"{digest}.onnx").read_bytes() == body
     assert str(team.worker_home) not in team.client.get(f"/api/v1/runs/{run}").text
     until(lambda: team.get(f"/runs/{run}/logs")["done"])

@@ -28,7 +28,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.nouns import ModelFacts, Service
+from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 from mlcd.service.team import Audit
 from mlcd.service.workers.asked import to_json
 from mlcd.service.workers.retention import drop_old
@@ -84,7 +84,7 @@ def send(ledger: Ledger, home: Path, model: int, days: int) -> None:
 def happened(ledger: Ledger, home: Path, past: Past) -> str:
     """The run, as it stands; with a log in the database, and one of this machine, if it ever launched."""
     clock = At(time=NOW - timedelta(days=past.days))
-    job = Job("serves", 1.0, on="local", service=Service(ModelFacts("m"), path=f"upload:{digest(past.model)}"))
+    job = Job("serves", 1.0, on="local", ask=ServingTask(ModelFacts("m"), path=f"upload:{digest(past.model)}"))
     run = Ledger(ledger.database, clock).ask("serves", to_json(job, False))
     if past.stands == "refused":
         ledger.refuse(run, "no")

@@ -20,7 +20,7 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.functions.nouns import SAMPLE, Epoch, Serverless, Work
+from mlcd.planners.functions.nouns import SAMPLE, Epoch, FunctionsTask, TrainEpochs, work_of
 
 LOOK_EVERY_S = 0.01
 APART_S = 1e-6
@@ -66,10 +66,10 @@ class Launched:
 
     def events(self) -> Events:
         """What happens, until all is done, or the time or the money is over."""
-        work = self.launch.work
+        work = work_of(self.launch)
         try:
             if self.launch.purpose is Purpose.RUN:
-                yield from self._train(work or Work(1))
+                yield from self._train(work or TrainEpochs(1))
             elif work is not None and work.sample_of is not None:
                 yield from self._train_sample(work, work.sample_of)
             else:
@@ -91,7 +91,7 @@ class Launched:
             self.caller.close()
             self._forget()
 
-    def _train(self, work: Work) -> Events:
+    def _train(self, work: TrainEpochs) -> Events:
         """Trials side by side, each epoch by epoch."""
         waiting, running = deque(work.trials), list[_Trial]()
         at_once = max(1, self.launch.configuration.nodes // self.orders.allocation.functions)
@@ -108,7 +108,7 @@ class Launched:
                         running.append(self._trial(trial.number, trial.epoch + 1))
             self._wait()
 
-    def _look_ahead(self, work: Work, running: list[_Trial]) -> None:
+    def _look_ahead(self, work: TrainEpochs, running: list[_Trial]) -> None:
         """Call the functions of the epoch after this launch, once it is time for them."""
         if self.call_ahead is None or work.then is None or len(running) != 1:
             return
@@ -167,7 +167,7 @@ class Launched:
         used = self.waiting.used()
         return self.waiting.group.meter.functions_usd(used), used.function_s
 
-    def _train_sample(self, work: Work, functions: int) -> Events:
+    def _train_sample(self, work: TrainEpochs, functions: int) -> Events:
         """All epochs are one call, and share what it costs."""
         trial, workload = work.trials[0], self._serverless.workload.sampled(SAMPLE, functions)
         group = self._group(
@@ -187,7 +187,7 @@ class Launched:
         reports = self._reports(group)
         found = concluded(self.orders.allocation, self._serverless.workload, reports, group.called_at)
         self.samples += sum(report["rows"] for report in reports)
-        yield Sample(self._tell_s(), self.samples, calibrated=found)
+        yield Sample(self._tell_s(), self.samples, evidence=found)
 
     def _reports(self, group: Group) -> list[Report]:
         """Of the only group that there is, once it has ended."""
@@ -215,7 +215,7 @@ class Launched:
 
     def _sample(self, epoch: Epoch, samples: int) -> Sample:
         self.samples += samples
-        return Sample(self._tell_s(), self.samples, saved=self.samples, metric=epoch.loss, epoch=epoch)
+        return Sample(self._tell_s(), self.samples, saved=self.samples, metric=epoch.loss, evidence=epoch)
 
     def _tell_s(self) -> float:
         """Now, and after what was told before."""
@@ -231,9 +231,9 @@ class Launched:
         return self.clock.elapsed_s() - self.started_s
 
     @property
-    def _serverless(self) -> Serverless:
-        assert self.orders.job.serverless is not None
-        return self.orders.job.serverless
+    def _serverless(self) -> FunctionsTask:
+        assert isinstance(self.orders.job.ask, FunctionsTask)
+        return self.orders.job.ask
 
 
 def epoch_group(

@@ -32,7 +32,7 @@ from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import CALIBRATION_STEPS, Allocation, Serverless
+from mlcd.planners.functions.nouns import CALIBRATION_STEPS, Allocation, FunctionsTask, work_of
 
 TEARDOWN_S = 1.0
 """Kept at the end of a lifetime to be gone in time."""
@@ -83,7 +83,7 @@ class LithopsFunctions:
                     caller = self._caller(stack, folder, allocation, launch.configuration.nodes)
                     orders = self._orders(job, launch.label, allocation, caller)
             lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S
-            done = launch.work.done if launch.work is not None else 0
+            done = work.done if (work := work_of(launch)) is not None else 0
             models = Models(self.home / "functions" / _run_of(launch), caller.bucket, done)
             meter = _meter(job, launch)
             call_ahead = partial(self._call_ahead, job, launch)
@@ -137,7 +137,7 @@ class LithopsFunctions:
         self, job: Job, launch: Launch, trial: int, epoch: int, meter: Meter, waits_s: float
     ) -> Ahead | None:
         """Call the functions of the allocation that comes next."""
-        then = launch.work.then if launch.work is not None else None
+        then = work.then if (work := work_of(launch)) is not None else None
         if then is None:
             return None
         folder = self.launches.open(replace(launch, label=f"{launch.label}{AHEAD}"), platform=self.platform)
@@ -148,7 +148,7 @@ class LithopsFunctions:
             caller = self._caller(stack, folder, then, then.functions)
             orders = self._orders(job, launch.label, then, caller)
             models = Models(self.home / "functions" / _run_of(launch), caller.bucket)
-            gate = f"mlcd/memory/models/{orders.name}/gate"
+            gate = f"mlcd/models/{orders.name}/gate"
             stack.callback(models.drop, gate)
             group = epoch_group(caller, orders, models, self.pace, meter, trial, epoch, gate, waits_s)
             try:
@@ -160,7 +160,7 @@ class LithopsFunctions:
 
     def _taken_over(self, launch: Launch) -> Ahead | None:
         """Functions that wait for this very launch; those that wait for another are ended."""
-        ahead, work = self.ahead, launch.work
+        ahead, work = self.ahead, work_of(launch)
         if ahead is None:
             return None
         wanted = work is not None and (_run_of(launch), work.trials, work.done + 1, _allocation(launch)) == (
@@ -182,15 +182,15 @@ def _run_of(launch: Launch) -> str:
 
 
 def _allocation(launch: Launch) -> Allocation:
-    if launch.configuration.allocation is None:
+    if not isinstance(launch.configuration.setting, Allocation):
         raise BackendError(f"{launch.configuration} says nothing of functions")
-    return launch.configuration.allocation
+    return launch.configuration.setting
 
 
-def _serverless(job: Job) -> Serverless:
-    if job.serverless is None:
+def _serverless(job: Job) -> FunctionsTask:
+    if not isinstance(job.ask, FunctionsTask):
         raise BackendError(f"'{job.name}' is not a job on functions")
-    return job.serverless
+    return job.ask
 
 
 def _meter(job: Job, launch: Launch) -> Meter:

@@ -15,7 +15,7 @@ from mlcd.planners.functions.nouns import (
     SAMPLE,
     Allocation,
     Calibrated,
-    Serverless,
+    FunctionsTask,
     StorageRate,
     Workload,
 )
@@ -89,7 +89,7 @@ class Orders:
 
     def model(self, trial: int, epoch: int, attempt: int) -> str:
         """The key of the model that an attempt makes."""
-        return f"mlcd/memory/models/{self.group(trial, epoch, attempt)}"
+        return f"mlcd/models/{self.group(trial, epoch, attempt)}"
 
     def _each(self, common: Order, trial: int, epoch: int, attempt: int, requests: int | None) -> list[Order]:
         """For every rank. Rank 0, which collects from all others, may make as many requests as they together."""
@@ -102,9 +102,9 @@ class Orders:
         return found
 
     @property
-    def _serverless(self) -> Serverless:
-        assert self.job.serverless is not None
-        return self.job.serverless
+    def _serverless(self) -> FunctionsTask:
+        assert isinstance(self.job.ask, FunctionsTask)
+        return self.job.ask
 
     def _common(self, trial: int, allocation: Allocation, workload: Workload, until: float) -> Order:
         tuning = self._serverless.tuning
@@ -133,7 +133,7 @@ class Orders:
         }
 
 
-def _sizes_mb(serverless: Serverless, storage: str) -> tuple[float, ...]:
+def _sizes_mb(serverless: FunctionsTask, storage: str) -> tuple[float, ...]:
     """Of single transfers: a kilobyte, the model, and one apart from both that the storage can hold."""
     rate = serverless.tariff.storage(storage) if serverless.tariff is not None else StorageRate(storage)
     model_mb = serverless.workload.model_mb

@@ -27,7 +27,16 @@ from mlcd.core.errors import BackendError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, SAMPLE, Allocation, Calibrated, Calibration, Work
+from mlcd.planners.functions.nouns import (
+    MOST_ATTEMPTS,
+    SAMPLE,
+    Allocation,
+    Calibrated,
+    Calibration,
+    FunctionsTask,
+    TrainEpochs,
+    work_of,
+)
 
 PROBED_MEETINGS = 3
 """Iterations of a calibration: enough data for so many, and so many exchanges."""
@@ -61,7 +70,7 @@ class SimulatedFunctions:
 
     def billed_usd(self, job: Job, launch: Launch, until_s: float = math.inf) -> float:
         """What the platform charges for a launch that trains, if it ends then: what its bill would say in the end."""
-        schedule = self._schedule(job, launch, launch.work or Work(0))
+        schedule = self._schedule(job, launch, work_of(launch) or TrainEpochs(0))
         for attempt in schedule:
             if attempt.end_s >= until_s:
                 break
@@ -69,14 +78,15 @@ class SimulatedFunctions:
         return math.fsum(each.usd(over_s) for each in schedule.begun)
 
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
-        model, where = self._model(job, launch.work), _allocation(launch)
+        work = work_of(launch)
+        model, where = self._model(job, work), _allocation(launch)
         if not model.exists(where.storage):
             why = f"a model of {model.workload.model_mb:g} MB cannot be exchanged through {where.storage}"
             yield Ended(model.calibration.start[0] + 1.0, Outcome.FAILED, why)
-        elif launch.work is None:
+        elif work is None:
             yield from self._calibrate(launch_rng(self.seed, launch), model, where)
         else:
-            yield from self._train(job, launch, launch.work)
+            yield from self._train(job, launch, work)
 
     def _calibrate(self, rng: np.random.Generator, model: EpochModel, where: Allocation) -> Iterator[Event]:
         """A few iterations, and what they show of each part of an epoch."""
@@ -101,10 +111,10 @@ class SimulatedFunctions:
         yield Sample(start_s, 0.0)
         yield Sample(loaded_s, 0.0)
         yield Sample(computed_s, share * workload.samples)
-        yield Sample(over_s, share * workload.samples, calibrated=found)
+        yield Sample(over_s, share * workload.samples, evidence=found)
         yield Ended(over_s, Outcome.OK)
 
-    def _train(self, job: Job, launch: Launch, work: Work) -> Iterator[Event]:
+    def _train(self, job: Job, launch: Launch, work: TrainEpochs) -> Iterator[Event]:
         """Epochs in the order in which they end, until all are there or one could not be done."""
         started_s = self.ahead.pop(_allocation(launch), 0.0)
         self.ahead.clear()
@@ -117,7 +127,7 @@ class SimulatedFunctions:
             if not each.lost:
                 samples, missing = samples + each.model.workload.samples, missing - 1
                 loss = losses.loss(job, each.trial, each.number, sampled=work.sample_of is not None)
-                yield Sample(now_s, samples, metric=loss, epoch=told(tries.pop(each.trial), loss))
+                yield Sample(now_s, samples, metric=loss, evidence=told(tries.pop(each.trial), loss))
         if (broken := schedule.broken) is not None:
             why = f"functions died in {MOST_ATTEMPTS} attempts at epoch {broken.number} of trial {broken.trial}"
             yield Ended(now_s, Outcome.FAILED, why)
@@ -128,7 +138,7 @@ class SimulatedFunctions:
                 self.ahead[work.then] = schedule.begun[-1].parts.seconds
             yield Ended(now_s, Outcome.OK)
 
-    def _schedule(self, job: Job, launch: Launch, work: Work, started_s: float = 0.0) -> Schedule:
+    def _schedule(self, job: Job, launch: Launch, work: TrainEpochs, started_s: float = 0.0) -> Schedule:
         """Who trains when. Functions that begin at once have been starting for `started_s`."""
         model, where, rng = self._model(job, work), _allocation(launch), launch_rng(self.seed, launch)
 
@@ -143,17 +153,17 @@ class SimulatedFunctions:
             draw,
         )
 
-    def _model(self, job: Job, work: Work | None) -> EpochModel:
+    def _model(self, job: Job, work: TrainEpochs | None) -> EpochModel:
         """The truth about an epoch of this job; of a sample of its data where that is trained."""
-        if job.serverless is None or job.serverless.tariff is None:
+        if not isinstance(job.ask, FunctionsTask) or job.ask.tariff is None:
             raise BackendError(f"'{job.name}' is not a job on functions, or has no prices")
-        workload = job.serverless.workload
+        workload = job.ask.workload
         if work is not None and work.sample_of is not None:
             workload = workload.sampled(SAMPLE, work.sample_of)
-        return EpochModel(workload, job.serverless.tariff, self.calibration)
+        return EpochModel(workload, job.ask.tariff, self.calibration)
 
 
 def _allocation(launch: Launch) -> Allocation:
-    if launch.configuration.allocation is None:
+    if not isinstance(launch.configuration.setting, Allocation):
         raise BackendError(f"{launch.configuration} says nothing of functions")
-    return launch.configuration.allocation
+    return launch.configuration.setting

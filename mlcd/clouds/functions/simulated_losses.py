@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlcd.core.job import Job
+from mlcd.planners.functions.nouns import FunctionsTask
 
 OFFLINE_ERROR = 0.4
 """Largest relative error of what a sample says of the epochs to the target."""
@@ -59,7 +60,7 @@ class Losses:
         """After epoch `number` of the trial, counted from 1; `sampled`: of a run on a part of the data."""
         rng = np.random.default_rng([self.seed, _NOISE, trial, number, sampled])
         factor = math.exp(self.noise * float(rng.standard_normal()))
-        if job.serverless is None or job.serverless.tuning is None:
+        if not isinstance(job.ask, FunctionsTask) or job.ask.tuning is None:
             return self.training(job, sampled).at(number, factor)
         curve, diverges_at = self.trial(trial)
         return math.nan if number >= diverges_at else curve.at(number, factor)
@@ -69,7 +70,7 @@ class Losses:
         rng = np.random.default_rng([self.seed, _TRAINING])
         wrong = float(rng.uniform(1 - OFFLINE_ERROR, 1 + OFFLINE_ERROR))
         made_up = self.usual_epochs * float(rng.lognormal(0, 0.5))
-        told = job.serverless.epochs if job.serverless is not None else None
+        told = job.ask.epochs if isinstance(job.ask, FunctionsTask) else None
         estimated = made_up if told is None else told
         return estimated if sampled else estimated / wrong
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from mlcd.clouds.functions.simulated_epochs import Attempt
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Work
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, TrainEpochs
 
 DEAREST = 4.0
 """Times what it is expected to cost, that an attempt is allotted at the most where money is limited."""
@@ -23,7 +23,7 @@ DEAREST = 4.0
 class Schedule:
     """The attempts of a launch. `planned`: one without noise. `draw`: how one comes out. `begun`: those so far."""
 
-    work: Work
+    work: TrainEpochs
     places: int
     most_usd: float
     planned: Attempt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
+from mlcd.planners.scale.nouns import ScalingTask, batch_of
 
 
 def elastic_environment(job: Job, configuration: Configuration) -> dict[str, str]:
@@ -11,10 +12,10 @@ def elastic_environment(job: Job, configuration: Configuration) -> dict[str, str
     told = {}
     if job.target is not None:
         told["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
-    if configuration.batch is not None:
-        told["MLCD_BATCH"] = str(configuration.batch)
-    if job.elastic is not None:
-        told["MLCD_LR_RULE"] = str(job.elastic.learning_rate)
+    if batch_of(configuration) is not None:
+        told["MLCD_BATCH"] = str(batch_of(configuration))
+    if isinstance(job.ask, ScalingTask):
+        told["MLCD_LR_RULE"] = str(job.ask.learning_rate)
     return told
 
 

@@ -9,8 +9,9 @@ from math import isfinite, nan
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
-from mlcd.core.measurement import Noise, Sample
+from mlcd.core.measurement import Sample
 from mlcd.core.pattern import Pattern, compile_pattern
+from mlcd.planners.scale.nouns import Noise
 
 _TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)((?: \w+=[\w.+-]+)*)")
 _LINE_ENDS = re.compile(r"[\r\n]+")  # a progress bar ends its lines with a carriage return

@@ -20,6 +20,7 @@ from mlcd.clouds.serving.trial import Pace, Server, Trial, Trials, arrivals_of, 
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.job import SUBMITTED, Job
+from mlcd.planners.serve.nouns import knobs_of
 
 NAME = "model"
 
@@ -36,7 +37,7 @@ class Embedded:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the server, load it, tear it down."""
-        service, knobs = service_of(job), dict(launch.configuration.knobs)
+        service, knobs = service_of(job), dict(knobs_of(launch.configuration))
         settings = Settings.of({name: value for name, value in knobs.items() if name != "concurrency"})
         arrivals, cores = arrivals_of(service, knobs, launch.ordinal), other_cores(settings.threads)
         asked = from_file(service, Path(job.folder))

@@ -9,7 +9,7 @@ from mlcd.clouds.load.oip import Oip
 from mlcd.clouds.load.oip_example import example_inputs
 from mlcd.clouds.tensors import Tensors
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.operators import example_feed, open_model
 
 EXAMPLES = 8
@@ -18,12 +18,12 @@ MOST_BYTES = 256 << 20
 """Of all of them; of large ones there are fewer, and one in any case."""
 
 
-def from_file(service: Service, folder: Path) -> tuple[Tensors, ...]:
+def from_file(service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
     """UserError if the file is no model that can be asked."""
     return _from_file(folder / service.path, tuple(service.shapes.items()))
 
 
-def from_server(server: Oip, service: Service, folder: Path) -> tuple[Tensors, ...]:
+def from_server(server: Oip, service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
     """The file's where there is one: it tells more of what its model can take. UserError if the server wants others."""
     inputs = server.inputs()
     if not service.path:

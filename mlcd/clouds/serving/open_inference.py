@@ -19,7 +19,7 @@ from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, UnknownName, UserError
 from mlcd.core.job import SUBMITTED, Job
 from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Endpoint
+from mlcd.planners.serve.nouns import Endpoint, knobs_of
 
 OURS = ("concurrency",)
 """Knobs of the load, not of the server."""
@@ -46,7 +46,7 @@ class OpenInference:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the server if there is a command, load it, tear it down."""
-        service, knobs = service_of(job), dict(launch.configuration.knobs)
+        service, knobs = service_of(job), dict(knobs_of(launch.configuration))
         arrivals, server = arrivals_of(service, knobs, launch.ordinal), self._speak(self.answers_within_s)
         with before_ordering():
             command = self._filled_in(knobs)

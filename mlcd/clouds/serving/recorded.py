@@ -55,7 +55,7 @@ class RecordedService:
         answered = 0.0
         for i, factor in enumerate(factors, start=1):
             answered += done.rate * lasts_s / REPORTS * float(factor)
-            yield Sample(lasts_s * (i / REPORTS), answered, window=_window(done, float(factor)))
+            yield Sample(lasts_s * (i / REPORTS), answered, evidence=_window(done, float(factor)))
 
     def _failure(self, launch: Launch, at_s: float) -> Ended:
         cell = self.model.cells.get(self.knowledge.cell_of(launch.configuration))

@@ -29,7 +29,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Arrivals, Service
+from mlcd.planners.serve.nouns import Arrivals, ServingTask
 
 LOOK_EVERY_S = 0.05
 KEPT_OUTPUT = 20_000
@@ -128,7 +128,7 @@ class Trial:
                         yield _ended(self._now_s(), status, server.output())
                         return
                 window = replace(report.window, peak_gb=peak_gb(processes))
-                yield Sample(ready_s + report.elapsed_s, float(report.answered), window=window)
+                yield Sample(ready_s + report.elapsed_s, float(report.answered), evidence=window)
 
     @property
     def _lasts_s(self) -> float:
@@ -173,14 +173,14 @@ class Trials:
         return Launches(self.home / "launches")
 
 
-def service_of(job: Job) -> Service:
+def service_of(job: Job) -> ServingTask:
     """What is to be served."""
-    if job.service is None:
+    if not isinstance(job.ask, ServingTask):
         raise UserError(f"{job.name}: is no model to be served")
-    return job.service
+    return job.ask
 
 
-def arrivals_of(service: Service, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:
+def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:
     """How a trial sends its requests: in a closed loop, two batches are on their way, one computed and one waiting."""
     if service.arrivals is Arrivals.OPEN:
         if service.min_rate is None:

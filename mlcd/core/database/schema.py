@@ -161,7 +161,7 @@ models = Table(
     Column("body", Text, nullable=False),
     sqlite_with_rowid=False,
 )
-"""What elastic runs of a team have learned."""
+"""What runs of a team have learned."""
 
 version = Table(
     "alembic_version",

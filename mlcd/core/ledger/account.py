@@ -27,7 +27,7 @@ from mlcd.core.ledger.entries import (
     Warned,
 )
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve.nouns import Service
+from mlcd.core.payload import Ask
 
 
 class Status(StrEnum):
@@ -90,10 +90,10 @@ class Account:
         """Where the run's numbers come from."""
         return self._started().provenance
 
-    def asked(self, service: Service) -> Account:
-        """As if this had been asked of the service from the start: for what-if questions, never to be written."""
+    def asking(self, ask: Ask) -> Account:
+        """As if this had been asked from the start: for what-if questions, never to be written."""
         started = self._started()
-        return replace(self, started=replace(started, job=replace(started.job, service=service)))
+        return replace(self, started=replace(started, job=replace(started.job, ask=ask)))
 
     @property
     def searched(self) -> History:
@@ -168,7 +168,7 @@ class Account:
     def _under(self, limits: LimitsChanged) -> Account:
         """With other limits. What the old ones refused is open again, and so is the decision.
 
-        But not of a job on functions that has begun: its plan follows the limits from epoch to epoch.
+        But not of a job that has begun and replans as it runs: it adapts to the limits by itself.
         """
         started, history = self._started(), self.history
         job = replace(started.job, goal=limits.goal)
@@ -179,7 +179,7 @@ class Account:
             started=replace(started, job=job),
             history=replace(history.ended(), refusals=()),
         )
-        if started.job.serverless is not None and self.final_runs:
+        if job.ask is not None and job.ask.replans and self.final_runs:
             return changed
         return replace(changed, decision=None, at_decision=None)
 

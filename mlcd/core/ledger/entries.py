@@ -33,7 +33,7 @@ from mlcd.core.measurement import Measurement
 class Started:
     """A run began. Prices are frozen here, inside the space, and what earlier runs of the job have shown.
 
-    `learned`: the stored model that an elastic search starts from, and `lesson`, whose it is. `begun_from`: the run
+    `learned`: the stored model that a search starts from, and `lesson`, whose it is. `begun_from`: the run
     whose checkpoint this one begins with, and `saved_samples`, what that holds: done, and paid for there.
     `seen_before`: how far launches of one configuration differed in earlier runs at the same place.
     """

@@ -11,6 +11,7 @@ from dataclasses import replace
 from mlcd.core.database import Database
 from mlcd.core.home import home
 from mlcd.core.job import SUBMITTED, Job
+from mlcd.planners.serve.nouns import ServingTask
 
 
 def at_hand(job: Job, database: Database) -> Job:
@@ -19,9 +20,9 @@ def at_hand(job: Job, database: Database) -> Job:
         folder = home().absolute() / "submitted"
         folder.mkdir(parents=True, exist_ok=True)
         job = replace(job, folder=str(folder))
-    if job.service is not None and job.service.upload is not None:
+    if isinstance(job.ask, ServingTask) and job.ask.upload is not None:
         from mlcd.core.database.sent import SentModels
 
-        path = SentModels(database, home()).path(job.service.upload)
-        job = replace(job, service=replace(job.service, path=str(path.absolute())))
+        path = SentModels(database, home()).path(job.ask.upload)
+        job = replace(job, ask=replace(job.ask, path=str(path.absolute())))
     return job

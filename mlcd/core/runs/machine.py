@@ -63,7 +63,7 @@ def check_here(run: str, ledger: Ledger, going_on: bool = True) -> None:
     """Refuse, in one line, what can be done on another machine alone."""
     if (host := elsewhere(run, ledger, going_on)) is not None:
         raise WrongState(
-            f"run '{run}' is kept on {host}: do this there, or through its service (--server); "
+            f"run '{run}' is kept on {host}: do this there, or through its server (--server); "
             f"if that machine is gone for good: mlcd down {run} --machine-gone"
         )
 

@@ -23,7 +23,7 @@ from mlcd.core.runs.machine import check_here, claim
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.version import VERSION
 from mlcd.planners.profilers.progress import Progress
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.planners.train.probe_limit import with_probe_limit
 
 Listener = Callable[[Line], None]
@@ -58,8 +58,16 @@ class Run:
             return self.decision
         job = self._at_hand()
         planner = planner_of(job)
-        strategy, guard = planner.explore(job), planner.guard(job)
-        decision = drive.search(strategy, job, self.cloud.space, self.cloud.profiler, self.book, guard=guard, stop=stop)
+        decision = drive.search(
+            planner.explore(job),
+            job,
+            self.cloud.space,
+            self.cloud.profiler,
+            self.book,
+            guard=planner.guard(job),
+            decide=planner.decide,
+            stop=stop,
+        )
         planner.remember_search(self.book.account)
         return decision
 
@@ -194,7 +202,7 @@ def _check_work_is_kept(run: Run) -> None:
         )
 
 
-def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None) -> Decision:
+def what_if(run: str, ledger: Ledger, goal: Goal, service: ServingTask | None = None) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched.
 
     `service`: of a run that serves, what is asked of it now.
@@ -202,10 +210,10 @@ def what_if(run: str, ledger: Ledger, goal: Goal, service: Service | None = None
     return decide_again(ledger.account(run), goal, service)
 
 
-def decide_again(account: Account, goal: Goal, service: Service | None = None) -> Decision:
+def decide_again(account: Account, goal: Goal, service: ServingTask | None = None) -> Decision:
     """The same of a run that was replayed already."""
     space, history = account.space, account.searched
-    job = remaining(replace(account.job, goal=goal, service=service or account.job.service), history)
+    job = remaining(replace(account.job, goal=goal, ask=service or serving_task(account.job)), history)
     return planner_of(job).decide_again(job, space, history)
 
 

@@ -13,7 +13,7 @@ from mlcd.planners.form.goal import NO_LIMIT, goal_again, new_goal
 from mlcd.planners.form.machines import machines_job
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.form import is_on_functions, trained, tuned
-from mlcd.planners.scale.form import elastic_job
+from mlcd.planners.scale.form import scaling_job
 from mlcd.planners.serve.form import asked_again, recorded_model, serving_job
 from mlcd.planners.serve.nouns import Counted, ModelFacts
 
@@ -45,7 +45,7 @@ def asked_job(kind: str, job: Job, chosen: Mapping[str, Any], where: str = "the 
         case "tune":
             return tuned(job, chosen, where)
         case "scale":
-            return elastic_job(job, chosen)
+            return scaling_job(job, chosen)
         case _:
             raise UnknownName("kind of job", kind, OF_A_FILE)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
 
 NO_LIMIT = "none"
 """The word for no limit, since None means that nothing was said."""
@@ -28,6 +30,6 @@ def new_goal(goal: Goal, chosen: Mapping[str, Any]) -> Goal:
 
 def goal_again(job: Job, chosen: Mapping[str, Any]) -> Goal:
     """The goal of a run that is decided again, with what is asked now."""
-    if chosen.get("confidence") is not None and (job.service is not None or job.serverless is not None):
+    if chosen.get("confidence") is not None and (isinstance(job.ask, ServingTask) or isinstance(job.ask, FunctionsTask)):
         raise UserError("confidence is for jobs on machines; services and functions are certified in another way")
     return new_goal(job.goal, chosen)

@@ -22,4 +22,4 @@ def machines_job(job: Job, chosen: Mapping[str, Any]) -> Job:
         search = replace(search, instances=tuple(chosen["instances"]))
     search = with_probe_limits(search, chosen)
     on = chosen.get("on") or job.on
-    return replace(job, goal=goal, search=search, on=on, target=None, elastic=None, serverless=None)
+    return replace(job, goal=goal, search=search, on=on, target=None).asking(None)

@@ -47,7 +47,16 @@ from mlcd.planners.functions.choice import Epochs, Options, furthest, reserved, 
 from mlcd.planners.functions.course import Course, Folded, epochs_left, threshold, why_again
 from mlcd.planners.functions.foresight import patience_s
 from mlcd.planners.functions.hedge import Hedge, hedged
-from mlcd.planners.functions.nouns import Allocation, Calibration, Plan, Planned, Serverless, Stage, StorageKind, Work
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Calibration,
+    FunctionsTask,
+    Planned,
+    Stage,
+    StagePlan,
+    StorageKind,
+    TrainEpochs,
+)
 from mlcd.planners.functions.outlook import Outlook, after, before, certain, still_missing
 from mlcd.planners.functions.siren import EARLY
 from mlcd.planners.functions.space import configuration, frozen
@@ -71,21 +80,21 @@ class AdaptiveTraining:
     calibration: Calibration
     method: str = "exact"
     epochs: float = 1.0
-    _known: list[tuple[Serverless, Ground]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: list[tuple[FunctionsTask, Ground]] = field(default_factory=list, init=False, repr=False, compare=False)
     _folded: list[Folded] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next epoch, or how it ended. `job` is what is left of it."""
-        if job.serverless is None:
+        if not isinstance(job.ask, FunctionsTask):
             raise ValueError(f"'{job.name}' is not a job on functions")
-        now = Standing(job, history, self._ground(job.serverless))
-        return self._ended(now) or self._next_epoch(now, job.serverless)
+        now = Standing(job, history, self._ground(job.ask))
+        return self._ended(now) or self._next_epoch(now, job.ask)
 
-    def plan(self, job: Job, history: History) -> Plan | None:
+    def plan(self, job: Job, history: History) -> StagePlan | None:
         """What the first choice comes to if it takes as many epochs as are estimated; None if it is for fewer."""
-        if job.serverless is None:
+        if not isinstance(job.ask, FunctionsTask):
             raise ValueError(f"'{job.name}' is not a job on functions")
-        now = Standing(job, history, self._ground(job.serverless))
+        now = Standing(job, history, self._ground(job.ask))
         epochs = max(1, ceil(min(self.epochs, now.most)))
         ahead = self._course(now).ahead[:epochs] if len(now.ground.points) else ()
         if len(ahead) < epochs:
@@ -97,9 +106,9 @@ class AdaptiveTraining:
             cold, (cold_s, cold_usd) = min(COLD, count), ground.takes(where, cold=True)
             hot = count - cold
             stages.append(Planned(Stage(1, count), where, hot * seconds + cold * cold_s, hot * usd + cold * cold_usd))
-        return Plan(self.method, tuple(stages))
+        return StagePlan(self.method, tuple(stages))
 
-    def _ground(self, limits: Serverless) -> Ground:
+    def _ground(self, limits: FunctionsTask) -> Ground:
         """Found once: a boundary takes a tenth of a second, and every epoch asks for it."""
         found = next((ground for known, ground in self._known if known == limits), None)
         if found is None:
@@ -135,7 +144,7 @@ class AdaptiveTraining:
             return Finish(f"no allocation can be used with {wanted}: allow more functions, memory or storages")
         return None
 
-    def _next_epoch(self, now: Standing, serverless: Serverless) -> Apply | Finish:
+    def _next_epoch(self, now: Standing, serverless: FunctionsTask) -> Apply | Finish:
         course = self._course(now)
         where = course.ahead[0]
         then = course.ahead[1] if self.method in DELAYED and len(course.ahead) > 1 else where
@@ -151,7 +160,7 @@ class AdaptiveTraining:
             planned, where = where, fitting.allocation(self._instead(now, fitting, course))
             then, because = where, f"epoch {now.done + 1}: {_instead_of(where, planned)}, {why}"
         known = then != where or (self.method in AHEAD and now.done + 1 < now.most)
-        work = Work(1, done=now.done, then=then if known and serverless.beside(where, then) else None)
+        work = TrainEpochs(1, done=now.done, then=then if known and serverless.beside(where, then) else None)
         return Apply(
             configuration(serverless, where, work),
             because,

@@ -15,7 +15,7 @@ from mlcd.planners.functions.nouns import (
     MOST_FUNCTIONS,
     SMALLEST_MB,
     STORAGES,
-    Serverless,
+    FunctionsTask,
     Tuning,
     Workload,
 )
@@ -107,7 +107,7 @@ class FunctionsBlock(Keys):
     delta: Count = None
     tuning: TuningBlock | None = None
 
-    def settings(self, samples: float) -> Serverless:
+    def settings(self, samples: float) -> FunctionsTask:
         """As the rest of MLCD knows it. A size of zero is still to be looked up."""
         workload = Workload(
             self.model,
@@ -118,7 +118,7 @@ class FunctionsBlock(Keys):
             self.batch,
             self.learning_rate,
         )
-        return Serverless(
+        return FunctionsTask(
             workload,
             self.functions,
             self.memory,

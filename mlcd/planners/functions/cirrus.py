@@ -7,11 +7,11 @@ it: VM-PS always (section II-C3), nothing planned by stages.
 from __future__ import annotations
 
 from mlcd.core.job import Goal
-from mlcd.planners.functions.nouns import Plan, StorageKind
+from mlcd.planners.functions.nouns import StagePlan, StorageKind
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.static import static_plan
 
 
-def cirrus(problem: StageProblem, goal: Goal) -> Plan | None:
+def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best static plan with a parameter server; None if not one keeps the limits."""
     return static_plan("cirrus", problem, goal, (str(StorageKind.VM_PS),))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from mlcd.core.units import counted
-from mlcd.planners.functions.nouns import DELTA, Allocation
+from mlcd.planners.functions.nouns import DELTA, Allocation, FunctionsTask
 from mlcd.planners.functions.outlook import Outlook
 from mlcd.planners.functions.standing import Standing
 
@@ -73,7 +73,7 @@ def _moved(moves: Sequence[float], delta: float) -> bool:
 
 def threshold(now: Standing) -> float:
     """delta."""
-    return now.job.serverless.delta if now.job.serverless is not None else DELTA
+    return now.job.ask.delta if isinstance(now.job.ask, FunctionsTask) else DELTA
 
 
 def epochs_left(now: Standing, outlook: Outlook) -> int:

@@ -25,7 +25,7 @@ from mlcd.core.job import Goal
 from mlcd.planners.functions.beliefs.epoch import Ints
 from mlcd.planners.functions.frontiers import TooManyPlans, merge
 from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack, plan_of
-from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.relaxation import Relaxed, relax
 from mlcd.planners.functions.static import static_picks
@@ -37,7 +37,7 @@ Kept = tuple[Ints, ...]
 """For each stage the points that are still in question."""
 
 
-def exact(problem: StageProblem, goal: Goal) -> Plan | None:
+def exact(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best plan there is."""
     menus = problem.menus()
     sack = knapsack(menus, goal)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from mlcd.core.job import Goal
 from mlcd.planners.functions.knapsack import ROUNDING, knapsack, plan_of
-from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 
 
-def fixed(problem: StageProblem, goal: Goal) -> Plan | None:
+def fixed(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best allocation within each stage's share; None if a stage has nothing that keeps it."""
     menus = problem.menus()
     sack = knapsack(menus, goal)

@@ -15,7 +15,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.functions.nouns import Calibration, Plan, Work
+from mlcd.planners.functions.nouns import Calibration, FunctionsPlan, StagePlan, TrainEpochs
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import configuration
@@ -49,7 +49,7 @@ def left_of(goal: Goal, history: History, calibration: Calibration) -> Goal:
     return replace(goal, budget_usd=budget, deadline_s=deadline)
 
 
-def planned(problem: StageProblem, goal: Goal, method: str) -> Plan | None:
+def planned(problem: StageProblem, goal: Goal, method: str) -> StagePlan | None:
     """The plan of a method; in the middle of a run one that a baseline cannot make is made exactly."""
     return PLANNERS[method](problem, goal) or PLANNERS["exact"](problem, goal)
 
@@ -60,7 +60,7 @@ def decide(
     history: History,
     calibration: Calibration,
     method: str,
-    steered: Plan | None = None,
+    steered: StagePlan | None = None,
 ) -> Decision:
     """The plan of the method under what is left of the limits, beside those of the others.
 
@@ -73,22 +73,22 @@ def decide(
     if chosen is None:
         exact = found.get("exact")
         why = _infeasible(problem, goal, history, calibration, method) if exact is None else _only_exact(method, exact)
-        return replace(why, plans=others, calibration=calibration)
+        return replace(why, plan=FunctionsPlan(others, calibration))
     chosen, factor = steered or chosen, spread(calibration)
     forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
     kept = goal.allows(history.spent_usd + forecast.worst_usd, history.elapsed_s + forecast.worst_seconds)
     first = chosen.stages[0]
+    work = TrainEpochs(first.stage.epochs, 0, tuple(range(first.stage.trials)))
     return Decision(
-        configuration(problem.limits, first.allocation, Work(first.stage.epochs, 0, tuple(range(first.stage.trials)))),
+        configuration(problem.limits, first.allocation, work),
         f"{method} plan of {len(chosen.stages)} stages" if len(chosen.stages) > 1 else f"{method} plan",
         certified=kept and not calibration.modelled,
         forecast=forecast,
-        plans=(chosen, *others),
-        calibration=calibration,
+        plan=FunctionsPlan((chosen, *others), calibration),
     )
 
 
-def _only_exact(method: str, exact: Plan) -> Decision:
+def _only_exact(method: str, exact: StagePlan) -> Decision:
     """The limits can be kept, but not by this method."""
     binding = f"the method: {method} has no plan for these limits and storages; exact has one, of {_told(exact)}"
     return Decision(None, binding, binding=binding)
@@ -105,10 +105,10 @@ def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration
     in_time = planner(problem, replace(left, objective=Objective.CHEAPEST, budget_usd=None))
     in_budget = planner(problem, replace(left, objective=Objective.FASTEST, deadline_s=None))
 
-    def needs_usd(plan: Plan) -> float:
+    def needs_usd(plan: StagePlan) -> float:
         return history.spent_usd + factor * _needed(method, [each.usd for each in plan.stages])
 
-    def needs_s(plan: Plan) -> float:
+    def needs_s(plan: StagePlan) -> float:
         return history.elapsed_s + factor * _needed(method, [each.seconds for each in plan.stages])
 
     ways = []
@@ -130,9 +130,9 @@ def _needed(method: str, stages: Sequence[float]) -> float:
     return len(stages) * max(stages) if method == "fixed" else sum(stages)
 
 
-def _relaxed(problem: StageProblem, plan: Plan, usd: float | None = None, seconds: float | None = None) -> Relaxation:
-    return Relaxation(usd, seconds, configuration(problem.limits, plan.stages[0].allocation, Work(1)))
+def _relaxed(problem: StageProblem, plan: StagePlan, usd: float | None = None, seconds: float | None = None) -> Relaxation:
+    return Relaxation(usd, seconds, configuration(problem.limits, plan.stages[0].allocation, TrainEpochs(1)))
 
 
-def _told(plan: Plan) -> str:
+def _told(plan: StagePlan) -> str:
     return f"{format_duration(plan.seconds)} and {format_usd(plan.usd)}"

@@ -10,7 +10,8 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.planners.form.goal import new_goal
 from mlcd.planners.form.probe_limits import with_probe_limits
-from mlcd.planners.functions.nouns import Tuning
+from mlcd.planners.functions.nouns import FunctionsTask, Tuning
+from mlcd.planners.functions.space import on_functions
 
 ON = "functions"
 ONLY_THERE = {
@@ -49,12 +50,13 @@ def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
 
     `where`: the file's name, for messages.
     """
-    if job.serverless is None:
+    task = job.blocks.get(ON) or job.ask
+    if not isinstance(task, FunctionsTask):
         raise UserError(f"{where}: no `functions:` block in `mlcd:`; it names the model, the data and the batch")
     names = ("functions", "memory", "storages", "concurrency")
     fields = {"memory": "memory_mb"}
     changes = {fields.get(name, name): chosen[name] for name in names if chosen.get(name) is not None}
-    serverless = replace(job.serverless, **changes)
+    task = replace(task, **changes)
     told = {name: chosen[name] for name in ("seed", "method") if chosen.get(name) is not None}
     search = with_probe_limits(replace(job.search, **told), chosen)
     if search.max_hourly_usd is not None:
@@ -68,32 +70,29 @@ def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     target = Target("loss", loss, at_least=False) if loss is not None else job.target
     return replace(
         job,
-        serverless=serverless,
         search=search,
         goal=_usual(new_goal(job.goal, chosen)),
         on=on if on.partition(":")[0] == ON else ON,
         target=target,
-        elastic=None,
-    )
+    ).asking(task)
 
 
 def trained(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     """The job of a file, to be trained once: trials that its file may ask for are those of `mlcd tune`."""
     job = functions_job(job, chosen, where)
-    serverless = replace(job.serverless, tuning=None) if job.serverless is not None else None
-    return replace(job, serverless=serverless)
+    return replace(job, ask=replace(on_functions(job), tuning=None))
 
 
 def tuned(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     """The job of a file, with the trials that were asked for, or that the file asks for."""
     job = functions_job(job, chosen, where)
-    tuning = job.serverless.tuning if job.serverless is not None else None
-    if job.serverless is None or (tuning is None and chosen.get("trials") is None):
+    task = on_functions(job)
+    if task.tuning is None and chosen.get("trials") is None:
         raise UserError("how many trials? Say --trials 64, or `tuning: {trials: 64}` in the `functions:` block")
     names = ("trials", "eta", "epochs_per_stage")
     told = {name: chosen[name] for name in names if chosen.get(name) is not None}
-    tuning = replace(tuning or Tuning(1), **told)
-    return replace(job, serverless=replace(job.serverless, tuning=tuning), target=None)
+    tuning = replace(task.tuning or Tuning(1), **told)
+    return replace(job, ask=replace(task, tuning=tuning), target=None)
 
 
 def _usual(goal: Goal) -> Goal:

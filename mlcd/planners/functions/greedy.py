@@ -26,7 +26,7 @@ from math import inf
 
 from mlcd.core.job import Goal
 from mlcd.planners.functions.knapsack import Knapsack, Picks, knapsack, plan_of
-from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.static import static_picks
 
@@ -34,7 +34,7 @@ NEGLIGIBLE = 1e-5
 """delta of lines 10 and 18, relative."""
 
 
-def greedy(problem: StageProblem, goal: Goal) -> Plan | None:
+def greedy(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The static plan improved, or the lightest one where no static plan keeps the limit."""
     menus = problem.menus()
     sack = knapsack(menus, goal)

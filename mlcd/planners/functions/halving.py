@@ -18,7 +18,7 @@ from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.core.units import counted
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import left_of, patience_s, planned
-from mlcd.planners.functions.nouns import Calibration, Plan, Stage, Tuning, Work
+from mlcd.planners.functions.nouns import Calibration, Stage, StagePlan, TrainEpochs, Tuning, evidence_of
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import configuration, frozen, on_functions
 
@@ -66,7 +66,7 @@ class SuccessiveHalving:
         plan = planned(problem, left_of(job.goal, history, self.calibration), self.method)
         if plan is None:
             return Finish(_out_of_limits(job, place, len(stages)))
-        work = Work(after - done, done, group)
+        work = TrainEpochs(after - done, done, group)
         where = configuration(serverless, plan.stages[0].allocation, work)
         samples = serverless.workload.samples * len(group) * work.epochs
         most_s = patience_s(plan.stages[0].seconds)
@@ -75,7 +75,7 @@ class SuccessiveHalving:
 
 def losses_of(history: History) -> Losses:
     """Every loss that was told. An epoch that was done again counts as it came out last."""
-    return {(epoch.trial, epoch.number): epoch.loss for run in history.runs for epoch in run.epochs}
+    return {(epoch.trial, epoch.number): epoch.loss for run in history.runs for epoch in evidence_of(run).epochs}
 
 
 def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tuple[int, ...]:
@@ -97,16 +97,16 @@ def _broken(history: History, after: int) -> int:
     """How many launches at the end did not come to an end of this stage's epochs."""
     count = 0
     for run in reversed(history.current_runs):
-        if any(epoch.number >= after for epoch in run.epochs):
+        if any(epoch.number >= after for epoch in evidence_of(run).epochs):
             break
         count += 1
     # Launches of the stage before ended with its own last epochs: only those that brought nothing are broken, and of
     # those only what nobody interrupted.
     last = history.runs[len(history.runs) - count :]
-    return sum(1 for run in last if not run.epochs and run.outcome is not Outcome.INTERRUPTED)
+    return sum(1 for run in last if not evidence_of(run).epochs and run.outcome is not Outcome.INTERRUPTED)
 
 
-def _because(plan: Plan, place: int, stages: int) -> str:
+def _because(plan: StagePlan, place: int, stages: int) -> str:
     stage = plan.stages[0].stage
     trials, epochs = counted(stage.trials, "trial"), counted(stage.epochs, "epoch")
     return f"stage {place + 1} of {stages}: {trials}, {epochs} each on {plan.stages[0].allocation}"

@@ -16,7 +16,7 @@ import numpy as np
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.epoch import Ints
-from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, as_plan, keeps
 
 Picks = tuple[int, ...]
@@ -88,7 +88,7 @@ def knapsack(menus: Sequence[Menu], goal: Goal) -> Knapsack:
     return Knapsack(*turned, inf if goal.deadline_s is None else goal.deadline_s)
 
 
-def plan_of(method: str, menus: Sequence[Menu], goal: Goal, picks: Picks | None) -> Plan | None:
+def plan_of(method: str, menus: Sequence[Menu], goal: Goal, picks: Picks | None) -> StagePlan | None:
     """The plan that a solution of `knapsack(menus, goal)` stands for; None if there is none within both limits."""
     if picks is None:
         return None

@@ -15,7 +15,17 @@ from mlcd.core.backend import Backend, Launch, Purpose
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
 from mlcd.core.strategy import Look, Watch
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Calibrated, Epoch
+from mlcd.planners.functions.nouns import (
+    MOST_ATTEMPTS,
+    Allocation,
+    ByUse,
+    Calibrated,
+    Epoch,
+    FunctionsEvidence,
+    evidence_of,
+    functions_task,
+    work_of,
+)
 from mlcd.planners.profilers.progress import Progress
 
 ENDING_S = 2.0
@@ -32,10 +42,10 @@ class _Seen:
 
     def add(self, sample: Sample) -> None:
         self.last = sample
-        if sample.epoch is not None:
-            self.epochs.append(sample.epoch)
-        if sample.calibrated is not None:
-            self.calibrated = sample.calibrated
+        if isinstance(sample.evidence, Epoch):
+            self.epochs.append(sample.evidence)
+        elif isinstance(sample.evidence, Calibrated):
+            self.calibrated = sample.evidence
 
     @property
     def loss(self) -> float | None:
@@ -68,7 +78,7 @@ class FunctionsProfiler:
                     break
                 seen.add(event)
                 self.progress(job, launch, event)
-                if event.epoch is None or watch is None:
+                if not isinstance(event.evidence, Epoch) or watch is None:
                     continue
                 if (why := watch(_so_far(launch, seen, event))) is not None:
                     ended = Ended(event.elapsed_s, why)
@@ -92,13 +102,14 @@ def _so_far(launch: Launch, seen: _Seen, now: Sample) -> Measurement:
         now.elapsed_s,
         launch.bill_usd(now.elapsed_s),
         samples_done=now.samples,
-        metric=now.epoch.loss if now.epoch is not None else None,
-        epochs=tuple(seen.epochs),
+        metric=now.evidence.loss if isinstance(now.evidence, Epoch) else None,
+        evidence=FunctionsEvidence(tuple(seen.epochs)),
     )
 
 
 def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, seconds: float) -> Measurement:
     """What it has come to. A loss that is not a number is an answer, too: the strategy knows what to do with it."""
+    work = work_of(launch)
     so_far = Measurement(
         launch.configuration,
         ended.outcome if ended is not None else Outcome.AT_THE_LIMIT,
@@ -110,13 +121,11 @@ def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, second
         saved_samples=_saved_samples(job, launch, seen),
         log=ended.log if ended is not None else "",
         metric=seen.loss,
-        epochs=tuple(seen.epochs),
-        calibrated=seen.calibrated,
-        work=launch.work,
+        evidence=FunctionsEvidence(tuple(seen.epochs), seen.calibrated, work),
     )
-    if launch.work is None:
+    if work is None:
         return _calibration(so_far)
-    wanted, came = len(launch.work.trials) * launch.work.epochs, len(_asked_for(launch, seen))
+    wanted, came = len(work.trials) * work.epochs, len(_asked_for(launch, seen))
     if came == wanted:
         usd = math.fsum(epoch.usd for epoch in seen.epochs)
         return replace(so_far, outcome=Outcome.OK, usd=usd, metered=True)
@@ -129,17 +138,18 @@ def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, second
 def _most_usd(launch: Launch, seen: _Seen, seconds: float, wanted: int) -> float:
     """What a launch that was cut short can have used: all its functions all the time, every attempt that was begun."""
     configuration, most_usd = launch.configuration, launch.bill_usd(seconds)
-    if configuration.allocation is None or launch.work is None or launch.work.then is not None:
+    work, setting, billing = work_of(launch), configuration.setting, configuration.billing
+    if work is None or work.then is not None or not (isinstance(setting, Allocation) and isinstance(billing, ByUse)):
         return most_usd
-    running = configuration.nodes // configuration.allocation.functions
+    running = configuration.nodes // setting.functions
     attempts = sum(1 + epoch.retries for epoch in seen.epochs) + running * MOST_ATTEMPTS
     held_usd = configuration.usd_per_hour * (seconds + ENDING_S) / 3_600
-    return min(most_usd, held_usd + attempts * configuration.surcharge.usd / wanted)
+    return min(most_usd, held_usd + attempts * billing.once_usd / wanted)
 
 
 def _calibration(so_far: Measurement) -> Measurement:
     """A probe that has told what it was for is good, however it ended."""
-    if so_far.calibrated is not None:
+    if evidence_of(so_far).calibrated is not None:
         return replace(so_far, outcome=Outcome.OK)
     if so_far.outcome is Outcome.AT_THE_LIMIT:
         detail = f"the calibration was not over in {so_far.seconds:.0f} s"
@@ -151,15 +161,16 @@ def _calibration(so_far: Measurement) -> Measurement:
 
 def _asked_for(launch: Launch, seen: _Seen) -> set[tuple[int, int]]:
     """Of the epochs that the launch is for, those that have come: trial and number."""
-    if launch.work is None:
+    if (work := work_of(launch)) is None:
         return set()
-    trials, first, last = set(launch.work.trials), launch.work.done + 1, launch.work.done + launch.work.epochs
+    trials, first, last = set(work.trials), work.done + 1, work.done + work.epochs
     return {(e.trial, e.number) for e in seen.epochs if e.trial in trials and first <= e.number <= last}
 
 
 def _saved_samples(job: Job, launch: Launch, seen: _Seen) -> float:
     """What a training run has behind it. Trials of a tuning job, and a sample of the data, are no part of that."""
-    if launch.purpose is Purpose.PROBE or launch.work is None or job.serverless is None or job.serverless.tuning:
+    work, task = work_of(launch), functions_task(job)
+    if launch.purpose is Purpose.PROBE or work is None or task is None or task.tuning:
         return 0.0
-    epochs = max((number for _, number in _asked_for(launch, seen)), default=launch.work.done)
-    return epochs * (job.dataset_samples or float(job.serverless.workload.samples))
+    epochs = max((number for _, number in _asked_for(launch, seen)), default=work.done)
+    return epochs * (job.dataset_samples or float(task.workload.samples))

@@ -18,6 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
+from typing import ClassVar
+
+from mlcd.core.backend import Launch
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Decision
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
+from mlcd.core.payload import Ask, Billing, Evidence, Plan, Setting, Work
+from mlcd.core.strategy import Apply, Probe
 
 MB_PER_VCPU = 1_769
 """Lambda gives a function one whole vCPU at this much memory, and shares of one below, in proportion."""
@@ -50,15 +59,46 @@ STORAGES = tuple(str(kind) for kind in StorageKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Setting):
     """So many functions of one memory size, and the storage that they meet at: theta."""
 
+    kind: ClassVar[str] = "functions.allocation"
     functions: int
     memory_mb: int
     storage: str
 
     def __str__(self) -> str:
         return f"{self.functions} x {self.memory_mb} MB, {self.storage}"
+
+    def words(self, machines: str, nodes: int) -> str:
+        """The nodes are the functions of all trials that run at once."""
+        trials = nodes // self.functions
+        return str(self) if trials <= 1 else f"{self}, {trials} trials at once"
+
+
+@dataclass(frozen=True, slots=True)
+class ByUse(Billing):
+    """The time of functions, and besides `once_usd` for the calls and requests of one attempt, and servers by the hour.
+
+    An epoch that breaks is tried again as a whole: `once_usd` is then paid again.
+    """
+
+    kind: ClassVar[str] = "functions.by-use"
+    metered: ClassVar[bool] = True
+    once_usd: float = 0.0
+    beside_usd_per_hour: float = 0.0
+
+    def usd_per_hour(self, nodes_usd_per_hour: float) -> float:
+        """Of the functions, and of the storage's server."""
+        return nodes_usd_per_hour + self.beside_usd_per_hour
+
+    def usd(self, nodes_usd_per_hour: float, seconds: float) -> float:
+        """Of one attempt."""
+        return self.once_usd + self.usd_per_hour(nodes_usd_per_hour) * seconds / 3_600
+
+    def worst_usd(self, nodes_usd_per_hour: float, seconds: float) -> float:
+        """Of as many attempts as are made."""
+        return self.usd(nodes_usd_per_hour, seconds) + (MOST_ATTEMPTS - 1) * self.once_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +207,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Serverless:
+class FunctionsTask(Ask):
     """A job on functions: what is trained, between which ends it may be allocated, and what that costs.
 
     `endpoints`: where a storage is reached, as a URL; one that is not named is started on this machine where that is
@@ -177,6 +217,9 @@ class Serverless:
     to find out by sampling. `tariff` is frozen when a run starts.
     """
 
+    kind: ClassVar[str] = "functions.task"
+    replans: ClassVar[bool] = True
+    launches_compare: ClassVar[bool] = False
     workload: Workload
     functions: tuple[int, int] = (1, MOST_FUNCTIONS)
     memory_mb: tuple[int, int] = (SMALLEST_MB, LARGEST_MB)
@@ -209,7 +252,7 @@ class Serverless:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TrainEpochs(Work):
     """What functions do in one launch: so many epochs of each of these trials, which have so many behind them.
 
     `then`: the allocation of the epoch after, where one is known to come: its functions are started while this one
@@ -217,6 +260,7 @@ class Work:
     so many would train all of it; see `Workload.sampled`.
     """
 
+    kind: ClassVar[str] = "functions.epochs"
     epochs: int
     done: int = 0
     trials: tuple[int, ...] = (0,)
@@ -225,13 +269,14 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(Evidence):
     """One epoch of one trial, as its functions told it: how long, for how much, and the loss at its end.
 
     The parts are of the slowest function. `number` counts from 1. `function_s`: what the functions are billed for,
     together, attempts that came to nothing included; `retries`: how many there were of these.
     """
 
+    kind: ClassVar[str] = "functions.epoch"
     trial: int
     number: int
     seconds: float
@@ -248,19 +293,30 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class Calibrated(Evidence):
     """What one calibration probe has measured, on one allocation.
 
     `s_per_mb`: u(m). `load_mb_per_s`: reading the data. `start_s`: from the call until the last function was up.
     `sync_s`: one exchange of the model between all functions. `transfers`: single objects, (megabytes, seconds).
     """
 
+    kind: ClassVar[str] = "functions.calibrated"
     allocation: Allocation
     s_per_mb: float
     load_mb_per_s: float
     start_s: float
     sync_s: float
     transfers: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionsEvidence(Evidence):
+    """What functions did, or found out, and what they were asked for."""
+
+    kind: ClassVar[str] = "functions.evidence"
+    epochs: tuple[Epoch, ...] = ()
+    calibrated: Calibrated | None = None
+    work: TrainEpochs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +359,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StagePlan:
     """Allocations for all stages, one after the other, and the method that made it."""
 
     method: str
@@ -318,3 +374,37 @@ class Plan:
     def usd(self) -> float:
         """C."""
         return sum(each.usd for each in self.stages)
+
+
+@dataclass(frozen=True)
+class FunctionsPlan(Plan):
+    """The stages as each method would plan them, the chosen plan first, and the calibration that they rest on."""
+
+    kind: ClassVar[str] = "functions.plan"
+    plans: tuple[StagePlan, ...] = ()
+    calibration: Calibration | None = None
+
+
+def functions_task(job: Job) -> FunctionsTask | None:
+    """What is trained on functions; None of a job that is not."""
+    return job.ask if isinstance(job.ask, FunctionsTask) else None
+
+
+def allocation_of(configuration: Configuration) -> Allocation | None:
+    """What each trial is given; None of machines."""
+    return configuration.setting if isinstance(configuration.setting, Allocation) else None
+
+
+def evidence_of(measurement: Measurement) -> FunctionsEvidence:
+    """What functions did in a launch, or found out; nothing where no functions were up."""
+    return measurement.evidence if isinstance(measurement.evidence, FunctionsEvidence) else FunctionsEvidence()
+
+
+def plan_of(decision: Decision) -> FunctionsPlan:
+    """The stages that were decided; none where nothing was planned."""
+    return decision.plan if isinstance(decision.plan, FunctionsPlan) else FunctionsPlan()
+
+
+def work_of(step: Probe | Apply | Launch) -> TrainEpochs | None:
+    """The epochs and trials that a launch is for; None where it calibrates."""
+    return step.work if isinstance(step.work, TrainEpochs) else None

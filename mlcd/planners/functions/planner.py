@@ -14,9 +14,10 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.place import Cloud
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.functions.adaptive import AdaptiveTraining
 from mlcd.planners.functions.halving import SuccessiveHalving
+from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.prepare import (
     check_functions,
@@ -63,17 +64,22 @@ class Functions:
         """What finishing takes stays within the limits."""
         return guarantee.refusal
 
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """The best that is certified within the limits."""
+        return drive.within_limits(job, space, history, finish)
+
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """Plan again from the same calibration."""
         return drive.conclude(PlanOnFunctions(job.search.method).answer(job, space, history), job, space, history)
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Stage by stage, or epoch by epoch, planning again as it goes."""
-        assert job.serverless is not None, "this planner is for jobs on functions"
-        assert decision.calibration is not None, "nothing was decided that could be run"
-        if job.serverless.tuning is not None:
-            return SuccessiveHalving(decision.calibration, job.search.method)
-        return AdaptiveTraining(decision.calibration, job.search.method, expected_epochs(job, searched))
+        assert isinstance(job.ask, FunctionsTask), "this planner is for jobs on functions"
+        calibration = plan_of(decision).calibration
+        assert calibration is not None, "nothing was decided that could be run"
+        if job.ask.tuning is not None:
+            return SuccessiveHalving(calibration, job.search.method)
+        return AdaptiveTraining(calibration, job.search.method, expected_epochs(job, searched))
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """What is known of the platform."""

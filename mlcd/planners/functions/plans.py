@@ -11,13 +11,13 @@ from mlcd.planners.functions.cirrus import cirrus
 from mlcd.planners.functions.exact import exact
 from mlcd.planners.functions.fixed import fixed
 from mlcd.planners.functions.greedy import greedy
-from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, StageProblem, as_plan
 from mlcd.planners.functions.siren import siren
 from mlcd.planners.functions.space import nothing_fits
 from mlcd.planners.functions.static import lambdaml
 
-Planner = Callable[[StageProblem, Goal], Plan | None]
+Planner = Callable[[StageProblem, Goal], StagePlan | None]
 """None: no plan of that method keeps the limits."""
 
 PLANNERS: dict[str, Planner] = {
@@ -34,12 +34,12 @@ class NothingToChoose(UserError):
     """Not one allocation exists for the job; the message says why, and what to allow."""
 
 
-def fastest(problem: StageProblem) -> Plan:
+def fastest(problem: StageProblem) -> StagePlan:
     """The least time for every stage, whatever it costs."""
     return as_plan("fastest", _menus(problem), [0] * len(problem.stages))
 
 
-def cheapest(problem: StageProblem) -> Plan:
+def cheapest(problem: StageProblem) -> StagePlan:
     """The least dollars for every stage, however long it takes."""
     menus = _menus(problem)
     return as_plan("cheapest", menus, [len(menu) - 1 for menu in menus])

@@ -27,7 +27,14 @@ from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import LONGEST_CALL_S, MB_PER_VCPU, Calibration, Planned, Serverless, Stage
+from mlcd.planners.functions.nouns import (
+    LONGEST_CALL_S,
+    MB_PER_VCPU,
+    Calibration,
+    FunctionsTask,
+    Planned,
+    Stage,
+)
 from mlcd.planners.functions.search import PlanOnFunctions, measured_calibration
 from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, on_functions, usable
 from mlcd.planners.functions.tariff import load_tariff
@@ -52,7 +59,7 @@ def prepared(job: Job) -> Job:
     serverless = replace(serverless, storages=_storages(serverless, job.on))
     if serverless.tuning is None and job.target is None:
         raise UserError("what ends the training? Say --target-loss 0.66, or `target: loss <= 0.66` in `functions:`")
-    return replace(job, serverless=serverless, checkpoints=True)
+    return replace(job, ask=serverless, checkpoints=True)
 
 
 def check_functions(job: Job) -> None:
@@ -114,7 +121,7 @@ def _folder() -> Path:
     return home() / "calibrations"
 
 
-def _sized(serverless: Serverless, job: Job) -> Serverless:
+def _sized(serverless: FunctionsTask, job: Job) -> FunctionsTask:
     workload = serverless.workload
     if not (workload.data_mb and workload.model_mb):
         data_mb, model_mb = facts(workload.model, workload.data, workload.samples, job.folder)
@@ -122,7 +129,7 @@ def _sized(serverless: Serverless, job: Job) -> Serverless:
     return replace(serverless, workload=workload)
 
 
-def _on_this_machine(serverless: Serverless) -> Serverless:
+def _on_this_machine(serverless: FunctionsTask) -> FunctionsTask:
     """What this machine can hold: so many processes, and as much memory as its processors stand for on Lambda."""
     whole_mb = (os.cpu_count() or 1) * MB_PER_VCPU
     (fewest, most), (least_mb, most_mb) = serverless.functions, serverless.memory_mb
@@ -139,7 +146,7 @@ def _on_this_machine(serverless: Serverless) -> Serverless:
     )
 
 
-def _check_limits(serverless: Serverless) -> None:
+def _check_limits(serverless: FunctionsTask) -> None:
     fewest = serverless.functions[0]
     if serverless.concurrency is not None and fewest > serverless.concurrency:
         raise UserError(
@@ -154,7 +161,7 @@ def _check_limits(serverless: Serverless) -> None:
         raise UserError(why)
 
 
-def _storages(serverless: Serverless, on: str) -> tuple[str, ...]:
+def _storages(serverless: FunctionsTask, on: str) -> tuple[str, ...]:
     """Those that hold the model and can be reached; one line if none is left."""
     tariff, model_mb = serverless.tariff, serverless.workload.model_mb
     if not usable(serverless) and tariff is not None:
@@ -178,7 +185,7 @@ def _storages(serverless: Serverless, on: str) -> tuple[str, ...]:
     return kept
 
 
-def _named(serverless: Serverless, on: str) -> tuple[str, ...]:
+def _named(serverless: FunctionsTask, on: str) -> tuple[str, ...]:
     """The storages that functions elsewhere can reach: those whose URL is told."""
     named = tuple(name for name in usable(serverless) if name in serverless.endpoints)
     if not named:
@@ -189,7 +196,7 @@ def _named(serverless: Serverless, on: str) -> tuple[str, ...]:
     return named
 
 
-def _lacking(serverless: Serverless, on: str) -> str:
+def _lacking(serverless: FunctionsTask, on: str) -> str:
     """What is not as on a cloud, in a line for the user."""
     if on != HERE:
         return ""
@@ -220,8 +227,8 @@ def plan_ahead(job: Job) -> PlanAhead:
 
 def boundary_of(job: Job, calibration: Calibration | None) -> tuple[Planned, ...]:
     """One epoch of the job on each allocation that no other beats in time and in cost; none where nothing is known."""
-    if job.serverless is None or calibration is None:
+    if not isinstance(job.ask, FunctionsTask) or calibration is None:
         return ()
-    points = boundary(EpochModel(job.serverless.workload, frozen(job.serverless), calibration), job.serverless)
+    points = boundary(EpochModel(job.ask.workload, frozen(job.ask), calibration), job.ask)
     pairs = enumerate(zip(points.seconds.tolist(), points.usd.tolist(), strict=True))
     return tuple(Planned(Stage(1, 1), points.allocation(i), seconds, usd) for i, (seconds, usd) in pairs)

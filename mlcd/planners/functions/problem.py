@@ -16,7 +16,7 @@ from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal
 from mlcd.planners.functions.beliefs.boundary import Boundary, boundary, waves
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import Plan, Planned, Serverless, Stage
+from mlcd.planners.functions.nouns import FunctionsTask, Planned, Stage, StagePlan
 
 Storages = tuple[str, ...] | None
 
@@ -38,12 +38,12 @@ class Menu:
         return Planned(self.stage, self.boundary.allocation(point), float(self.seconds[point]), float(self.usd[point]))
 
 
-def as_plan(method: str, menus: Sequence[Menu], points: Sequence[int]) -> Plan:
+def as_plan(method: str, menus: Sequence[Menu], points: Sequence[int]) -> StagePlan:
     """The plan that takes this point of each menu."""
-    return Plan(method, tuple(menu.planned(point) for menu, point in zip(menus, points, strict=True)))
+    return StagePlan(method, tuple(menu.planned(point) for menu, point in zip(menus, points, strict=True)))
 
 
-def keeps(plan: Plan, goal: Goal) -> bool:
+def keeps(plan: StagePlan, goal: Goal) -> bool:
     """Whether it is within both limits, to the last bit."""
     too_dear = goal.budget_usd is not None and plan.usd > goal.budget_usd
     too_slow = goal.deadline_s is not None and plan.seconds > goal.deadline_s
@@ -55,7 +55,7 @@ class StageProblem:
     """Stages, what is known of an epoch of theirs, and between which ends they may be allocated."""
 
     model: EpochModel
-    limits: Serverless
+    limits: FunctionsTask
     stages: tuple[Stage, ...]
     _menus: dict[Storages, tuple[Menu, ...]] = field(default_factory=dict, init=False, repr=False)
     _static: dict[Storages, list[tuple[Menu, ...]]] = field(default_factory=dict, init=False, repr=False)

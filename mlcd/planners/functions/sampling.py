@@ -14,7 +14,16 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe
 from mlcd.core.units import counted, format_count
-from mlcd.planners.functions.nouns import MB_PER_VCPU, SAMPLE, Allocation, Plan, Serverless, Stage, Work
+from mlcd.planners.functions.nouns import (
+    MB_PER_VCPU,
+    SAMPLE,
+    Allocation,
+    FunctionsTask,
+    Stage,
+    StagePlan,
+    TrainEpochs,
+    evidence_of,
+)
 from mlcd.planners.functions.plans import cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import configuration, on_functions, usable
@@ -25,7 +34,7 @@ SAMPLED_EPOCHS = 8
 MOST_SAMPLES = 3
 
 
-def sample(job: Job, problem: StageProblem, history: History, planned: Plan | None) -> Probe | None:
+def sample(job: Job, problem: StageProblem, history: History, planned: StagePlan | None) -> Probe | None:
     """The sample that is still missing. `planned`: what would be done by what is known now."""
     serverless, seen = on_functions(job), _samples(history)
     if serverless.tuning is not None or serverless.epochs is not None or job.target is None:
@@ -73,10 +82,11 @@ def out_of_reach(job: Job, history: History) -> str | None:
 
 def _samples(history: History) -> list[tuple[int, list[float]]]:
     """For each sample, as how many functions it was trained, and its losses."""
+    shown = [evidence_of(m) for m in history.measurements]
     return [
-        (m.work.sample_of, [epoch.loss for epoch in m.epochs])
-        for m in history.measurements
-        if m.work is not None and m.work.sample_of is not None
+        (each.work.sample_of, [epoch.loss for epoch in each.epochs])
+        for each in shown
+        if each.work is not None and each.work.sample_of is not None
     ]
 
 
@@ -85,14 +95,14 @@ def _losses(history: History) -> list[float]:
     return next((losses for _, losses in reversed(_samples(history)) if losses), [])
 
 
-def _probe(serverless: Serverless, functions: int) -> Probe:
+def _probe(serverless: FunctionsTask, functions: int) -> Probe:
     part, all_of_them = format_count(serverless.workload.samples * SAMPLE), f"as {functions} functions would train all"
     because = f"how many epochs it takes: {part} samples, trained {all_of_them}"
-    return Probe(_sampled_on(serverless), because, work=Work(SAMPLED_EPOCHS, sample_of=functions))
+    return Probe(_sampled_on(serverless), because, work=TrainEpochs(SAMPLED_EPOCHS, sample_of=functions))
 
 
-def _sampled_on(serverless: Serverless) -> Configuration:
+def _sampled_on(serverless: FunctionsTask) -> Configuration:
     """One function, alone: nothing is exchanged."""
     low, high = serverless.memory_mb
     where = Allocation(1, min(high, max(low, MB_PER_VCPU)), usable(serverless)[0])
-    return configuration(serverless, where, Work(SAMPLED_EPOCHS))
+    return configuration(serverless, where, TrainEpochs(SAMPLED_EPOCHS))

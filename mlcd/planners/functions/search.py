@@ -21,7 +21,7 @@ from mlcd.planners.functions.adaptive import AdaptiveTraining
 from mlcd.planners.functions.beliefs.calibration import calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import decide
-from mlcd.planners.functions.nouns import Calibration, Plan, Serverless
+from mlcd.planners.functions.nouns import Calibration, FunctionsPlan, FunctionsTask, StagePlan, evidence_of
 from mlcd.planners.functions.plans import NothingToChoose
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.sampling import expected_epochs, expected_stage, out_of_reach, sample
@@ -62,26 +62,26 @@ class PlanOnFunctions:
         """The decision that what is known comes to; nothing is probed."""
         calibration = _known(on_functions(job), history)
         if calibration is None:
-            failed = next((m for m in history.measurements if m.calibrated is None), None)
+            failed = next((m for m in history.measurements if evidence_of(m).calibrated is None), None)
             nothing = why_nothing_was_measured(job, space, history)
             binding = f"no probe could calibrate: {failed.ending}" if failed is not None else nothing
             if failed is not None and failed.outcome is Outcome.TIMED_OUT:
                 binding += ": use a smaller batch, or allow more memory"
             return Finish("nothing is known of the functions", decision=Decision(None, binding, binding=binding))
         if (beyond := out_of_reach(job, history)) is not None:
-            return Finish(beyond, decision=Decision(None, beyond, binding=beyond, calibration=calibration))
+            return Finish(beyond, decision=Decision(None, beyond, binding=beyond, plan=FunctionsPlan((), calibration)))
         steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
         decision = decide(problem, job.goal, history, calibration, self.method, steered)
         return Finish(decision.because, decision=decision)
 
-    def _steered(self, job: Job, calibration: Calibration, history: History) -> Plan | None:
+    def _steered(self, job: Job, calibration: Calibration, history: History) -> StagePlan | None:
         """How a training would begin; tuning is planned in stages."""
         if on_functions(job).tuning is not None:
             return None
         return AdaptiveTraining(calibration, self.method, expected_epochs(job, history)).plan(job, history)
 
 
-def stored_calibration(serverless: Serverless, history: History) -> Calibration | None:
+def stored_calibration(serverless: FunctionsTask, history: History) -> Calibration | None:
     """What earlier runs have stored, if it is about every storage that this job may use."""
     if history.learned is None:
         return None
@@ -89,13 +89,14 @@ def stored_calibration(serverless: Serverless, history: History) -> Calibration 
     return stored if set(usable(serverless)) <= set(stored.links) else None
 
 
-def measured_calibration(serverless: Serverless, history: History) -> Calibration | None:
+def measured_calibration(serverless: FunctionsTask, history: History) -> Calibration | None:
     """What the probes of this run have shown."""
-    probes = [m.calibrated for m in history.measurements if m.calibrated is not None]
+    shown = [evidence_of(m).calibrated for m in history.measurements]
+    probes = [each for each in shown if each is not None]
     return calibrate(probes, serverless.workload) if probes else None
 
 
-def _known(serverless: Serverless, history: History) -> Calibration | None:
+def _known(serverless: FunctionsTask, history: History) -> Calibration | None:
     return stored_calibration(serverless, history) or measured_calibration(serverless, history)
 
 

@@ -20,14 +20,14 @@ import numpy as np
 
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack, plan_of
-from mlcd.planners.functions.nouns import Plan, StorageKind
+from mlcd.planners.functions.nouns import StagePlan, StorageKind
 from mlcd.planners.functions.problem import StageProblem
 
 EARLY = 2.0
 """What a trial of the first stage is given, beyond its least, for each dollar of one of the last. A choice of ours."""
 
 
-def siren(problem: StageProblem, goal: Goal) -> Plan | None:
+def siren(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best within shares that are larger early; None if nothing on S3 keeps the limits."""
     menus = problem.menus((str(StorageKind.S3),))
     early, late = (1.0, EARLY) if goal.objective is Objective.CHEAPEST else (EARLY, 1.0)

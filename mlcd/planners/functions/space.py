@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from itertools import cycle
 
-from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space, Surcharge
+from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import CALIBRATION_STEPS, MB_PER_VCPU, Allocation, Serverless, Tariff, Work
+from mlcd.planners.functions.nouns import (
+    CALIBRATION_STEPS,
+    MB_PER_VCPU,
+    Allocation,
+    ByUse,
+    FunctionsTask,
+    Tariff,
+    TrainEpochs,
+)
 
 FEW, MANY = 2, 8
 """Functions of the two probes of a storage: what an exchange takes is a line through both."""
@@ -16,7 +24,7 @@ MEMORIES = 4
 """Memory sizes at which computing is measured, evenly apart in their logarithm."""
 
 
-def configuration(serverless: Serverless, allocation: Allocation, work: Work | None) -> Configuration:
+def configuration(serverless: FunctionsTask, allocation: Allocation, work: TrainEpochs | None) -> Configuration:
     """The allocation with what it costs beyond its time, for this work: calls, requests, a storage's first minutes.
 
     Without work it is calibrated.
@@ -31,12 +39,12 @@ def configuration(serverless: Serverless, allocation: Allocation, work: Work | N
     return Configuration(
         offer=_function(tariff, allocation.memory_mb),
         nodes=allocation.functions * at_once,
-        allocation=allocation,
-        surcharge=Surcharge(once, at_once * rate.usd_per_minute * 60),
+        setting=allocation,
+        billing=ByUse(once, at_once * rate.usd_per_minute * 60),
     )
 
 
-def calibration_space(serverless: Serverless, probe_time: ProbeTime = CALIBRATION) -> Space:
+def calibration_space(serverless: FunctionsTask, probe_time: ProbeTime = CALIBRATION) -> Space:
     """The probes that calibrate: each storage with few and with many functions, each memory at least once."""
     configurations = [configuration(serverless, each, None) for each in _probed(serverless)]
     offers = {each.offer: None for each in configurations}
@@ -46,7 +54,7 @@ def calibration_space(serverless: Serverless, probe_time: ProbeTime = CALIBRATIO
     return Space(choices, probe_time)
 
 
-def usable(serverless: Serverless) -> tuple[str, ...]:
+def usable(serverless: FunctionsTask) -> tuple[str, ...]:
     """The storages that can hold the model."""
     rates = {rate.name: rate for rate in frozen(serverless).storages}
     return tuple(
@@ -54,7 +62,7 @@ def usable(serverless: Serverless) -> tuple[str, ...]:
     )
 
 
-def nothing_fits(serverless: Serverless) -> str | None:
+def nothing_fits(serverless: FunctionsTask) -> str | None:
     """Why there is no allocation, whatever is measured, and what to allow; None where there is one."""
     workload, (fewest, most), (least_mb, most_mb) = serverless.workload, serverless.functions, serverless.memory_mb
     most = min(most, workload.samples, most if serverless.concurrency is None else serverless.concurrency)
@@ -79,21 +87,21 @@ def nothing_fits(serverless: Serverless) -> str | None:
     )
 
 
-def on_functions(job: Job) -> Serverless:
+def on_functions(job: Job) -> FunctionsTask:
     """What the job does on functions; asking another one is a bug."""
-    if job.serverless is None:
+    if not isinstance(job.ask, FunctionsTask):
         raise ValueError(f"'{job.name}' is not a job on functions")
-    return job.serverless
+    return job.ask
 
 
-def frozen(serverless: Serverless) -> Tariff:
+def frozen(serverless: FunctionsTask) -> Tariff:
     """Its prices. They are there once a run has started; asking before is a bug."""
     if serverless.tariff is None:
         raise ValueError("the job has no prices yet")
     return serverless.tariff
 
 
-def _probed(serverless: Serverless) -> list[Allocation]:
+def _probed(serverless: FunctionsTask) -> list[Allocation]:
     fewest, most = serverless.functions
     few, many = max(fewest, min(FEW, most)), max(fewest, min(MANY, most))
     levels, storages = memory_levels(serverless), usable(serverless)
@@ -107,7 +115,7 @@ def _probed(serverless: Serverless) -> list[Allocation]:
     return list(dict.fromkeys(Allocation(_fitting(serverless, n, m), m, storage) for storage, n, m in pairs))
 
 
-def _fitting(serverless: Serverless, functions: int, memory_mb: int) -> int:
+def _fitting(serverless: FunctionsTask, functions: int, memory_mb: int) -> int:
     """So many functions, or as many as are up together with this memory."""
     bounds = [functions]
     if serverless.concurrency is not None:
@@ -117,7 +125,7 @@ def _fitting(serverless: Serverless, functions: int, memory_mb: int) -> int:
     return max(serverless.functions[0], min(bounds))
 
 
-def memory_levels(serverless: Serverless) -> tuple[int, ...]:
+def memory_levels(serverless: FunctionsTask) -> tuple[int, ...]:
     """Memory sizes to measure computing at: the ends, and some between; a whole vCPU is one of them where it can be."""
     low, high = serverless.memory_mb
     if low == high:

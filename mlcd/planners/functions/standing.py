@@ -20,7 +20,7 @@ from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.choice import Options, options
 from mlcd.planners.functions.foresight import LEAST_SPREAD, spread
-from mlcd.planners.functions.nouns import Allocation, Serverless
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
 
 RECENT = 5
 """Epochs that say how an epoch compares with what the model says of it."""
@@ -38,7 +38,7 @@ class Ground:
 
     model: EpochModel
     points: Boundary
-    limits: Serverless
+    limits: FunctionsTask
     called_ahead: bool = False
     _takes: dict[tuple[Allocation, bool], tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
     _options: dict[tuple[frozenset[Allocation], int], Options] = field(default_factory=dict, init=False, repr=False)
@@ -56,7 +56,7 @@ class Ground:
         seconds, usd = self.takes(where, cold=True)
         if not self.called_ahead:
             return seconds, usd
-        hidden_s = max(0.0, self.model.parts(where).start_s - run.epochs[-1].start_s)
+        hidden_s = max(0.0, self.model.parts(where).start_s - evidence_of(run).epochs[-1].start_s)
         return seconds - hidden_s, usd - hidden_s * self.model.tariff.storage(where.storage).usd_per_minute / 60
 
     def options(self, failed: frozenset[Allocation], too_small_mb: int) -> Options:
@@ -89,7 +89,7 @@ class Standing:
     @cached_property
     def losses(self) -> tuple[float, ...]:
         """After each epoch; one that was done again counts as it came out last."""
-        found = {epoch.number: epoch.loss for run in self.history.runs for epoch in run.epochs}
+        found = {epoch.number: epoch.loss for run in self.history.runs for epoch in evidence_of(run).epochs}
         return tuple(found[number] for number in sorted(found))
 
     @property
@@ -106,13 +106,13 @@ class Standing:
     @property
     def broken(self) -> tuple[Measurement, ...]:
         """The launches since the last epoch: none of them brought one."""
-        ends = [i for i, run in enumerate(self.history.runs) if run.epochs]
+        ends = [i for i, run in enumerate(self.history.runs) if evidence_of(run).epochs]
         return self.history.runs[max(ends[-1] + 1 if ends else 0, self.history.ended_runs) :]
 
     @property
     def last(self) -> Allocation:
         """What the last epoch ran on."""
-        return next(allocation(run) for run in reversed(self.history.runs) if run.epochs)
+        return next(allocation(run) for run in reversed(self.history.runs) if evidence_of(run).epochs)
 
     @property
     def left(self) -> Goal:
@@ -127,7 +127,7 @@ class Standing:
     @property
     def margin(self) -> float:
         """What a plan leaves over: all of the calibration's spread at first, little once some epochs have shown it."""
-        known = sum(bool(run.epochs) for run in self.history.runs) >= RECENT
+        known = sum(bool(evidence_of(run).epochs) for run in self.history.runs) >= RECENT
         return exp(LEAST_SPREAD) if known else spread(self.ground.model.calibration)
 
     @property
@@ -149,7 +149,7 @@ class Standing:
     @cached_property
     def pace(self) -> tuple[float, float]:
         """How many times what the model says an epoch has taken of late, and cost; the middle of some."""
-        recent = [run for run in self.history.runs if run.epochs][-RECENT:]
+        recent = [run for run in self.history.runs if evidence_of(run).epochs][-RECENT:]
         if not recent:
             return 1.0, 1.0
         said = [self.ground.expected(run) for run in recent]
@@ -159,7 +159,7 @@ class Standing:
     @cached_property
     def failed(self) -> frozenset[Allocation]:
         """Where no epoch came to its end; of what was bad luck, only since the last epoch."""
-        own = [run for run in self.history.current_runs if not run.epochs and not run.outcome.is_bad_luck]
+        own = [run for run in self.history.current_runs if not evidence_of(run).epochs and not run.outcome.is_bad_luck]
         return frozenset(map(allocation, (*own, *self.broken)))
 
     @cached_property
@@ -222,7 +222,7 @@ class Standing:
         """For each epoch, from none on, how many runs there were when it had ended."""
         last = [0] * (self.done + 1)
         for i, run in enumerate(self.history.runs):
-            for epoch in run.epochs:
+            for epoch in evidence_of(run).epochs:
                 last[min(epoch.number, self.done)] = i + 1
         return list(accumulate(last, max))
 
@@ -255,6 +255,6 @@ class Standing:
 
 def allocation(run: Measurement) -> Allocation:
     """What a launch ran on; a launch of anything but functions is a bug."""
-    if run.configuration.allocation is None:
+    if not isinstance(run.configuration.setting, Allocation):
         raise ValueError(f"{run.configuration} is not on functions")
-    return run.configuration.allocation
+    return run.configuration.setting

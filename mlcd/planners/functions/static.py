@@ -14,16 +14,16 @@ import numpy as np
 
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks
-from mlcd.planners.functions.nouns import Plan
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, StageProblem, Storages, as_plan, keeps
 
 
-def lambdaml(problem: StageProblem, goal: Goal) -> Plan | None:
+def lambdaml(problem: StageProblem, goal: Goal) -> StagePlan | None:
     """The best static plan."""
     return static_plan("lambdaml", problem, goal)
 
 
-def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storages = None) -> Plan | None:
+def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storages = None) -> StagePlan | None:
     """The best plan with one allocation for all stages; None if not one of them keeps the limits."""
     plans = [_best(method, menus, goal) for menus in problem.static_menus(storages)]
     found = [plan for plan in plans if plan is not None]
@@ -47,7 +47,7 @@ def static_picks(problem: StageProblem, goal: Goal, sack: Knapsack) -> Picks:
     return picks if sack.keeps(picks) else sack.lightest
 
 
-def _best(method: str, menus: Sequence[Menu], goal: Goal) -> Plan | None:
+def _best(method: str, menus: Sequence[Menu], goal: Goal) -> StagePlan | None:
     """The best of the points that these menus share."""
     seconds = sum((menu.seconds for menu in menus), start=np.zeros(len(menus[0])))
     usd = sum((menu.usd for menu in menus), start=np.zeros(len(menus[0])))

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, model_validator
 
 from mlcd.core.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.pattern import compile_pattern
+from mlcd.core.payload import Ask
 from mlcd.core.units import parse_confidence, parse_range, parse_share, parse_usd
 from mlcd.planners.functions.block import FunctionsBlock
 from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
@@ -169,6 +170,16 @@ class Block(Keys):
                 return block.target
         return None
 
+    @property
+    def blocks(self) -> dict[str, Ask]:
+        """What the file says to each planner."""
+        blocks: dict[str, Ask] = {}
+        if self.elastic is not None:
+            blocks["scale"] = self.elastic.settings
+        if self.functions is not None:
+            blocks["functions"] = self.functions.settings(self.work.dataset or 0.0)
+        return blocks
+
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
         """The job; the path of a recording or of node types is relative to the job file's folder."""
         on = self.on
@@ -189,7 +200,7 @@ class Block(Keys):
             task=task,
             dataset_samples=self.work.dataset,
             target=self.target,
-            elastic=self.elastic.settings if self.elastic is not None else None,
             fingerprint=self.fingerprint.settings,
-            serverless=self.functions.settings(self.work.dataset or 0.0) if self.functions is not None else None,
+            ask=next(reversed(self.blocks.values()), None),
+            blocks=self.blocks,
         )

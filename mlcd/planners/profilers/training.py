@@ -29,6 +29,7 @@ from mlcd.planners.profilers.rates import (
     rates_between,
     warm_up_length,
 )
+from mlcd.planners.scale.nouns import MeasureNoise, Noise, ScalingTask
 
 WINDOW_REPORTS = 32
 """That a run's window holds at the most."""
@@ -103,7 +104,7 @@ class TrainingProfiler:
                     why = Outcome.OK if self._known(launch, seen) else None
                 if why is not None:
                     ended = Ended(event.elapsed_s, why)
-                    if job.elastic is not None:
+                    if isinstance(job.ask, ScalingTask):
                         ended = _hear_out(events, seen, ended)
                     break
         # Machines that nobody ended went on until they stopped by themselves.
@@ -135,14 +136,14 @@ class TrainingProfiler:
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
         if self.tight is None or len(seen) <= FEWEST:
             return False
-        if launch.noise and self._waits_for_noise(launch, seen[-1]):
+        if isinstance(launch.work, MeasureNoise) and self._waits_for_noise(launch, seen[-1]):
             return False
         steady = self._steady(seen)
         return len(steady) > FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
 
     def _waits_for_noise(self, launch: Launch, last: Sample) -> bool:
         """Until it is stable, or half of the probe's time is over: noise may rise for as long as a job trains."""
-        if last.noise is not None and last.noise.stable:
+        if isinstance(last.evidence, Noise) and last.evidence.stable:
             return False
         return launch.lifetime_s is None or last.elapsed_s < launch.lifetime_s / 2
 
@@ -160,7 +161,7 @@ class TrainingProfiler:
             detail=now.remark,
             saved_samples=saved,
             metric=_metric(job, seen),
-            noise=now.noise,
+            evidence=now.evidence,
         )
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
             return so_far
@@ -202,7 +203,7 @@ class TrainingProfiler:
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
             metric=_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else _kept(job, seen)),
-            noise=next((sample.noise for sample in reversed(seen) if sample.noise is not None), None),
+            evidence=next((sample.evidence for sample in reversed(seen) if sample.evidence is not None), None),
             looks=_looks(seen),
         )
         if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
@@ -223,7 +224,7 @@ class TrainingProfiler:
         if len(steady) <= 2:  # a single interval has no scatter, and so no error
             detail = f"only {counted(len(seen), 'report')} of progress in {seconds:.0f} s"
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail=detail)
-        if launch.noise and so_far.noise is None:
+        if isinstance(launch.work, MeasureNoise) and not isinstance(so_far.evidence, Noise):
             return replace(
                 so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{counted(len(seen), 'report')}, none with noise="
             )
@@ -301,7 +302,7 @@ def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:
     with suppress(StopIteration):
         event: Event | None = events.send(True)
         while isinstance(event, Sample):
-            seen[-1] = replace(seen[-1], saved=event.saved, metric=event.metric, noise=event.noise)
+            seen[-1] = replace(seen[-1], saved=event.saved, metric=event.metric, evidence=event.evidence)
             ended = replace(ended, elapsed_s=event.elapsed_s)
             event = next(events)
         if isinstance(event, Ended):

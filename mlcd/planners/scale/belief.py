@@ -28,7 +28,7 @@ from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency
 from mlcd.planners.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.scale.epochs import epochs_at, epochs_at_reference, epochs_by_batch
 from mlcd.planners.scale.memory import fits_memory
-from mlcd.planners.scale.share import Machine, batch_of, local_batch, machine_of
+from mlcd.planners.scale.share import Machine, local_batch, machine_of, trained_batch
 from mlcd.planners.scale.steps import measured_steps
 
 HAIR = 1.001
@@ -133,7 +133,7 @@ def _expected(
     job: Job, belief: Belief, history: History, configuration: Configuration, samples: float
 ) -> tuple[float, float]:
     """Seconds that so many samples take from here, and the factor that leads to the ends of their 90 % interval."""
-    batch, nodes = batch_of(job, configuration), np.array([float(configuration.nodes)])
+    batch, nodes = trained_batch(job, configuration), np.array([float(configuration.nodes)])
     step_s, step_error = belief.steps[machine_of(configuration)].predict(
         nodes, np.array([local_batch(job, configuration)])
     )
@@ -144,7 +144,7 @@ def _expected(
 
 def _samples_left(job: Job, belief: Belief, configuration: Configuration) -> float:
     """To the target, with this batch; where only ratios are known, relative to the reference batch."""
-    epochs = epochs_at(belief.epochs, batch_of(job, configuration))
+    epochs = epochs_at(belief.epochs, trained_batch(job, configuration))
     return (1 - belief.progress) * epochs * belief.dataset_samples
 
 

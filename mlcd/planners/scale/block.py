@@ -6,11 +6,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from mlcd.core.job import Elastic, Fingerprint, LearningRate, Mode, Target, UnitPrice, parse_target
+from mlcd.core.job import Fingerprint, Target, parse_target
 from mlcd.core.units import parse_batches, parse_range, parse_usd
 from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, one_of, read
+from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, UnitPrice
 
-DEFAULT = Elastic()
+DEFAULT = ScalingTask()
 
 
 class UnitPriceBlock(Keys):
@@ -39,10 +40,10 @@ class ElasticBlock(Keys):
     price: UnitPriceBlock | None = None
 
     @property
-    def settings(self) -> Elastic:
+    def settings(self) -> ScalingTask:
         """As the rest of MLCD knows it."""
         price = self.price.settings if self.price is not None else None
-        return Elastic(self.workers, self.batch, self.search, self.learning_rate, self.epochs, price)
+        return ScalingTask(self.workers, self.batch, self.search, self.learning_rate, self.epochs, price)
 
 
 class FingerprintBlock(Keys):

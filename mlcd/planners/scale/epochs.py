@@ -16,7 +16,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.modeling.performance import read_performance_model
 from mlcd.planners.modeling.statistical_efficiency import NOISE_SCALE_ERROR, StatisticalEfficiency, alike, from_noise
-from mlcd.planners.scale.share import USUAL_BATCH, batch_of
+from mlcd.planners.scale.nouns import ScalingTask, noise_of
+from mlcd.planners.scale.share import USUAL_BATCH, trained_batch
 
 
 def epochs_by_batch(job: Job, history: History, dataset: float) -> StatisticalEfficiency:
@@ -25,7 +26,7 @@ def epochs_by_batch(job: Job, history: History, dataset: float) -> StatisticalEf
     whole = job.work_samples + history.saved_samples  # the job is what is left of it
     if job.target is None:
         return alike(usual, whole / dataset)
-    known = job.elastic.epochs if job.elastic is not None else None
+    known = job.ask.epochs if isinstance(job.ask, ScalingTask) else None
     if history.learned is not None:
         learned = read_performance_model(history.learned).epochs
         if isinstance(learned, StatisticalEfficiency) and (learned.reference_epochs or _noise_scale(history) is None):
@@ -46,7 +47,7 @@ def saved_by_batch(job: Job, history: History) -> Iterator[tuple[int, float]]:
     before = 0.0
     for m in (*history.measurements, *history.runs):
         if m.saved_samples > before:
-            yield batch_of(job, m.configuration), m.saved_samples - before
+            yield trained_batch(job, m.configuration), m.saved_samples - before
             before = m.saved_samples
 
 
@@ -61,7 +62,8 @@ def _noise_scale(history: History) -> float | None:
 
     Noise differs along a run by about a third: what is known better counts fully, what is hardly known hardly.
     """
-    told = [(m.noise, max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs) if m.noise]
+    launches = [(noise_of(m), max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs)]
+    told = [(noise, work) for noise, work in launches if noise is not None]
     if not told:
         return None
     weights = [work / (1 + (noise.rel_error / NOISE_SCALE_ERROR) ** 2) for noise, work in told]

@@ -6,23 +6,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mlcd.core.job import Elastic, Job, LearningRate, Mode, Objective
+from mlcd.core.job import Job, Objective
 from mlcd.planners.form.goal import new_goal
 from mlcd.planners.form.probe_limits import with_probe_limits
+from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask
 
 
-def elastic_job(job: Job, chosen: Mapping[str, Any]) -> Job:
-    """The job of a file as an elastic one: what was asked, then what the file says, then what is usual."""
-    elastic = job.elastic or Elastic()
+def scaling_job(job: Job, chosen: Mapping[str, Any]) -> Job:
+    """The job of a file as one that is scaled: what was asked, then what the file says, then what is usual."""
+    task = job.blocks.get("scale") or job.ask
+    task = task if isinstance(task, ScalingTask) else ScalingTask()
     if chosen.get("workers") is not None:
-        elastic = replace(elastic, workers=chosen["workers"])
+        task = replace(task, workers=chosen["workers"])
     if chosen.get("batch") is not None:
-        elastic = replace(elastic, batches=chosen["batch"])
+        task = replace(task, batches=chosen["batch"])
     if chosen.get("search") is not None:
-        elastic = replace(elastic, mode=Mode(chosen["search"]))
+        task = replace(task, mode=Mode(chosen["search"]))
     if chosen.get("learning_rate") is not None:
-        elastic = replace(elastic, learning_rate=LearningRate(chosen["learning_rate"]))
-    search = replace(job.search, method=f"scavenger-{elastic.mode}")
+        task = replace(task, learning_rate=LearningRate(chosen["learning_rate"]))
+    search = replace(job.search, method=f"scavenger-{task.mode}")
     if chosen.get("seed") is not None:
         search = replace(search, seed=chosen["seed"])
     if chosen.get("instances"):
@@ -32,4 +34,4 @@ def elastic_job(job: Job, chosen: Mapping[str, Any]) -> Job:
     goal = new_goal(usual, chosen)
     target = chosen.get("target") or job.target
     on = chosen.get("on") or job.on
-    return replace(job, elastic=elastic, target=target, search=search, goal=goal, on=on, serverless=None)
+    return replace(job, target=target, search=search, goal=goal, on=on).asking(task)

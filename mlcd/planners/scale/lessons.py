@@ -11,7 +11,7 @@ from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError
 from mlcd.core.forecasts import remaining
 from mlcd.core.history import History
-from mlcd.core.job import Job, Mode
+from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.memory.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
 from mlcd.memory.stored_models import nearest_models
@@ -20,22 +20,23 @@ from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency,
 from mlcd.planners.scale.average import average_model
 from mlcd.planners.scale.belief import believe, reached
 from mlcd.planners.scale.epochs import epochs_at_reference
-from mlcd.planners.scale.share import batch_of, local_batch, machine_of
+from mlcd.planners.scale.nouns import Mode, ScalingTask
+from mlcd.planners.scale.share import local_batch, machine_of, trained_batch
 
 
 def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
-    if job.elastic is not None and job.elastic.mode is Mode.NONE and not job.search.earlier:
+    if isinstance(job.ask, ScalingTask) and job.ask.mode is Mode.NONE and not job.search.earlier:
         raise UserError(
             "search: `earlier: false` leaves nothing to rank configurations by; probe a few: --search partial"
         )
-    if job.elastic is None or not job.search.earlier:
+    if not isinstance(job.ask, ScalingTask) or not job.search.earlier:
         return None, ""
     found, broken = nearest_models(job, space, shelf)
-    if found is None and job.elastic.mode is Mode.NONE:
+    if found is None and job.ask.mode is Mode.NONE:
         told = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
         raise UserError(f"{told} probe a few, and the next run need not: --search partial")
-    if found is None or (found.kinship is not Kinship.SAME and job.elastic.mode is not Mode.NONE):
+    if found is None or (found.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
         return None, ""
     return _told(found, job, space).document(), _words(found)
 
@@ -64,7 +65,7 @@ def remember(run: str, account: Account, shelf: Shelf) -> None:
             Identity.of(job),
             (Machine.of(offer),),
             tuple(sorted({c.nodes for c in space.configurations})),
-            tuple(sorted({batch_of(job, c) for c in space.configurations})),
+            tuple(sorted({trained_batch(job, c) for c in space.configurations})),
             model.document(),
             account.provenance,
             job.target,
@@ -83,7 +84,7 @@ def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:
     models = [stored.learned(read_performance_model) for stored in found.models]
     if found.kinship is Kinship.AVERAGE:
         largest_local = max(local_batch(job, c) for c in space.configurations)
-        return average_model(models, largest_local, max(batch_of(job, c) for c in space.configurations))
+        return average_model(models, largest_local, max(trained_batch(job, c) for c in space.configurations))
     first = models[0]
     if found.kinship is Kinship.SAME or not isinstance(first.epochs, StatisticalEfficiency):
         return first

@@ -11,15 +11,16 @@ from mlcd.core.database import Database
 from mlcd.core.decision import Decision
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
-from mlcd.core.job import Elastic, Job
+from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.place import Cloud, cloud
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
 from mlcd.memory.earlier import seen_before
 from mlcd.memory.stored_models import learned_models
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.scale.lessons import lesson, remember
+from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.planners.scale.search import ElasticSearch
 from mlcd.planners.scale.space import elastic_space
 from mlcd.planners.scale.steer import RunElastic
@@ -49,9 +50,9 @@ def check_elastic(job: Job) -> None:
         raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
 
 
-def _elastic(job: Job) -> Elastic:
-    assert job.elastic is not None, "this planner is for elastic jobs"
-    return job.elastic
+def _elastic(job: Job) -> ScalingTask:
+    assert isinstance(job.ask, ScalingTask), "this planner is for elastic jobs"
+    return job.ask
 
 
 class Scale:
@@ -70,7 +71,7 @@ class Scale:
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """A cloud, with the batches that its nodes may train with."""
         elastic = _elastic(job)
-        rigid = replace(job, elastic=None, search=replace(job.search, nodes=(1, elastic.workers[1])))
+        rigid = replace(job, ask=None, search=replace(job.search, nodes=(1, elastic.workers[1])))
         place = cloud(job.on, rigid, elapsed_s, started_at)
         assert isinstance(place.profiler, TrainingProfiler), "as at every place that rents machines"
         tight = place.profiler.tight * LOOSER if place.profiler.tight is not None else None
@@ -87,6 +88,10 @@ class Scale:
     def guard(self, job: Job) -> drive.Guard:
         """What finishing takes stays within the limits."""
         return guarantee.refusal
+
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """The best that is certified within the limits."""
+        return drive.within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """By the model of what was measured."""

@@ -20,13 +20,14 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Prediction
 from mlcd.core.guarantee import safe
 from mlcd.core.history import History
-from mlcd.core.job import Job, Mode
+from mlcd.core.job import Job
 from mlcd.core.strategy import Finish, Probe, Step
 from mlcd.planners.modeling.probe_design import first_probes, verified_choice
 from mlcd.planners.modeling.tradeoff import choose
 from mlcd.planners.scale.belief import Belief, believe, curve, reached
 from mlcd.planners.scale.bounds import within_reach
 from mlcd.planners.scale.memory import fits_memory, largest_worth_trying
+from mlcd.planners.scale.nouns import MeasureNoise, Mode, Noise, batch_of
 from mlcd.planners.scale.share import local_batch, machine_of
 
 MOST_PROBES = 6
@@ -101,15 +102,20 @@ def _most_probes(space: Space) -> int:
 
 def _alike(mine: Sequence[Configuration], other: Configuration) -> Configuration:
     """Of one type, what is most like a configuration of another."""
-    return min(mine, key=lambda c: (abs(c.workers - other.workers), abs((c.batch or 0) - (other.batch or 0)), c.nodes))
+    return min(mine, key=lambda c: (abs(c.workers - other.workers), _batch_gap(c, other), c.nodes))
+
+
+def _batch_gap(one: Configuration, other: Configuration) -> int:
+    return abs((batch_of(one) or 0) - (batch_of(other) or 0))
 
 
 def _probe(job: Job, space: Space, history: History, configuration: Configuration, because: str) -> Probe:
     """A probe. Where batches differ, gradient noise has to be known from two of them."""
-    batches = {c.batch for c in space.configurations}
-    known = {m.configuration.batch for m in history.measurements if m.noise is not None and m.noise.stable}
-    wanted = len(batches) > 1 and (not known or (len(known) == 1 and configuration.batch not in known))
-    return Probe(configuration, because, noise=wanted)
+    batches = {batch_of(c) for c in space.configurations}
+    stable = [m for m in history.measurements if isinstance(m.evidence, Noise) and m.evidence.stable]
+    known = {batch_of(m.configuration) for m in stable}
+    wanted = len(batches) > 1 and (not known or (len(known) == 1 and batch_of(configuration) not in known))
+    return Probe(configuration, because, work=MeasureNoise() if wanted else None)
 
 
 def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Configuration | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
+from mlcd.planners.scale.nouns import batch_of
 
 USUAL_BATCH = 256
 """Where neither the job nor the space says anything of the batch: only ratios depend on it."""
@@ -12,9 +13,9 @@ Machine = tuple[str, str, bool]
 """What makes two configurations differ in nothing but size: the cloud, the type, and whether it is spot."""
 
 
-def batch_of(job: Job, configuration: Configuration) -> int:
+def trained_batch(job: Job, configuration: Configuration) -> int:
     """The global batch that it trains with."""
-    return configuration.batch or job.hints.global_batch or USUAL_BATCH
+    return batch_of(configuration) or job.hints.global_batch or USUAL_BATCH
 
 
 def machine_of(configuration: Configuration) -> Machine:
@@ -24,4 +25,4 @@ def machine_of(configuration: Configuration) -> Machine:
 
 def local_batch(job: Job, configuration: Configuration) -> float:
     """One worker's share of the batch."""
-    return batch_of(job, configuration) / configuration.workers
+    return trained_batch(job, configuration) / configuration.workers

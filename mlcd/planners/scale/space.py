@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.errors import UserError
-from mlcd.core.job import Elastic, Job, UnitPrice
+from mlcd.core.job import Job
+from mlcd.planners.scale.nouns import Batch, ScalingTask, UnitPrice, scaling_task
 
 
 def elastic_space(space: Space, job: Job) -> Space:
     """A cloud's space with the job's batches: of each type the node counts that make a wanted number of workers."""
-    elastic = job.elastic or Elastic()
+    elastic = scaling_task(job) or ScalingTask()
     choices = [choice for each in space.choices for choice in _choices(each, elastic)]
     found = replace(space, choices=tuple(choice for choice in choices if choice.configurations))
     if not len(found):
@@ -19,15 +20,15 @@ def elastic_space(space: Space, job: Job) -> Space:
     return found
 
 
-def _choices(choice: Choice, elastic: Elastic) -> list[Choice]:
+def _choices(choice: Choice, elastic: ScalingTask) -> list[Choice]:
     fewest, most = elastic.workers
     nodes = tuple(n for n in choice.nodes if fewest <= n * choice.offer.workers <= most)
     if not nodes:
         return []
     if elastic.price is None or not elastic.batches:
-        return [Choice(choice.offer, nodes, elastic.batches)]
+        return [Choice(choice.offer, nodes, tuple(map(Batch, sorted(elastic.batches))))]
     return [
-        Choice(_cut_to_size(choice.offer, elastic.price, batch / n), (n,), (batch,))
+        Choice(_cut_to_size(choice.offer, elastic.price, batch / n), (n,), (Batch(batch),))
         for n in nodes
         for batch in elastic.batches
     ]
@@ -40,7 +41,7 @@ def _cut_to_size(offer: Offer, price: UnitPrice, samples: float) -> Offer:
     return replace(offer, memory_gb=memory_gb, usd_per_hour=usd)
 
 
-def _why_none(space: Space, elastic: Elastic) -> str:
+def _why_none(space: Space, elastic: ScalingTask) -> str:
     fewest, most = elastic.workers
     counts = sorted({n * choice.offer.workers for choice in space.choices for n in choice.nodes})
     wanted = [workers for workers in counts if fewest <= workers <= most]

@@ -20,6 +20,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
 from mlcd.planners.scale.belief import believe, curve, reached
+from mlcd.planners.scale.nouns import Noise
 from mlcd.planners.train.completion import run_ended
 
 MOST_SETBACKS = 5
@@ -72,7 +73,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     """Whether things have changed so much that going on elsewhere is clearly better."""
     probed = next((m for m in history.good if m.configuration == where), None)
     counted_on = slow_rates(job.goal.confidence, history)(probed) if probed is not None else None
-    noise = next((m.noise.scale for m in reversed(history.measurements) if m.noise is not None), None)
+    noise = next((m.evidence.scale for m in reversed(history.measurements) if isinstance(m.evidence, Noise)), None)
     whole = job.work_samples + history.saved_samples
 
     def watch(so_far: Measurement) -> Outcome | None:
@@ -96,9 +97,9 @@ def _has_slowed(so_far: Measurement, counted_on: float | None) -> bool:
 
 
 def _has_moved(so_far: Measurement, noise: float | None) -> bool:
-    if noise is None or so_far.noise is None or not so_far.noise.stable or not so_far.ok:
+    if noise is None or not isinstance(so_far.evidence, Noise) or not so_far.evidence.stable or not so_far.ok:
         return False
-    return abs(log(so_far.noise.scale / noise)) > log(MOVED) + 2 * so_far.noise.rel_error
+    return abs(log(so_far.evidence.scale / noise)) > log(MOVED) + 2 * so_far.evidence.rel_error
 
 
 def _best(job: Job, space: Space, history: History, instead_of: Configuration | None = None) -> Configuration | None:
@@ -135,7 +136,7 @@ def _as_it_is(history: History) -> History:
     probed = {m.configuration for m in history.measurements if m.ok}
     now = [_at_the_rate_of(latest.get(m.configuration), m) for m in history.measurements]
     # What a run has saved and told of its noise is in `runs`: here it would count twice.
-    new = [replace(m, saved_samples=0.0, noise=None) for c, m in latest.items() if c not in probed]
+    new = [replace(m, saved_samples=0.0, evidence=None) for c, m in latest.items() if c not in probed]
     return replace(history, measurements=(*now, *new), ended_runs=0, ended_probes=0)
 
 

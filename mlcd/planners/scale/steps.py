@@ -14,7 +14,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.planners.modeling.iteration_time import IterationTime, fit_iteration_time
-from mlcd.planners.scale.share import Machine, batch_of, local_batch, machine_of
+from mlcd.planners.scale.share import Machine, local_batch, machine_of, trained_batch
 
 ENOUGH = 4
 """Measurements of a type that speak for themselves."""
@@ -43,7 +43,7 @@ def _points(job: Job, told: Sequence[Measurement]) -> Floats:
     """Nodes, local batch and seconds of a step, a column for each measurement."""
     return np.array(
         [
-            (float(m.configuration.nodes), local_batch(job, m.configuration), batch_of(job, m.configuration) / m.rate)
+            (float(m.configuration.nodes), local_batch(job, m.configuration), trained_batch(job, m.configuration) / m.rate)
             for m in told
         ]
     ).T

@@ -45,7 +45,7 @@ def generator(seed: int, history: History) -> np.random.Generator:
 
 
 def _affordable(job: Job, space: Space, history: History) -> Mask:
-    """Whether the limits leave room for a trial, and for confirming the best one after it: see `service_level`."""
+    """Whether the limits leave room for a trial, and for confirming the best one after it: see `promise.py`."""
     found = best(job, history.good)
     again = found is not None and not certifies(job, found)
     again_s, again_usd = space.worst_probe(found.configuration) if found is not None and again else (0.0, 0.0)

@@ -21,6 +21,7 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.planners.serve.falcon_curves import Curve, best_setting, curves, kept_knobs
 from mlcd.planners.serve.features import KnobCode, Points, points
 from mlcd.planners.serve.knobs import Knobs
+from mlcd.planners.serve.nouns import knobs_of
 
 HEIGHT = 8
 """Section 6: 'we measure the tree height empirically and set it to eight'."""
@@ -101,7 +102,7 @@ def planted(operator: str, v: Floats, space: Space) -> Tree:
     told = points(space)
     settings = {code.name: told.settings[code.name] for code in told.codes}
     if not settings:
-        return Tree(operator, told.codes, (), (), Region(float(v.mean()), space.configurations[0].knobs))
+        return Tree(operator, told.codes, (), (), Region(float(v.mean()), knobs_of(space.configurations[0])))
     kept = kept_knobs(v, settings)
     fixed = tuple((name, best_setting(v, settings[name])) for name in settings if name not in kept)
     rows = fitting(told, fixed)
@@ -134,7 +135,7 @@ class _Grower:
     def grown(self, rows: Rows, levels: tuple[tuple[str, ...], ...]) -> Region:
         """The region of some configurations, split by the first level that can."""
         v = self.v[rows]
-        value, best = float(v.mean()), self.space.configurations[int(rows[np.argmax(v)])].knobs
+        value, best = float(v.mean()), knobs_of(self.space.configurations[int(rows[np.argmax(v)])])
         for i, knobs in enumerate(levels):
             boundary = split(self.told.x[rows], v, self.told.columns(*knobs))
             if boundary is not None:

@@ -19,7 +19,7 @@ from mlcd.core.strategy import Finish
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.grey_box import GreyBox, worths_of
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Served
+from mlcd.planners.serve.nouns import Served, knobs_of
 
 GAMES = 12
 """Samples that the search is played on."""
@@ -87,7 +87,7 @@ def _trial(knowledge: Knowledge, space: Space, truth: Draws, at: int) -> Measure
     configuration, rate = space.configurations[at], float(truth.rate[0, at])
     if rate > 0:
         figures = {figure: float(seconds[0, at]) for figure, seconds in truth.figures.items()}
-        return Measurement(configuration, Outcome.OK, 0.0, 0.0, rate, served=Served(figures, figures))
+        return Measurement(configuration, Outcome.OK, 0.0, 0.0, rate, evidence=Served(figures, figures))
     lacks_memory = any(truth.rate[0, i] > 0 for i in _with_more_memory(knowledge, space, configuration))
     return Measurement(configuration, Outcome.OUT_OF_MEMORY if lacks_memory else Outcome.FAILED, 0.0, 0.0)
 
@@ -97,11 +97,11 @@ def _with_more_memory(knowledge: Knowledge, space: Space, configuration: Configu
     name, allowed = knowledge.anatomy.memory, knowledge.memory_gb(configuration)
     if allowed is None:
         return []
-    others = [knob for knob in configuration.knobs if knob[0] != name]
+    others = [knob for knob in knobs_of(configuration) if knob[0] != name]
     return [
         i
         for i, each in enumerate(space.configurations)
-        if (knowledge.memory_gb(each) or 0.0) > allowed and [knob for knob in each.knobs if knob[0] != name] == others
+        if (knowledge.memory_gb(each) or 0.0) > allowed and [knob for knob in knobs_of(each) if knob[0] != name] == others
     ]
 
 

@@ -11,7 +11,7 @@ from mlcd.core.errors import UnknownName
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.form.goal import NO_LIMIT, new_goal
 from mlcd.planners.form.probe_limits import with_probe_limits
-from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, Service
+from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, ServingTask
 
 if TYPE_CHECKING:
     from mlcd.planners.serve.knobs_file import KnobsFile
@@ -37,7 +37,7 @@ def serving_job(
     """The job of serving this model. `path`: its file, where it is served for real. `knobs`: what may vary."""
     rate = chosen.get("min_rps")
     on = chosen.get("on") or WHERE
-    service = Service(
+    service = ServingTask(
         facts,
         caps_of(chosen),
         rate,
@@ -53,7 +53,7 @@ def serving_job(
     search = Search(chosen.get("method") or METHOD, seed=chosen.get("seed") or 0, trials=chosen.get("trials") or TRIALS)
     search = with_probe_limits(search, chosen)
     goal = new_goal(Goal(Objective.PER_DOLLAR), chosen)
-    return Job(facts.name, 0.0, goal, search=search, on=on, service=service)
+    return Job(facts.name, 0.0, goal, search=search, on=on, ask=service)
 
 
 def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
@@ -72,7 +72,7 @@ def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
     return tuple(Cap(Figure(figure), at) for figure, at in told.items() if at is not None and at != NO_LIMIT)
 
 
-def asked_again(service: Service, chosen: Mapping[str, Any]) -> Service:
+def asked_again(service: ServingTask, chosen: Mapping[str, Any]) -> ServingTask:
     """A service with the caps and the rate that are asked for now in place of its own."""
     named = {figure for name, (figure, _) in CAPS.items() if chosen.get(name) is not None}
     kept = tuple(cap for cap in service.caps if cap.figure not in named)

@@ -114,7 +114,7 @@ def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
 
 
 def _worth(job: Job, space: Space, rate: Floats) -> Floats:
-    """`service_level.worth` of a whole space at once."""
+    """`promise.worth` of a whole space at once."""
     match job.goal.objective:
         case Objective.FASTEST:
             return rate

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from mlcd.core.configuration import Configuration
 from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Figure, ModelFacts
+from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
 
 
 class Kind(StrEnum):
@@ -75,7 +75,7 @@ class Knowledge:
 
     def cell_of(self, configuration: Configuration) -> Knobs:
         """The knobs of a configuration that the device's work depends on."""
-        told = dict(configuration.knobs)
+        told = dict(knobs_of(configuration))
         return tuple((name, told[name]) for name in self.anatomy.cell)
 
     def host_rate(self, inputs: str, configuration: Configuration) -> float | None:
@@ -101,4 +101,4 @@ class Knowledge:
 
 def knob(configuration: Configuration, name: str) -> Knob | None:
     """How a knob is set there; None if there is no such knob."""
-    return dict(configuration.knobs).get(name)
+    return dict(knobs_of(configuration)).get(name)

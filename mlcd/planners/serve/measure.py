@@ -30,7 +30,7 @@ from mlcd.planners.profilers.rates import (
     rates_between,
     warm_up_length,
 )
-from mlcd.planners.serve.nouns import Cap, Figure, Served
+from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, Window
 from mlcd.planners.serve.quantiles import WRONG, Interval, quantile
 
 MOST_FAILING = 0.01
@@ -49,7 +49,7 @@ class _Seen:
     error: str = ""
 
     def add(self, sample: Sample) -> None:
-        window = sample.window
+        window = sample.evidence if isinstance(sample.evidence, Window) else None
         self.reports.append(sample)
         self.latencies_s.append(np.array(window.latencies_s if window is not None else (), dtype=float))
         if window is not None:
@@ -77,8 +77,9 @@ class _Seen:
         """Figures that a recording states of the windows after a report, a window counting by its answers."""
         told: list[tuple[float, Mapping[Figure, float]]] = []
         for before, report in pairwise(self.reports):
-            if report.elapsed_s > first.elapsed_s and report.window is not None and report.window.stated:
-                told.append((report.samples - before.samples, report.window.stated))
+            window = report.evidence
+            if report.elapsed_s > first.elapsed_s and isinstance(window, Window) and window.stated:
+                told.append((report.samples - before.samples, window.stated))
         answered = math.fsum(weight for weight, _ in told)
         if answered <= 0:
             return {}
@@ -141,7 +142,7 @@ class ServingProfiler:
             return Ended(now_s, Outcome.OK)
         steady = self._steady(seen)
         rel_error = self._rel_error(launch, steady, now_s)
-        caps = job.service.caps if job.service is not None else ()
+        caps = job.ask.caps if isinstance(job.ask, ServingTask) else ()
         figures = self._figures(seen, steady[0], rel_error) if caps else {}
         for cap in caps:
             if cap.figure in figures and figures[cap.figure].low > cap.at_most_s:
@@ -167,7 +168,7 @@ class ServingProfiler:
             samples_done=reports[-1].samples if reports else 0.0,
             detail=ended.detail if ended is not None else "",
             log=ended.log if ended is not None else "",
-            served=Served({}, {}, seen.requests, seen.failures, seen.peak_gb) if reports else None,
+            evidence=Served({}, {}, seen.requests, seen.failures, seen.peak_gb) if reports else None,
         )
         if so_far.outcome is not Outcome.OK:
             return so_far
@@ -191,7 +192,7 @@ class ServingProfiler:
             seen.failures,
             seen.peak_gb,
         )
-        return replace(so_far, samples_per_s=rate, rel_error=rel_error, served=served)
+        return replace(so_far, samples_per_s=rate, rel_error=rel_error, evidence=served)
 
     def _steady(self, seen: _Seen) -> list[Sample]:
         """Reports about equally far apart, without the warm-up: at the least the first, when connections are made."""

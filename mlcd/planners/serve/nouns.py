@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from math import exp, inf, log, sqrt
+from typing import ClassVar
 
-from mlcd.planners.serve.knobs import KnobTable
+from mlcd.core.configuration import Configuration
+from mlcd.core.decision import Relaxation
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
+from mlcd.core.payload import Ask, Easing, Evidence, Setting
+from mlcd.planners.serve.knobs import Knobs, KnobTable
 
 UPLOAD = "upload:"
 """Stands before the hash of a model that was sent to a service, where otherwise the path of its file stands."""
@@ -46,7 +52,7 @@ class Arrivals(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A limit that a service keeps: 'p95 <= 30 ms'."""
+    """A limit that the served model keeps: 'p95 <= 30 ms'."""
 
     figure: Figure
     at_most_s: float
@@ -120,7 +126,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Service:
+class ServingTask(Ask):
     """What is to be served, and what its owner asks of it.
 
     `min_rate`: requests (or tokens) a second that it has to answer. `arrivals`: how trials send their requests; open
@@ -130,6 +136,8 @@ class Service:
     by name or folder.
     """
 
+    kind: ClassVar[str] = "serve.task"
+    launches_compare: ClassVar[bool] = False
     model: ModelFacts
     caps: tuple[Cap, ...] = ()
     min_rate: float | None = None
@@ -154,13 +162,14 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Served(Evidence):
     """What a load test showed besides its rate.
 
     `figures`: each as measured; `high`: the upper end of its interval, which certificates count on. `peak_gb`: the
     most memory that the server held.
     """
 
+    kind: ClassVar[str] = "serve.served"
     figures: Mapping[Figure, float]
     high: Mapping[Figure, float]
     requests: int = 0
@@ -187,15 +196,57 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(Evidence):
     """What a load test has seen since it last reported.
 
     `latencies_s`: of each request that was answered well, from the moment it was due. `error`: why the first of the
     failures failed. `stated`: figures of a recording that kept no single request.
     """
 
+    kind: ClassVar[str] = "serve.window"
     latencies_s: tuple[float, ...] = ()
     failures: int = 0
     error: str = ""
     peak_gb: float | None = None
     stated: Mapping[Figure, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings(Setting):
+    """How each knob of a server is set; those that the offer was cut to (cores, memory) are among them."""
+
+    kind: ClassVar[str] = "serve.settings"
+    knobs: Knobs
+
+    def words(self, machines: str, nodes: int) -> str:
+        """'threads 2, batch 8'."""
+        return ", ".join(f"{name} {value}" for name, value in self.knobs)
+
+
+@dataclass(frozen=True, slots=True)
+class EasedTask(Easing):
+    """The caps, or the rate, that a configuration would have kept."""
+
+    kind: ClassVar[str] = "serve.eased"
+    caps: tuple[Cap, ...] = ()
+    min_rate: float | None = None
+
+
+def serving_task(job: Job) -> ServingTask | None:
+    """What is served; None of a job that serves nothing."""
+    return job.ask if isinstance(job.ask, ServingTask) else None
+
+
+def knobs_of(configuration: Configuration) -> Knobs:
+    """How the server is set there; empty where there is none."""
+    return configuration.setting.knobs if isinstance(configuration.setting, ServerSettings) else ()
+
+
+def served_by(measurement: Measurement) -> Served | None:
+    """What a load test showed besides its rate; None of what was none, or failed."""
+    return measurement.evidence if isinstance(measurement.evidence, Served) else None
+
+
+def eased(way: Relaxation) -> EasedTask:
+    """What would have to be asked less of; nothing where limits alone would have to be raised."""
+    return way.easing if isinstance(way.easing, EasedTask) else EasedTask()

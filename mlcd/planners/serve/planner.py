@@ -16,9 +16,9 @@ from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.place import Cloud
 from mlcd.core.plugins import Plugins
 from mlcd.core.runs.arrival import at_hand
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.ready import one_at_a_time, with_usual_place
-from mlcd.planners.serve import promise as service_level
+from mlcd.planners.serve import promise
 from mlcd.planners.serve.falcon import Falcon
 from mlcd.planners.serve.gp_ei import GpEi
 from mlcd.planners.serve.grey_box import GreyBox
@@ -66,11 +66,15 @@ class Serve:
 
     def guard(self, job: Job) -> Guard:
         """Trials stay within their own limits."""
-        return service_level.refusal
+        return promise.refusal
+
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """The best of what keeps the caps and the rate."""
+        return promise.decide(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best of the stored trials."""
-        return service_level.decide(job, space, history, "decided again from the stored trials")
+        return promise.decide(job, space, history, Finish("decided again from the stored trials"))
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Nothing is launched."""

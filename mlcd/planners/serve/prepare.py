@@ -11,7 +11,7 @@ from mlcd.clouds.servers.settings import Settings
 from mlcd.clouds.serving import Embedded, OpenInference, RecordedService
 from mlcd.core.backend import Backend
 from mlcd.core.clock import VirtualClock, WallClock
-from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
@@ -22,9 +22,10 @@ from mlcd.planners.serve.knowledge import read_knowledge, shipped, shipped_names
 from mlcd.planners.serve.knowledge.recordings import ServingFolder, read_folder
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Service
+from mlcd.planners.serve.nouns import ServingTask, knobs_of
 from mlcd.planners.serve.operators import open_model
 from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.space import serving_space
 
 WHERE = ("local", "recorded:DIR")
 LIVE_NOISE = 0.02
@@ -77,7 +78,7 @@ def service_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None 
     return Cloud(space, live, ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT), wall)
 
 
-def _check_recorded(folder: ServingFolder, service: Service) -> None:
+def _check_recorded(folder: ServingFolder, service: ServingTask) -> None:
     if service.model.name not in folder.models:
         raise UnknownName("recorded model", service.model.name, folder.models)
 
@@ -159,7 +160,7 @@ def check_service(job: Job) -> None:
         return
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
     for configuration in serving_space(table).configurations:
-        Settings.of(dict(configuration.knobs))
+        Settings.of(dict(knobs_of(configuration)))
     too_many = [value for value in table.knobs.get("threads", ()) if float(value) > cores]
     if too_many:
         raise UserError(f"knobs: threads {too_many[0]}: this machine has {cores} core{'s' if cores > 1 else ''}")

@@ -16,14 +16,15 @@ from mlcd.core.guarantee import beyond_limits, beyond_price_limits, why_nothing_
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve.nouns import Cap, Service
+from mlcd.core.strategy import Finish
+from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by
 
 
-def service_of(job: Job) -> Service:
+def service_of(job: Job) -> ServingTask:
     """What is served; asking a job that serves nothing is a bug."""
-    if job.service is None:
+    if not isinstance(job.ask, ServingTask):
         raise ValueError(f"job '{job.name}' is not a service")
-    return job.service
+    return job.ask
 
 
 def worth(job: Job, configuration: Configuration, rate: float) -> float:
@@ -52,7 +53,7 @@ def keeps(job: Job, measurement: Measurement) -> bool:
 
 def certifies(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
-    service, served = service_of(job), measurement.served
+    service, served = service_of(job), served_by(measurement)
     if not keeps(job, measurement) or (service.caps and served is None):
         return False
     if served is not None and any(served.high.get(cap.figure, float("inf")) > cap.at_most_s for cap in service.caps):
@@ -62,7 +63,8 @@ def certifies(job: Job, measurement: Measurement) -> bool:
 
 def figure_of(measurement: Measurement, cap: Cap) -> float:
     """The figure that a cap is about; without end where nobody measured it."""
-    return measurement.served.figures.get(cap.figure, float("inf")) if measurement.served else float("inf")
+    served = served_by(measurement)
+    return served.figures.get(cap.figure, float("inf")) if served is not None else float("inf")
 
 
 def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
@@ -90,12 +92,12 @@ def refusal(
     return None
 
 
-def decide(job: Job, space: Space, history: History, because: str) -> Decision:
+def decide(job: Job, space: Space, history: History, finish: Finish) -> Decision:
     """The decision from what was tried: the best of what keeps what is asked, whatever a strategy would name."""
     found = best(job, history.good)
     if found is not None:
-        return Decision(found.configuration, because, certified=certifies(job, found))
-    return _infeasible(job, space, history, because)
+        return Decision(found.configuration, finish.because, certified=certifies(job, found))
+    return _infeasible(job, space, history, finish.because)
 
 
 def _infeasible(job: Job, space: Space, history: History, because: str) -> Decision:
@@ -109,11 +111,12 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
     binding = ", ".join(_broken(service, nearest))
     caps = tuple(Cap(cap.figure, figure_of(nearest, cap)) for cap in service.caps if _over(nearest, cap) > 1)
     short = service.min_rate is not None and nearest.rate < service.min_rate
-    way = Relaxation(configuration=nearest.configuration, caps=caps, min_rate=nearest.rate if short else None)
+    easing = EasedTask(caps, nearest.rate if short else None)
+    way = Relaxation(configuration=nearest.configuration, easing=easing)
     return Decision(None, because, binding=binding, relaxations=(way,))
 
 
-def _excess(service: Service, m: Measurement) -> float:
+def _excess(service: ServingTask, m: Measurement) -> float:
     """By how much a trial misses what is asked, every miss multiplied: 1 where it keeps all."""
     excess = 1.0
     for cap in service.caps:
@@ -125,7 +128,7 @@ def _over(m: Measurement, cap: Cap) -> float:
     return figure_of(m, cap) / cap.at_most_s
 
 
-def _broken(service: Service, m: Measurement) -> list[str]:
+def _broken(service: ServingTask, m: Measurement) -> list[str]:
     said = [str(cap) for cap in service.caps if _over(m, cap) > 1]
     if service.min_rate is not None and m.rate < service.min_rate:
         said.append(f"{service.min_rate:g} {service.counted} a second")

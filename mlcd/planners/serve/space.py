@@ -1,14 +1,57 @@
-"""The knobs of a space, column by column."""
+"""The configurations of a server: every way to set its knobs, on the offers that the priced ones make."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 
-from mlcd.core.configuration import Space
-from mlcd.planners.serve.knobs import Knob
+from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.planners.serve.knobs import Knob, Knobs, KnobTable
+from mlcd.planners.serve.nouns import ServerSettings, knobs_of
+
+TRIAL = ProbeTime(60.0, 0.0)
+"""A trial of a server takes a minute at the most, where nobody says otherwise."""
+
+
+def serving_space(
+    table: KnobTable,
+    trial: ProbeTime = TRIAL,
+    possible: Callable[[Knobs], bool] = lambda knobs: True,
+    startup_limit_s: float = 0.0,
+) -> Space:
+    """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
+    priced = [name for name in table.knobs if name in table.usd_per_hour]
+    free = [name for name in table.knobs if name not in table.usd_per_hour]
+    choices = []
+    for bought in product(*(table.knobs[name] for name in priced)):
+        cut = dict(zip(priced, bought, strict=True))
+        settings = []
+        for chosen in product(*(table.knobs[name] for name in free)):
+            told = {**cut, **dict(zip(free, chosen, strict=True))}
+            knobs = tuple((name, told[name]) for name in table.knobs)
+            if possible(knobs):
+                settings.append(ServerSettings(knobs))
+        if settings:
+            choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
+    return Space(tuple(choices), trial, startup_limit_s)
+
+
+def _offer(table: KnobTable, bought: Knobs) -> Offer:
+    cut = dict(bought)
+    words = ", ".join(_words(name, setting) for name, setting in bought) or "one size"
+    return Offer(
+        f"{table.machine}: {words}" if table.machine else words,
+        table.price(bought),
+        vcpus=float(cut.get(table.cores, 1.0)),
+        memory_gb=float(cut.get(table.memory, 1.0)),
+    )
+
+
+def _words(name: str, setting: Knob) -> str:
+    return str(setting) if isinstance(setting, str) else f"{name} {setting:g}"
 
 
 def columns(space: Space, names: Sequence[str]) -> dict[str, tuple[Knob, ...]]:
     """For each knob, how it is set in every configuration of a space, in the space's order."""
-    told = [dict(configuration.knobs) for configuration in space.configurations]
+    told = [dict(knobs_of(configuration)) for configuration in space.configurations]
     return {name: tuple(knobs[name] for knobs in told) for name in names}

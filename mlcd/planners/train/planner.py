@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from mlcd.core import guarantee
+from mlcd.core import drive, guarantee
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
@@ -14,7 +14,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.place import Cloud, cloud
-from mlcd.core.strategy import Strategy
+from mlcd.core.strategy import Finish, Strategy
 from mlcd.memory.earlier import known_from, seen_before
 from mlcd.memory.stored_models import known_by_model, learned_models
 from mlcd.planners.ready import check_goal, with_usual_place
@@ -51,6 +51,10 @@ class Train:
     def guard(self, job: Job) -> Guard:
         """What finishing takes stays within the limits."""
         return guarantee.refusal
+
+    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
+        """The best that is certified within the limits."""
+        return drive.within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best that can be certified."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
 from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Counted, Figure, Service
+from mlcd.planners.serve.nouns import Counted, Figure, Served, ServingTask, knobs_of
 from mlcd.planners.serve.promise import service_of
 from mlcd.reports.serve.words import decision_sentence
 
@@ -165,7 +165,7 @@ def holds(part: Part, value: Knob) -> float | None:
 def deployment_of(run: str, account: Account) -> Deployment:
     """What a run has chosen to deploy; WrongState if it is none, or nothing that these targets serve."""
     job, decision = account.job, account.decision
-    if job.service is None:
+    if not isinstance(job.ask, ServingTask):
         raise WrongState(f"run '{run}' trains a job: export it with --to skypilot")
     if decision is None or decision.configuration is None:
         raise WrongState(f"run '{run}' has chosen no configuration; there is nothing to export")
@@ -179,8 +179,8 @@ def deployment_of(run: str, account: Account) -> Deployment:
         line(decision_sentence(decision, job, account.searched)),
         _source(service, account),
         service.file,
-        place.knobs,
-        {name: value for name, value in own.items() if part_of(name) not in {part_of(k) for k, _ in place.knobs}},
+        knobs_of(place),
+        {name: value for name, value in own.items() if part_of(name) not in {part_of(k) for k, _ in knobs_of(place)}},
     )
 
 
@@ -195,14 +195,14 @@ def line(words: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in words).split())
 
 
-def _source(service: Service, account: Account) -> str:
+def _source(service: ServingTask, account: Account) -> str:
     """Whose figures these are."""
     if service.endpoint is not None:
         return line(f"{account.provenance}, of the server at {service.endpoint.url}")
     return f"{account.provenance}, of MLCD's own server" if service.path else str(account.provenance)
 
 
-def _speaks(service: Service, account: Account) -> bool:
-    told = [figure for m in account.searched.good if m.served is not None for figure in m.served.figures]
+def _speaks(service: ServingTask, account: Account) -> bool:
+    told = [figure for m in account.searched.good if isinstance(m.evidence, Served) for figure in m.evidence.figures]
     figures = {*told, *(cap.figure for cap in service.caps)}
     return service.counted is Counted.TOKENS or bool(figures & set(LANGUAGE))

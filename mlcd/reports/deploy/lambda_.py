@@ -16,7 +16,15 @@ from typing import Any
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.functions.nouns import LONGEST_CALL_S, Allocation, Plan, Serverless, Stage
+from mlcd.planners.functions.nouns import (
+    LONGEST_CALL_S,
+    Allocation,
+    FunctionsTask,
+    Stage,
+    StagePlan,
+    functions_task,
+    plan_of,
+)
 from mlcd.reports.functions.document import tariff_document
 from mlcd.reports.functions.rows import epoch_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan
@@ -44,7 +52,7 @@ class _Segment:
 
 def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
     """The functions to create, and the segments to run on them, one after the other."""
-    serverless, decision = account.job.serverless, account.decision
+    serverless, decision = functions_task(account.job), account.decision
     if serverless is None:
         raise WrongState(f"run '{name}' is not on functions: export it with --to skypilot, kserve, triton or compose")
     plan = chosen_plan(decision) if decision is not None else None
@@ -59,7 +67,7 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         "run": name,
         "source": str(account.provenance),
         "from": "run" if ran else "plan",
-        "numbers": _run_words(account) if ran else basis_words(decision.calibration, account.provenance),
+        "numbers": _run_words(account) if ran else basis_words(plan_of(decision).calibration, account.provenance),
         "region": tariff.region if tariff is not None else "",
         "method": plan.method,
         "workload": _workload(serverless),
@@ -79,7 +87,7 @@ def _run_words(account: Account) -> str:
     return "measured as it ran; the costs are list prices for what was counted"
 
 
-def _planned(plan: Plan) -> list[_Segment]:
+def _planned(plan: StagePlan) -> list[_Segment]:
     found, done = [], 0
     for each in plan.stages:
         found.append(_Segment(each.stage, done + 1, each.allocation, each.seconds, each.usd))
@@ -89,7 +97,7 @@ def _planned(plan: Plan) -> list[_Segment]:
 
 def _ran(account: Account) -> list[_Segment]:
     """Of a training run that has ended: the allocations as the scheduler chose them, epochs alike together."""
-    if account.ended is None or (account.job.serverless is not None and account.job.serverless.tuning is not None):
+    if account.ended is None or (isinstance(account.job.ask, FunctionsTask) and account.job.ask.tuning is not None):
         return []
     found: list[_Segment] = []
     for row in epoch_rows(account):
@@ -104,7 +112,7 @@ def _ran(account: Account) -> list[_Segment]:
     return found
 
 
-def _segment(run: str, serverless: Serverless, segment: _Segment) -> dict[str, Any]:
+def _segment(run: str, serverless: FunctionsTask, segment: _Segment) -> dict[str, Any]:
     allocation, stage = segment.allocation, segment.stage
     at_once = serverless.at_once(allocation, stage.trials)
     epoch_s = segment.seconds / stage.epochs / math.ceil(stage.trials / at_once)
@@ -142,7 +150,7 @@ def _functions(segments: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _storage(run: str, serverless: Serverless, kind: str) -> dict[str, Any]:
+def _storage(run: str, serverless: FunctionsTask, kind: str) -> dict[str, Any]:
     rates = serverless.tariff.storages if serverless.tariff is not None else ()
     rate = next((rate for rate in rates if rate.name == kind), None)
     largest = rate.largest_mb if rate is not None and math.isfinite(rate.largest_mb) else None
@@ -155,7 +163,7 @@ def _storage(run: str, serverless: Serverless, kind: str) -> dict[str, Any]:
     }
 
 
-def _workload(serverless: Serverless) -> dict[str, Any]:
+def _workload(serverless: FunctionsTask) -> dict[str, Any]:
     work = serverless.workload
     told = {"model": work.model, "data": work.data, "samples": work.samples, "batch": work.batch}
     return {**told, "learning_rate": work.learning_rate, "data_mb": work.data_mb, "model_mb": work.model_mb}

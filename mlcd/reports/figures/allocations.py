@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlcd.planners.functions.nouns import STORAGES, Allocation, Plan, Planned
+from mlcd.planners.functions.nouns import STORAGES, Allocation, Planned, StagePlan
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, time_ticks, usd_tick
 from mlcd.reports.figures.marks import marker, ring
 from mlcd.reports.functions.boundary import brief, knee, ordered
@@ -15,7 +15,7 @@ MOST_POINTS, MOST_NARROW = 240, 90
 """More than that cannot be told apart, and is only weight."""
 
 
-def allocations(points: Sequence[Planned], chosen: Plan | None, width: int) -> str:
+def allocations(points: Sequence[Planned], chosen: StagePlan | None, width: int) -> str:
     """What nothing beats in both time and cost, and which of it the plan uses for which stages."""
     area = Area(62.0, 30.0, width - 12.0, 400.0 if width >= 600 else 330.0)
     used, shown = _used(points, chosen), brief(points, MOST_POINTS if width >= 600 else MOST_NARROW)
@@ -38,14 +38,14 @@ def allocations(points: Sequence[Planned], chosen: Plan | None, width: int) -> s
     return drawing("allocations", width, area.bottom + 44, "Time against cost of one epoch", said, frame, *drawn)
 
 
-def allocations_key(points: Sequence[Planned], chosen: Plan | None) -> list[tuple[str, str]]:
+def allocations_key(points: Sequence[Planned], chosen: StagePlan | None) -> list[tuple[str, str]]:
     """What the marks mean: each a drawing of 16 pixels, and its words."""
     storages = dict.fromkeys(p.allocation.storage for p in [*ordered(points), *_used(points, chosen)])
     found = [(marker(_index(name), 8, 8), name) for name in sorted(storages, key=_index)]
     return [*found, *([(ring(8, 8, 6), "in the plan")] if chosen is not None else [])]
 
 
-def _used(points: Sequence[Planned], chosen: Plan | None) -> list[Planned]:
+def _used(points: Sequence[Planned], chosen: StagePlan | None) -> list[Planned]:
     """Where the plan's allocations lie: on the boundary, or by what the plan says of them."""
     lie = {p.allocation: p for p in points}
     found: dict[Allocation, Planned] = {}
@@ -60,7 +60,7 @@ def _used(points: Sequence[Planned], chosen: Plan | None) -> list[Planned]:
     return list(found.values())
 
 
-def _labels(used: Sequence[Planned], chosen: Plan | None, x: Scale, y: Scale, room: Room) -> list[str]:
+def _labels(used: Sequence[Planned], chosen: StagePlan | None, x: Scale, y: Scale, room: Room) -> list[str]:
     """Each allocation of the plan with its stages, where there is room."""
     drawn = []
     for p in used:

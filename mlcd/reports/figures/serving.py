@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.nouns import Figure, Served, knobs_of
 from mlcd.planners.serve.promise import service_of, worth
 from mlcd.reports.figures.axes import CHARACTER, Area, Room, Scale, drawing, fitted, marked, path, shortened
 from mlcd.reports.figures.limits import Limits
@@ -160,18 +160,18 @@ def _log_scale(values: Sequence[float], start: float, end: float) -> Scale:
 
 def _figure(m: Measurement, figure: Figure) -> float:
     """The latency; nothing where it was not measured."""
-    told = m.served.figures.get(figure, 0.0) if m.served is not None else 0.0
+    told = m.evidence.figures.get(figure, 0.0) if isinstance(m.evidence, Served) else 0.0
     return told if math.isfinite(told) else 0.0
 
 
 def _word_knob(story: Story) -> str | None:
     settings: dict[str, set[object]] = {}
     for trial in story.probes:
-        for name, setting in trial.measurement.configuration.knobs:
+        for name, setting in knobs_of(trial.measurement.configuration):
             if isinstance(setting, str):
                 settings.setdefault(name, set()).add(setting)
     return next((name for name, words in settings.items() if len(words) > 1), None)
 
 
 def _kind(trial: Tried, knob: str | None) -> str:
-    return "" if knob is None else f"{knob} {dict(trial.measurement.configuration.knobs).get(knob, '–')}"
+    return "" if knob is None else f"{knob} {dict(knobs_of(trial.measurement.configuration)).get(knob, '–')}"

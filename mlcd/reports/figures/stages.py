@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.nouns import Plan, Planned
+from mlcd.planners.functions.nouns import Planned, StagePlan
 from mlcd.reports.figures.axes import Area, Room, Scale, drawing, fitted, marked, path, time_ticks, usd_tick
 from mlcd.reports.figures.marks import COLOURS, marker
 from mlcd.reports.functions.words import METHODS, plan_name
@@ -19,7 +19,7 @@ GAP = 66.0
 """Pixels between both halves, for the ticks and the name of the axis."""
 
 
-def stages(plans: Sequence[Plan], chosen: Plan | None, width: int) -> str:
+def stages(plans: Sequence[StagePlan], chosen: StagePlan | None, width: int) -> str:
     """For each plan, what a trial of each stage costs, and the time from the beginning to the stage's end."""
     wide = width >= 600
     high = 230.0 if wide else 190.0
@@ -43,7 +43,7 @@ def stages(plans: Sequence[Plan], chosen: Plan | None, width: int) -> str:
     )
 
 
-def stages_key(plans: Sequence[Plan], chosen: Plan | None) -> list[tuple[str, str]]:
+def stages_key(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[tuple[str, str]]:
     """What the marks mean: each a drawing of 16 pixels, and its words."""
     order = sorted(plans, key=lambda plan: (plan is not chosen, _index(plan)))
     return [
@@ -52,11 +52,11 @@ def stages_key(plans: Sequence[Plan], chosen: Plan | None) -> list[tuple[str, st
 
 
 def _half(
-    plans: Sequence[Plan],
-    chosen: Plan | None,
+    plans: Sequence[StagePlan],
+    chosen: StagePlan | None,
     area: Area,
     name: str,
-    numbers: Callable[[Plan], list[float]],
+    numbers: Callable[[StagePlan], list[float]],
     wide: bool,
 ) -> str:
     """One half: a line for each plan, the chosen one on top."""
@@ -77,7 +77,7 @@ def _half(
     return frame + "".join(drawn)
 
 
-def _point(plan: Plan, i: int, at: tuple[float, float]) -> str:
+def _point(plan: StagePlan, i: int, at: tuple[float, float]) -> str:
     each = plan.stages[i]
     told = [
         f"{plan_name(plan.method)}, stage {i + 1}: {each.stage.trials:,} trials",
@@ -87,17 +87,17 @@ def _point(plan: Plan, i: int, at: tuple[float, float]) -> str:
     return element("g", element("title", text("\n".join(told))), marker(_index(plan), *at, radius=3.4))
 
 
-def _stage_ticks(plan: Plan, x: Scale, most: int) -> list[tuple[float, str]]:
+def _stage_ticks(plan: StagePlan, x: Scale, most: int) -> list[tuple[float, str]]:
     """Stages are named by their trials, as in the paper; with little room every second or third."""
     every = -(-len(plan.stages) // most)
     return [(x(i), f"{each.stage.trials:,}") for i, each in enumerate(plan.stages, 1) if (i - 1) % every == 0]
 
 
-def _costs(plan: Plan) -> list[float]:
+def _costs(plan: StagePlan) -> list[float]:
     return [_per_trial(each) for each in plan.stages]
 
 
-def _times(plan: Plan) -> list[float]:
+def _times(plan: StagePlan) -> list[float]:
     return list(accumulate(each.seconds for each in plan.stages))
 
 
@@ -105,16 +105,16 @@ def _per_trial(planned: Planned) -> float:
     return planned.usd / planned.stage.trials
 
 
-def _in_order(plans: Sequence[Plan], chosen: Plan | None) -> list[Plan]:
+def _in_order(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[StagePlan]:
     """The chosen one last, so that it lies on top."""
     return [*(plan for plan in plans if plan is not chosen), *([chosen] if chosen is not None else [])]
 
 
-def _index(plan: Plan) -> int:
+def _index(plan: StagePlan) -> int:
     """A method looks the same in every figure."""
     names = list(METHODS)[::-1]
     return names.index(plan.method) if plan.method in names else len(names)
 
 
-def _sum(plan: Plan) -> str:
+def _sum(plan: StagePlan) -> str:
     return f"{format_duration(plan.seconds)} and {format_usd(plan.usd)}"

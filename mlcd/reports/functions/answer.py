@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlcd.core.decision import Forecast
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
+from mlcd.planners.functions.nouns import plan_of
 from mlcd.reports.answer import Card, actual, card, equations, left_words
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.functions.rows import best_path, best_trial
@@ -78,7 +79,7 @@ def _planned_cards(story: Story) -> list[Card]:
             ("Total cost", format_usd(history.spent_usd), word),
             ("Total time", format_duration(history.elapsed_s), word),
         ]
-    basis = basis_words(story.decision.calibration, story.account.provenance)
+    basis = basis_words(plan_of(story.decision).calibration, story.account.provenance)
     return [
         ("Planned cost", format_usd(plan.usd), basis),
         ("Planned time", format_duration(plan.seconds), counted(len(plan.stages), "stage")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import Allocation, Calibration, Link, Plan, Planned
+from mlcd.planners.functions.nouns import Allocation, Calibration, Link, Planned, StagePlan
 from mlcd.reports.functions.rows import EpochRow, Folded, StageRow
 from mlcd.reports.functions.words import METHODS, fine_usd, gap_words, plan_name, short_s
 
@@ -43,12 +43,12 @@ def plan_cells(number: int, planned: Planned) -> list[str]:
     return [*cells, *_took(planned.seconds, planned.usd), fine_usd(planned.usd / stage.trials)]
 
 
-def plan_total(plan: Plan) -> list[str]:
+def plan_total(plan: StagePlan) -> list[str]:
     """The sums."""
     return ["", "total", "", "", "", "", *_took(plan.seconds, plan.usd), ""]
 
 
-def comparison_cells(plans: Sequence[Plan], chosen: Plan | None) -> list[list[str]]:
+def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[list[str]]:
     """Each method that there is, in order; a plan that is missing cannot keep the limit."""
     made = {plan.method: plan for plan in plans}
     return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*METHODS, *made])]
@@ -110,7 +110,7 @@ def calibration_cells(calibration: Calibration) -> list[list[str]]:
     return rows + [[name, _link(link), _exchanges(link)] for name, link in calibration.links.items()]
 
 
-def _compared(method: str, plan: Plan | None, chosen: Plan | None) -> list[str]:
+def _compared(method: str, plan: StagePlan | None, chosen: StagePlan | None) -> list[str]:
     if plan is None:
         return [plan_name(method), CANNOT, "", "", "", ""]
     time, cost = _took(plan.seconds, plan.usd)

@@ -11,13 +11,25 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement
-from mlcd.planners.functions.nouns import Allocation, Calibrated, Calibration, Epoch, Plan, Planned, Serverless, Tariff
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Calibrated,
+    Calibration,
+    Epoch,
+    FunctionsTask,
+    Planned,
+    StagePlan,
+    Tariff,
+    allocation_of,
+    evidence_of,
+    plan_of,
+)
 from mlcd.reports.functions.boundary import knee, ordered
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, stage_rows
 from mlcd.reports.functions.words import chosen_plan, decision_sentence, functions_of
 
 
-def serverless_document(serverless: Serverless) -> dict[str, Any]:
+def serverless_document(serverless: FunctionsTask) -> dict[str, Any]:
     """What is trained, between which ends it may be allocated, and what that costs."""
     tuning, tariff = serverless.tuning, serverless.tariff
     return {
@@ -77,7 +89,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
             {
                 "budget_usd": way.budget_usd,
                 "deadline_s": way.deadline_s,
-                **allocation_document(way.configuration.allocation if way.configuration is not None else None),
+                **allocation_document(allocation_of(way.configuration) if way.configuration is not None else None),
             }
             for way in decision.relaxations
         ],
@@ -89,15 +101,16 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
 def plans_document(decision: Decision) -> list[dict[str, Any]]:
     """Every plan that keeps the limits, the chosen one first: only what will be run can be certified."""
     chosen = chosen_plan(decision)
-    modelled = decision.calibration is None or decision.calibration.modelled
+    calibration = plan_of(decision).calibration
+    modelled = calibration is None or calibration.modelled
     return [
         method_document(plan, chosen=plan is chosen, certified=plan is chosen and decision.certified, modelled=modelled)
-        for plan in decision.plans
+        for plan in plan_of(decision).plans
     ]
 
 
 def method_document(
-    plan: Plan, *, chosen: bool = False, certified: bool = False, modelled: bool = False
+    plan: StagePlan, *, chosen: bool = False, certified: bool = False, modelled: bool = False
 ) -> dict[str, Any]:
     """The plan of one method, stage by stage. `numbers`: whether the model was calibrated by measuring."""
     return {
@@ -149,7 +162,7 @@ def calibration_document(calibration: Calibration) -> dict[str, Any]:
 
 def planned_documents(decision: Decision, job: Job) -> dict[str, Any]:
     """What only a decision about functions has: its words, all plans, and what they rest on."""
-    calibration = decision.calibration
+    calibration = plan_of(decision).calibration
     return {
         "words": decision_sentence(decision, job),
         "plans": plans_document(decision),
@@ -198,13 +211,14 @@ def epoch_document(row: EpochRow) -> dict[str, Any]:
 
 def probe_document(m: Measurement) -> dict[str, Any]:
     """What a calibration probe, or a sample, has measured."""
+    shown = evidence_of(m)
     return {
-        **allocation_document(m.configuration.allocation),
+        **allocation_document(allocation_of(m.configuration)),
         "outcome": str(m.outcome),
         "seconds": m.seconds,
         "usd": m.usd,
-        "calibrated": _calibrated(m.calibrated) if m.calibrated is not None else None,
-        "losses": [_number(epoch.loss) for epoch in m.epochs],
+        "calibrated": _calibrated(shown.calibrated) if shown.calibrated is not None else None,
+        "losses": [_number(epoch.loss) for epoch in shown.epochs],
         "detail": m.detail,
     }
 

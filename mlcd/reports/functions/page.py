@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from mlcd.planners.functions.nouns import Planned
+from mlcd.planners.functions.nouns import Planned, plan_of
 from mlcd.reports.figures.allocations import allocations, allocations_key
 from mlcd.reports.figures.loss import can_be_drawn, loss_curve, loss_key
 from mlcd.reports.figures.stages import stages, stages_key
@@ -57,18 +57,18 @@ def command(story: Story) -> str:
 
 def _plan(story: Story) -> list[Part]:
     decision = story.decision
-    if decision is None or not decision.plans:
+    if decision is None or not plan_of(decision).plans:
         return []
     plan, found = chosen_plan(decision), []
-    basis = f"All numbers are {basis_words(decision.calibration, story.account.provenance)}."
+    basis = f"All numbers are {basis_words(plan_of(decision).calibration, story.account.provenance)}."
     if plan is not None:
         found.append(Part("The plan", note=basis, table=plan_rows(plan)))
     drawn = None
-    if len(decision.plans[0].stages) > 1:
-        drawn = partial(stages, decision.plans, plan)
+    if len(plan_of(decision).plans[0].stages) > 1:
+        drawn = partial(stages, plan_of(decision).plans, plan)
     note = f"{_STAGES_NOTE} {basis}" if drawn is not None else basis
-    marks = stages_key(decision.plans, plan) if drawn is not None else ()
-    return [*found, Part("Beside other plans", drawn, note, marks, comparison(decision.plans, plan))]
+    marks = stages_key(plan_of(decision).plans, plan) if drawn is not None else ()
+    return [*found, Part("Beside other plans", drawn, note, marks, comparison(plan_of(decision).plans, plan))]
 
 
 def _boundary(story: Story, boundary: Sequence[Planned]) -> list[Part]:
@@ -91,7 +91,7 @@ def _run(story: Story) -> list[Part]:
 
 
 def _calibration(story: Story) -> list[Part]:
-    calibration = story.decision.calibration if story.decision is not None else None
+    calibration = plan_of(story.decision).calibration if story.decision is not None else None
     if calibration is None:
         return []
     said = source_words(calibration, story.account.provenance)

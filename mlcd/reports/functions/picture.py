@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mlcd.core.decision import Decision
-from mlcd.planners.functions.nouns import Planned
+from mlcd.planners.functions.nouns import Planned, plan_of
 from mlcd.reports.figures.allocations import allocations, allocations_key
 from mlcd.reports.figures.alone import alone
 from mlcd.reports.figures.axes import drawing
@@ -21,13 +21,13 @@ TOP = 34
 
 def plan_picture(decision: Decision, boundary: Sequence[Planned] = ()) -> str:
     """Both figures, each with the meaning of its marks; of a plan of one stage the boundary alone."""
-    plan, plans = chosen_plan(decision), decision.plans
+    plan, plans = chosen_plan(decision), plan_of(decision).plans
     drawn = []
     if plans and len(plans[0].stages) > 1:
         drawn.append(alone(stages(plans, plan, WIDTH), stages_key(plans, plan)))
     if boundary:
         drawn.append(alone(allocations(boundary, plan, WIDTH), allocations_key(boundary, plan)))
-    basis = basis_words(decision.calibration)
+    basis = basis_words(plan_of(decision).calibration)
     said = f"All numbers are {basis}." if drawn else "There is no plan to draw."
     inside, down = [element("text", text(said), x=14, y=22, class_="name")], float(TOP)
     for each in drawn:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage
+from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, allocation_of, evidence_of
 from mlcd.reports.functions.words import best_epoch, chosen_plan, functions_of, stage_number
 
 MOST_ROWS = 15
@@ -29,12 +29,12 @@ class StageRow:
     @property
     def epochs(self) -> tuple[Epoch, ...]:
         """Every epoch of every trial that was told."""
-        return tuple(epoch for launch in self.launches for epoch in launch.epochs)
+        return tuple(epoch for launch in self.launches for epoch in evidence_of(launch).epochs)
 
     @property
     def allocation(self) -> Allocation | None:
         """What each trial was given, last: a stage that broke may have been planned again."""
-        return self.launches[-1].configuration.allocation
+        return allocation_of(self.launches[-1].configuration)
 
     @property
     def trials(self) -> int:
@@ -128,9 +128,9 @@ def epoch_rows(account: Account) -> tuple[EpochRow, ...]:
     """A row for each epoch of the run itself, and for each launch that came to none."""
     rows = []
     for launch in account.history.runs:
-        allocation = launch.configuration.allocation
-        rows += [EpochRow(allocation, epoch, launch) for epoch in launch.epochs]
-        if not launch.epochs:
+        allocation = allocation_of(launch.configuration)
+        rows += [EpochRow(allocation, epoch, launch) for epoch in evidence_of(launch).epochs]
+        if not evidence_of(launch).epochs:
             rows.append(EpochRow(allocation, None, launch))
     return tuple(rows)
 
@@ -179,7 +179,7 @@ def _numbers(account: Account) -> list[int]:
     """The stage of each launch: by its epochs; one that told none belongs to what came after it."""
     serverless, runs = functions_of(account.job), account.history.runs
     last = len(serverless.tuning.stages) if serverless.tuning is not None else 1
-    told = [stage_number(serverless, min(e.number for e in m.epochs) - 1) if m.epochs else None for m in runs]
+    told = [stage_number(serverless, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None for m in runs]
     numbers, here = [], 1
     for i, launch in enumerate(runs):
         numbers.append(min(last, next((number for number in told[i:] if number is not None), here)))
@@ -190,5 +190,5 @@ def _numbers(account: Account) -> list[int]:
 def _done(launches: Sequence[Measurement], stage: Stage, number: int) -> bool:
     """Whether every trial of a stage came to its end."""
     end = number * stage.epochs
-    ended = {e.trial for launch in launches for e in launch.epochs if e.number == end}
+    ended = {e.trial for launch in launches for e in evidence_of(launch).epochs if e.number == end}
     return len(ended) >= stage.trials

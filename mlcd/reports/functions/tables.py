@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mlcd.planners.functions.nouns import Allocation, Calibration, Plan, Planned
+from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan
 from mlcd.reports.functions.boundary import brief, marks
 from mlcd.reports.functions.cells import (
     BOUNDARY,
@@ -27,13 +27,13 @@ from mlcd.reports.functions.rows import EpochRow, StageRow, folded
 from mlcd.reports.tables import row, table
 
 
-def plan_rows(plan: Plan) -> str:
+def plan_rows(plan: StagePlan) -> str:
     """The stages of a plan."""
     cells = [plan_cells(i, each) for i, each in enumerate(plan.stages, 1)]
     return _table(PLAN, cells, "The plan", total=plan_total(plan))
 
 
-def comparison(plans: Sequence[Plan], chosen: Plan | None) -> str:
+def comparison(plans: Sequence[StagePlan], chosen: StagePlan | None) -> str:
     """The plan beside those of other methods."""
     cells = comparison_cells(plans, chosen)
     return _table(COMPARISON, cells, "Plans", chosen=[i for i, each in enumerate(cells) if each[-1]])

@@ -12,7 +12,7 @@ from mlcd.core.backend import Provenance
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Started
-from mlcd.planners.functions.nouns import Allocation, Calibration, Plan, Planned
+from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, plan_of
 from mlcd.reports.functions.boundary import brief, marks
 from mlcd.reports.functions.cells import (
     BOUNDARY,
@@ -48,12 +48,12 @@ def first_words(started: Started) -> str:
     return f"{started.provenance}, {started.job.search.method}: {workload_words(functions_of(started.job))}"
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: StagePlan) -> Table:
     """A row for each stage, and the sums."""
     return _table(PLAN, [plan_cells(i, each) for i, each in enumerate(plan.stages, 1)], plan_total(plan))
 
 
-def comparison_table(plans: Sequence[Plan], chosen: Plan | None) -> Table:
+def comparison_table(plans: Sequence[StagePlan], chosen: StagePlan | None) -> Table:
     """The methods in order: what each would take, and how far that is from what was chosen."""
     rows = comparison_cells(plans, chosen)
     marked = [i for i, cells in enumerate(rows) if cells[-1]]
@@ -89,15 +89,15 @@ def show_plan(
     provenance: Provenance = Provenance.LIVE,
 ) -> None:
     """The boundary, the plan, the others beside it, what they rest on. `provenance`: of the calibration."""
-    plan, calibration = chosen_plan(decision), decision.calibration
+    plan, calibration = chosen_plan(decision), plan_of(decision).calibration
     basis = basis_words(calibration, provenance)
     if boundary:
         used = {each.allocation for each in plan.stages} if plan is not None else set()
         _titled(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", boundary_table(boundary, used))
     if plan is not None:
         _titled(console, f"Plan, {plan_name(plan.method)} ({basis})", plan_table(plan))
-    if plan is not None or decision.plans:
-        _titled(console, f"Beside other plans ({basis})", comparison_table(decision.plans, plan))
+    if plan is not None or plan_of(decision).plans:
+        _titled(console, f"Beside other plans ({basis})", comparison_table(plan_of(decision).plans, plan))
     if calibration is not None:
         _titled(console, f"Calibration: {source_words(calibration, provenance)}", calibration_table(calibration))
     tariff = functions_of(job).tariff

@@ -10,7 +10,18 @@ from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import Calibrated, Calibration, Epoch, Plan, Serverless, Work
+from mlcd.planners.functions.nouns import (
+    Calibrated,
+    Calibration,
+    Epoch,
+    FunctionsTask,
+    StagePlan,
+    TrainEpochs,
+    allocation_of,
+    evidence_of,
+    plan_of,
+    work_of,
+)
 
 METHODS = {
     "fixed": "even split (fixed)",
@@ -29,24 +40,24 @@ def plan_name(method: str) -> str:
     return METHODS.get(method, method)
 
 
-def functions_of(job: Job) -> Serverless:
+def functions_of(job: Job) -> FunctionsTask:
     """What the job does on functions; asking another one is a bug."""
-    if job.serverless is None:
+    if not isinstance(job.ask, FunctionsTask):
         raise ValueError(f"'{job.name}' is not a job on functions")
-    return job.serverless
+    return job.ask
 
 
-def chosen_plan(decision: Decision) -> Plan | None:
+def chosen_plan(decision: Decision) -> StagePlan | None:
     """The plan that was decided for; of a decision that chose none, there are only those of other methods."""
-    return decision.plans[0] if decision.configuration is not None and decision.plans else None
+    return plan_of(decision).plans[0] if decision.configuration is not None and plan_of(decision).plans else None
 
 
-def trains(plan: Plan) -> bool:
+def trains(plan: StagePlan) -> bool:
     """Whether it is for one training, and no search."""
     return all(each.stage.trials == 1 for each in plan.stages)
 
 
-def size_words(plan: Plan) -> str:
+def size_words(plan: StagePlan) -> str:
     """'14 stages'; of one training '60 epochs on 8 x 512 MB, s3', or '60 epochs, the first on 8 x 512 MB, s3'."""
     if len(plan.stages) > 1 and trains(plan):
         epochs = sum(each.stage.epochs for each in plan.stages)
@@ -57,7 +68,7 @@ def size_words(plan: Plan) -> str:
     return f"{counted(only.stage.epochs, 'epoch')} on {only.allocation}"
 
 
-def plan_sentence(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
+def plan_sentence(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
     """'exact plan: 14 stages, 23 m, $47.10 of $50.00; the even split would take 1 h 10 m'."""
     took = [format_duration(plan.seconds), format_usd(plan.usd)]
     if goal.deadline_s is not None:
@@ -71,7 +82,7 @@ def decision_sentence(decision: Decision, job: Job) -> str:
     """What was decided, or which limit cannot be kept and what would be enough."""
     plan = chosen_plan(decision)
     if plan is not None:
-        said = plan_sentence(plan, decision.plans, job.goal)
+        said = plan_sentence(plan, plan_of(decision).plans, job.goal)
         return f"{said}; {_certificate(decision, job.goal)}"
     if decision.configuration is not None:
         return f"{decision.configuration}: {decision.because}"
@@ -81,7 +92,7 @@ def decision_sentence(decision: Decision, job: Job) -> str:
 
 def needs_words(decision: Decision) -> str:
     """'the fastest possible takes 9 m on 40 x 1769 MB, s3', 'needs $131.20 (10 x 512 MB, s3), or $9 and 2 h (...)'."""
-    least, several = decision.relaxations[0], bool(decision.plans) and len(decision.plans[0].stages) > 1
+    least, several = decision.relaxations[0], bool(plan_of(decision).plans) and len(plan_of(decision).plans[0].stages) > 1
     where = f"{'beginning with' if several else 'on'} {_place(least)}"
     if decision.binding == "the deadline" and least.deadline_s is not None and least.budget_usd is None:
         return f"the fastest possible takes {format_duration(least.deadline_s)}, {where}"
@@ -106,15 +117,15 @@ def source_words(calibration: Calibration, provenance: Provenance = Provenance.L
     return f"{said}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else said
 
 
-def stage_number(serverless: Serverless, done: int) -> int:
+def stage_number(serverless: FunctionsTask, done: int) -> int:
     """Which stage trials are in that have so many epochs behind them; from 1."""
     each = serverless.tuning.epochs_per_stage if serverless.tuning is not None else 1
     return done // each + 1
 
 
-def work_words(serverless: Serverless, launch: Launch) -> str:
+def work_words(serverless: FunctionsTask, launch: Launch) -> str:
     """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3', 'epoch 7 on 8 x 512 MB, s3'."""
-    where, work = str(launch.configuration.allocation or launch.configuration), launch.work
+    where, work = str(allocation_of(launch.configuration) or launch.configuration), work_of(launch)
     if work is None or launch.purpose is Purpose.PROBE:
         return where
     if serverless.tuning is not None:
@@ -123,15 +134,15 @@ def work_words(serverless: Serverless, launch: Launch) -> str:
     return f"{epochs_words(work)} on {where}"
 
 
-def epochs_words(work: Work) -> str:
+def epochs_words(work: TrainEpochs) -> str:
     """'epoch 7', 'epochs 7 to 9'."""
     first, last = work.done + 1, work.done + work.epochs
     return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
 
-def progress_words(serverless: Serverless, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
+def progress_words(serverless: FunctionsTask, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
     """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3  120 of 8,192 epochs, best loss 0.61, 40 s, $1.20 ...'."""
-    said, work = work_words(serverless, launch), launch.work
+    said, work = work_words(serverless, launch), work_of(launch)
     if launch.purpose is Purpose.PROBE or work is None:
         what = "sampling" if work is not None else "calibrating"
         return f"{said}  {what}, {format_duration(elapsed_s)}"
@@ -148,8 +159,9 @@ def progress_words(serverless: Serverless, launch: Launch, epochs: Sequence[Epoc
 
 def result_words(m: Measurement) -> str:
     """What a launch on functions showed: what it calibrated, the losses of its epochs, or how it failed."""
-    said = [calibrated_words(m.calibrated)] if m.calibrated is not None else []
-    said += [losses_words(m.epochs)] if m.epochs else []
+    shown = evidence_of(m)
+    said = [calibrated_words(shown.calibrated)] if shown.calibrated is not None else []
+    said += [losses_words(shown.epochs)] if shown.epochs else []
     if m.outcome is not Outcome.OK or not said:
         said.append(m.ending)
     return ", ".join(said)
@@ -188,7 +200,7 @@ def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
     return min(last.values(), key=lambda e: (e.loss if math.isfinite(e.loss) else math.inf, e.trial))
 
 
-def workload_words(serverless: Serverless) -> str:
+def workload_words(serverless: FunctionsTask) -> str:
     """'lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
     work, tuning = serverless.workload, serverless.tuning
     said = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
@@ -225,7 +237,7 @@ def _measured(provenance: Provenance) -> str:
     return "measured" if provenance is Provenance.LIVE else f"{provenance}, not measured"
 
 
-def _rival(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
+def _rival(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
     """What another plan would take, of what is made small: a better one, or else the even split.
 
     A training that keeps something back for more epochs than are expected is slower than one that does not, if they
@@ -244,11 +256,11 @@ def _rival(plan: Plan, plans: Sequence[Plan], goal: Goal) -> str:
     return f"; the even split would {_takes(even, goal)}"
 
 
-def _made_small(plan: Plan, goal: Goal) -> float:
+def _made_small(plan: StagePlan, goal: Goal) -> float:
     return plan.usd if goal.objective is Objective.CHEAPEST else plan.seconds
 
 
-def _takes(plan: Plan, goal: Goal) -> str:
+def _takes(plan: StagePlan, goal: Goal) -> str:
     cheap = goal.objective is Objective.CHEAPEST
     return f"cost {format_usd(plan.usd)}" if cheap else f"take {format_duration(plan.seconds)}"
 
@@ -258,7 +270,8 @@ def _certificate(decision: Decision, goal: Goal) -> str:
         return "no limit to break"
     if decision.certified:
         return "certified within the limit"
-    modelled = decision.calibration is not None and decision.calibration.modelled
+    calibration = plan_of(decision).calibration
+    modelled = calibration is not None and calibration.modelled
     return "not certified: nothing was measured" if modelled else "not certified"
 
 
@@ -281,4 +294,4 @@ def _way(way: Relaxation) -> str:
 def _place(way: Relaxation) -> str:
     """The allocation that it begins with."""
     configuration = way.configuration
-    return str(configuration.allocation or configuration) if configuration is not None else "any allocation"
+    return str(allocation_of(configuration) or configuration) if configuration is not None else "any allocation"

@@ -7,7 +7,7 @@ import math
 from mlcd.core.ledger import Status
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Figure, Service
+from mlcd.planners.serve.nouns import Figure, Served, ServingTask, served_by
 from mlcd.planners.serve.promise import best, service_of
 from mlcd.reports.answer import Card, card, left_words
 from mlcd.reports.markup import element, text
@@ -58,7 +58,8 @@ def kept(story: Story) -> str:
     service, found = service_of(story.job), found_trial(story)
     if found is None or not (service.caps or service.min_rate is not None):
         return ""
-    figures, high = (found.served.figures, found.served.high) if found.served is not None else ({}, {})
+    served = served_by(found) or Served({}, {})
+    figures, high = served.figures, served.high
     rows = []
     for cap in service.caps:
         value, end = figures.get(cap.figure, math.inf), high.get(cap.figure, math.inf)
@@ -113,7 +114,7 @@ def _meaning(story: Story) -> str:
     return "Kept as measured; the unlucky end of what the trial measured breaks what is asked."
 
 
-def _found_cards(story: Story, found: Measurement, service: Service) -> list[Card]:
+def _found_cards(story: Story, found: Measurement, service: ServingTask) -> list[Card]:
     word = "" if story.decision is not None else ", the best so far"
     per_million = f"at {format_price(found.configuration.usd_per_hour)} an hour{word}"
     cards = [
@@ -124,12 +125,12 @@ def _found_cards(story: Story, found: Measurement, service: Service) -> list[Car
     return cards
 
 
-def _figure(found: Measurement, figure: Figure, service: Service) -> tuple[str, str]:
-    assert found.served is not None, "a figure was measured"
-    high = found.served.high.get(figure, math.inf)
+def _figure(found: Measurement, figure: Figure, service: ServingTask) -> tuple[str, str]:
+    assert isinstance(found.evidence, Served), "a figure was measured"
+    high = found.evidence.high.get(figure, math.inf)
     said = [f"at most {format_s(high)}"] if math.isfinite(high) else []
     said += [f"cap {format_s(cap.at_most_s)}" for cap in service.caps if cap.figure is figure]
-    return format_s(found.served.figures[figure]), ", ".join(said) or "no cap"
+    return format_s(found.evidence.figures[figure]), ", ".join(said) or "no cap"
 
 
 def _row(name: str, *cells: str) -> str:

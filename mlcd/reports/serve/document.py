@@ -8,12 +8,12 @@ from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve.nouns import Cap, Figure, Service
+from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, knobs_of, served_by
 from mlcd.planners.serve.promise import certifies, keeps, value
 from mlcd.reports.serve.words import usd_per_million
 
 
-def service_document(service: Service) -> dict[str, Any]:
+def service_document(service: ServingTask) -> dict[str, Any]:
     """What is served, and what is asked of it."""
     model = service.model
     return {
@@ -42,9 +42,9 @@ def trial_document(job: Job, m: Measurement, together: Measurement | None = None
 
     `together`: what all trials of the configuration show, by which it is judged; a trial that failed is worth nothing.
     """
-    served, judged = m.served, together if together is not None and m.ok else m
+    served, judged = served_by(m), together if together is not None and m.ok else m
     return {
-        "knobs": dict(m.configuration.knobs),
+        "knobs": dict(knobs_of(m.configuration)),
         "usd_per_hour": m.configuration.usd_per_hour,
         "outcome": str(m.outcome),
         "rate": m.samples_per_s,

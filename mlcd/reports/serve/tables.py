@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.nouns import Figure, Served, knobs_of, served_by
 from mlcd.planners.serve.promise import service_of
 from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.serve.aim import per_dollar, ranked
@@ -28,7 +28,8 @@ def trials(story: Story) -> str:
 
 
 def _figures(story: Story) -> list[Figure]:
-    told = {f for trial in story.probes if trial.measurement.served for f in trial.measurement.served.figures}
+    shown = [served_by(trial.measurement) for trial in story.probes]
+    told = {figure for each in shown if each is not None for figure in each.figures}
     return [figure for figure in Figure if figure in told]
 
 
@@ -41,7 +42,7 @@ def _columns(story: Story, knobs: list[str], figures: list[Figure]) -> list[tupl
 
 
 def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure], columns: list[tuple[str, str]]) -> str:
-    m, told = trial.measurement, dict(trial.measurement.configuration.knobs)
+    m, told = trial.measurement, dict(knobs_of(trial.measurement.configuration))
     chosen = trial is story.chosen
     again = m.ok and trial not in story.good
     verdict = (
@@ -50,8 +51,8 @@ def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure], co
     cells = [str(trial.number), *(str(told.get(name, "–")) for name in knobs)]
     cells += [f"{verdict} (chosen)" if chosen else verdict, f"{m.configuration.usd_per_hour:,.3g}"]
     if m.ok:
-        served = m.served.figures if m.served is not None else {}
-        peak = m.served.peak_gb if m.served is not None else None
+        served = m.evidence.figures if isinstance(m.evidence, Served) else {}
+        peak = m.evidence.peak_gb if isinstance(m.evidence, Served) else None
         cells += [format_rate(m.rate), f"{100 * Z * m.rel_error:.1f} %", format_rate(per_dollar(m))]
         cells += [format_price(usd_per_million(m))]
         cells += [format_s(served[figure]) if figure in served else "–" for figure in figures]

@@ -15,7 +15,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Started
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_rate, format_usd
-from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.nouns import Figure, Served, knobs_of
 from mlcd.planners.serve.promise import service_of
 from mlcd.reports.serve.aim import per_dollar, ranked
 from mlcd.reports.serve.words import (
@@ -91,13 +91,13 @@ def _figures(job: Job, measurements: tuple[Measurement, ...]) -> list[Figure]:
 
 
 def _knobs(m: Measurement, names: list[str]) -> list[str]:
-    told = dict(m.configuration.knobs)
+    told = dict(knobs_of(m.configuration))
     return [str(told.get(name, "-")) for name in names]
 
 
 def _numbers(m: Measurement, figures: list[Figure]) -> list[str]:
-    served = m.served.figures if m.served is not None else {}
-    peak = m.served.peak_gb if m.served is not None else None
+    served = m.evidence.figures if isinstance(m.evidence, Served) else {}
+    peak = m.evidence.peak_gb if isinstance(m.evidence, Served) else None
     return [
         f"{m.configuration.usd_per_hour:,.3g}",
         format_rate(m.rate),

@@ -12,7 +12,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Counted, Figure, Service
+from mlcd.planners.serve.nouns import Counted, Figure, Served, ServingTask, eased, knobs_of
 from mlcd.planners.serve.promise import certifies, figure_of, service_of
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
@@ -20,7 +20,7 @@ SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
 """The same where there is little room."""
 
 
-def asked_words(goal: Goal, service: Service) -> str:
+def asked_words(goal: Goal, service: ServingTask) -> str:
     """'per-dollar, p95 <= 30 ms, at least 200 requests/s, within $5.00'."""
     limits = [format_usd(goal.budget_usd)] if goal.budget_usd is not None else []
     limits += [format_duration(goal.deadline_s)] if goal.deadline_s is not None else []
@@ -28,45 +28,45 @@ def asked_words(goal: Goal, service: Service) -> str:
     return ", ".join([str(goal.objective), *kept_words(service), within])
 
 
-def kept_words(service: Service) -> list[str]:
+def kept_words(service: ServingTask) -> list[str]:
     """What the service has to keep: 'p95 <= 30 ms', 'at least 200 requests/s'."""
     return [*(str(cap) for cap in service.caps), *([least_words(service)] if service.min_rate is not None else [])]
 
 
-def least_words(service: Service) -> str:
+def least_words(service: ServingTask) -> str:
     """'at least 200 requests/s'."""
     return f"at least {format_rate(service.min_rate or 0.0)} {UNITS[service.counted]}"
 
 
-def trial_words(m: Measurement, service: Service) -> str:
+def trial_words(m: Measurement, service: ServingTask) -> str:
     """'812 requests/s ± 3.1 %, p50 9.8 ms, p95 14.2 ms, 0.42 GB', and what it breaks; or how it failed."""
     if not m.ok:
         return m.ending
     said = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %", *figure_words(m)]
-    if m.served is not None and m.served.peak_gb is not None:
-        said.append(f"{format_gb(m.served.peak_gb)} GB")
-    if m.served is not None and m.served.failures:
-        said.append(f"{m.served.failures} of {m.served.requests + m.served.failures} failed")
+    if isinstance(m.evidence, Served) and m.evidence.peak_gb is not None:
+        said.append(f"{format_gb(m.evidence.peak_gb)} GB")
+    if isinstance(m.evidence, Served) and m.evidence.failures:
+        said.append(f"{m.evidence.failures} of {m.evidence.requests + m.evidence.failures} failed")
     said += [f"breaks {' and '.join(broken)}"] if (broken := broken_words(m, service)) else []
     return ", ".join([*said, *([m.detail] if m.detail else [])])
 
 
-def short_words(m: Measurement, service: Service) -> str:
+def short_words(m: Measurement, service: ServingTask) -> str:
     """'812 requests/s, p95 14.2 ms': the rate, and the figures that are asked for."""
     if not m.ok:
         return str(m.outcome).replace("_", " ")
-    figures = m.served.figures if m.served is not None else {}
+    figures = m.evidence.figures if isinstance(m.evidence, Served) else {}
     told = [f"{figure} {format_s(figures[figure])}" for figure in promised(service, m)]
     return ", ".join([f"{format_rate(m.rate)} {UNITS[service.counted]}", *told])
 
 
 def figure_words(m: Measurement) -> list[str]:
     """'p50 9.8 ms', 'p95 14.2 ms' ..."""
-    figures = m.served.figures if m.served is not None else {}
+    figures = m.evidence.figures if isinstance(m.evidence, Served) else {}
     return [f"{figure} {format_s(figures[figure])}" for figure in Figure if figure in figures]
 
 
-def broken_words(m: Measurement, service: Service) -> list[str]:
+def broken_words(m: Measurement, service: ServingTask) -> list[str]:
     """What the service has to keep, and a trial did not: as measured."""
     if not m.ok:
         return []
@@ -86,7 +86,7 @@ def decision_sentence(decision: Decision, job: Job, history: History) -> str:
     return f"{place}: {promise_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"
 
 
-def promise_words(m: Measurement, service: Service) -> str:
+def promise_words(m: Measurement, service: ServingTask) -> str:
     """The rate, the figures asked for with their upper ends, the price, and what a million answers cost."""
     said = [f"{format_rate(m.rate)} {UNITS[service.counted]}"]
     said += [_with_end(m, figure) for figure in promised(service, m)]
@@ -102,7 +102,7 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
         return "there was nothing to keep"
     if certified:
         return "certified"
-    high = m.served.high if m.served is not None else {}
+    high = m.evidence.high if isinstance(m.evidence, Served) else {}
     loose = [cap for cap in service.caps if high.get(cap.figure, math.inf) > cap.at_most_s]
     missing = [f"{cap.figure} may be {_end_words(high.get(cap.figure, math.inf))}" for cap in loose]
     if service.min_rate is not None and m.slow_samples_per_s < service.min_rate:
@@ -110,13 +110,14 @@ def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
     return f"not certified: {' and '.join(missing)}" if missing else "not certified"
 
 
-def relaxation_sentence(way: Relaxation, service: Service) -> str:
+def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
     """'the closest, batch 1, threads 4, has p95 3.4 ms'."""
     has = [
         f"has {cap.figure} {format_s(cap.at_most_s)}" if math.isfinite(cap.at_most_s) else f"shows no {cap.figure}"
-        for cap in way.caps
+        for cap in eased(way).caps
     ]
-    has += [f"answers {format_rate(way.min_rate)} {UNITS[service.counted]}"] if way.min_rate is not None else []
+    rate = eased(way).min_rate
+    has += [f"answers {format_rate(rate)} {UNITS[service.counted]}"] if rate is not None else []
     return f"the closest, {way.configuration}, {' and '.join(has)}"
 
 
@@ -129,18 +130,18 @@ def _none_keeps(decision: Decision, job: Job, history: History) -> str:
     return f"{said} {kept}; {relaxation_sentence(decision.relaxations[0], service)}"
 
 
-def promised(service: Service, m: Measurement) -> list[Figure]:
+def promised(service: ServingTask, m: Measurement) -> list[Figure]:
     """The figures that a promise is about: those asked for, or the one that tells most."""
     asked = list(dict.fromkeys(cap.figure for cap in service.caps))
-    measured = m.served.figures if m.served is not None else {}
+    measured = m.evidence.figures if isinstance(m.evidence, Served) else {}
     if not asked and (main := main_figure(service, [m])) is not None:
         asked = [main]
     return [figure for figure in asked if figure in measured]
 
 
-def main_figure(service: Service, measurements: Sequence[Measurement]) -> Figure | None:
+def main_figure(service: ServingTask, measurements: Sequence[Measurement]) -> Figure | None:
     """The latency that matters: that of the first cap, or the 95th percentile, or whichever all trials tell."""
-    told = [set(m.served.figures) for m in measurements if m.ok and m.served is not None]
+    told = [set(m.evidence.figures) for m in measurements if m.ok and isinstance(m.evidence, Served)]
     known = set.intersection(*told) if told else set()
     wanted = [cap.figure for cap in service.caps] + [Figure.P95, Figure.P50, *Figure]
     return next((figure for figure in wanted if figure in known), None)
@@ -172,7 +173,7 @@ def knob_names(configurations: Sequence[Configuration]) -> list[str]:
     """The knobs that are not set alike everywhere, in their order; all of them where only one is known."""
     seen: dict[str, set[object]] = {}
     for configuration in configurations:
-        for name, setting in configuration.knobs:
+        for name, setting in knobs_of(configuration):
             seen.setdefault(name, set()).add(setting)
     return [name for name, settings in seen.items() if len(settings) > 1] or list(seen)
 
@@ -198,8 +199,8 @@ def format_price(usd: float) -> str:
 
 
 def _with_end(m: Measurement, figure: Figure) -> str:
-    assert m.served is not None, "a figure was measured"
-    said, high = f"{figure} {format_s(m.served.figures[figure])}", m.served.high.get(figure, math.inf)
+    assert isinstance(m.evidence, Served), "a figure was measured"
+    said, high = f"{figure} {format_s(m.evidence.figures[figure])}", m.evidence.high.get(figure, math.inf)
     return f"{said} (at most {format_s(high)})" if math.isfinite(high) else said
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlcd.core.measurement import Measurement
-from mlcd.planners.functions.nouns import Plan, Planned
-from mlcd.planners.serve.nouns import Figure, Service
+from mlcd.planners.functions.nouns import FunctionsTask, Planned, StagePlan, plan_of
+from mlcd.planners.serve.nouns import Figure, Served, ServingTask, knobs_of, serving_task
 from mlcd.planners.serve.promise import certifies, keeps
 from mlcd.reports.functions.boundary import knee, ordered
 from mlcd.reports.functions.document import planned_document
@@ -20,7 +20,7 @@ from mlcd.reports.story import Story, Tried
 
 def serving(story: Story) -> dict[str, Any] | None:
     """Of a run that serves a model: its operators, its trials, what is asked of it."""
-    service = story.job.service
+    service = serving_task(story.job)
     if service is None:
         return None
     return {
@@ -34,7 +34,7 @@ def serving(story: Story) -> dict[str, Any] | None:
     }
 
 
-def operators(service: Service) -> list[dict[str, Any]]:
+def operators(service: ServingTask) -> list[dict[str, Any]]:
     """The operators of one pass of the model, the longest first; none where nobody looked."""
     if not service.model.profiles:
         return []
@@ -45,14 +45,14 @@ def operators(service: Service) -> list[dict[str, Any]]:
 
 def functions(story: Story, boundary: Sequence[Planned]) -> dict[str, Any] | None:
     """Of a run on functions: its plan beside others, what an epoch takes where, and what was done."""
-    if story.job.serverless is None:
+    if not isinstance(story.job.ask, FunctionsTask):
         return None
     decision = story.decision
     chosen = chosen_plan(decision) if decision is not None else None
-    plans = decision.plans if decision is not None else ()
+    plans = plan_of(decision).plans if decision is not None else ()
     even = next((plan for plan in plans if plan.method == "fixed"), None)
     return {
-        "tuning": story.job.serverless.tuning is not None,
+        "tuning": story.job.ask.tuning is not None,
         "plans": [_plan(plan, chosen) for plan in plans],
         "even_split": None if even is None else {"seconds": even.seconds, "usd": even.usd},
         "boundary": _boundary(boundary, chosen),
@@ -60,19 +60,19 @@ def functions(story: Story, boundary: Sequence[Planned]) -> dict[str, Any] | Non
     }
 
 
-def _trial(story: Story, service: Service, trial: Tried) -> dict[str, Any]:
+def _trial(story: Story, service: ServingTask, trial: Tried) -> dict[str, Any]:
     m, judged = trial.measurement, story.together(trial)
     return {
         "number": trial.number,
         "label": str(m.configuration),
-        "knobs": dict(m.configuration.knobs),
+        "knobs": dict(knobs_of(m.configuration)),
         "rate": m.samples_per_s,
         "low": m.slow_samples_per_s if m.ok else None,
         "high": m.fast_samples_per_s if m.ok else None,
         **{f"{figure}_ms": _ms(m, figure) for figure in Figure},
         "usd_per_hour": m.configuration.usd_per_hour,
         "usd_per_million": usd_per_million(m) if m.ok else None,
-        "peak_gb": m.served.peak_gb if m.served is not None else None,
+        "peak_gb": m.evidence.peak_gb if isinstance(m.evidence, Served) else None,
         "keeps": keeps(story.job, judged) if m.ok else None,
         "certified": certifies(story.job, judged) if m.ok else None,
         "breaks": broken_words(judged if m.ok else m, service),
@@ -86,11 +86,11 @@ def _trial(story: Story, service: Service, trial: Tried) -> dict[str, Any]:
 
 
 def _ms(m: Measurement, figure: Figure) -> float | None:
-    seconds = m.served.figures.get(figure) if m.served is not None else None
+    seconds = m.evidence.figures.get(figure) if isinstance(m.evidence, Served) else None
     return 1_000 * seconds if seconds is not None and math.isfinite(seconds) else None
 
 
-def _plan(plan: Plan, chosen: Plan | None) -> dict[str, Any]:
+def _plan(plan: StagePlan, chosen: StagePlan | None) -> dict[str, Any]:
     return {
         "name": plan_name(plan.method),
         "method": plan.method,
@@ -101,7 +101,7 @@ def _plan(plan: Plan, chosen: Plan | None) -> dict[str, Any]:
     }
 
 
-def _boundary(points: Sequence[Planned], chosen: Plan | None) -> list[dict[str, Any]]:
+def _boundary(points: Sequence[Planned], chosen: StagePlan | None) -> list[dict[str, Any]]:
     used = {each.allocation for each in chosen.stages} if chosen is not None else set()
     bend = knee(points)
     return [

@@ -22,6 +22,8 @@ from mlcd.core.ledger import (
     Warned,
 )
 from mlcd.core.units import counted, format_duration, format_usd
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.functions.words import work_words
 from mlcd.reports.words import goal_words, result_words
 
@@ -30,15 +32,15 @@ def line_words(line: Line, job: Job) -> str:
     """What an entry tells, in a sentence."""
     match line.entry:
         case Started(job=begun, provenance=provenance, space=space):
-            wanted = goal_words(begun.goal, begun.target, begun.service)
+            wanted = goal_words(begun.goal, begun.target, serving_task(begun))
             size = counted(len(space), "configuration")
             return f"{begun.name} begins: {provenance}, {begun.search.method}, {wanted}, {size}"
         case Reserved(launch=launch, because=because):
-            where = work_words(job.serverless, launch) if job.serverless is not None else str(launch.configuration)
+            where = work_words(job.ask, launch) if isinstance(job.ask, FunctionsTask) else str(launch.configuration)
             return f"{'trying' if launch.purpose is Purpose.PROBE else 'running'} {where}: {because}"
         case Settled(measurement=m):
             took = f"{format_duration(m.seconds)}, {format_usd(m.usd)}"
-            return f"{m.configuration}: {result_words(m, job.service)}; {took}"
+            return f"{m.configuration}: {result_words(m, serving_task(job))}; {took}"
         case Voided(launch=launch, because=because):
             return f"{launch.configuration} came to nothing: {because}"
         case Refused(configuration=configuration, because=because):
@@ -86,11 +88,11 @@ def begun_job(lines: Sequence[Line]) -> Job:
 def _amounts(line: Line, job: Job) -> tuple[str, float | None, float | None, str]:
     match line.entry:
         case Started(on=on):
-            return "", None, None, f"{job.name} on {on}, {goal_words(job.goal, job.target, job.service)}"
+            return "", None, None, f"{job.name} on {on}, {goal_words(job.goal, job.target, serving_task(job))}"
         case Reserved(launch=launch) as entry:
             return str(launch.configuration), entry.worst_usd, entry.worst_s, entry.because
         case Settled(measurement=m):
-            return str(m.configuration), m.usd, m.seconds, result_words(m, job.service)
+            return str(m.configuration), m.usd, m.seconds, result_words(m, serving_task(job))
         case Voided(launch=launch, because=because):
             return str(launch.configuration), 0.0, 0.0, because
         case Refused(configuration=configuration, because=because):

@@ -9,6 +9,9 @@ from typing import Any
 
 from mlcd.core.backend import Purpose
 from mlcd.core.ledger import Settled
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask
+from mlcd.planners.scale.nouns import batch_of
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies
 from mlcd.reports.story import Story, Tried
 
@@ -42,13 +45,13 @@ def spending(story: Story) -> dict[str, Any]:
 def _step(story: Story, probe: Tried) -> dict[str, Any]:
     m = probe.measurement
     rates = (m.rate, m.slow_samples_per_s, m.fast_samples_per_s) if m.ok else (None, None, None)
-    on_functions = m.configuration.allocation is not None
+    on_functions = isinstance(m.configuration.setting, Allocation)
     return {
         "number": probe.number,
         "series": probe.type_name,
         "label": str(m.configuration),
         "nodes": m.configuration.nodes,
-        "batch": m.configuration.batch,
+        "batch": batch_of(m.configuration),
         **dict(zip(("rate", "low", "high"), rates, strict=True)),
         "outcome": str(m.outcome),
         "usd": m.usd,
@@ -58,12 +61,12 @@ def _step(story: Story, probe: Tried) -> dict[str, Any]:
         "detail": m.detail,
         "certified": None if on_functions or not m.ok else _certified(story, probe),
         "chosen": probe is story.chosen,
-        "finish": None if on_functions or not m.ok or story.job.service is not None else _finish(story, probe),
+        "finish": None if on_functions or not m.ok or isinstance(story.job.ask, ServingTask) else _finish(story, probe),
     }
 
 
 def _certified(story: Story, probe: Tried) -> bool:
-    return story.certified(probe) if story.job.service is None else certifies(story.job, story.together(probe))
+    return story.certified(probe) if not isinstance(story.job.ask, ServingTask) else certifies(story.job, story.together(probe))
 
 
 def _finish(story: Story, probe: Tried) -> dict[str, Any]:
@@ -78,7 +81,7 @@ def _finish(story: Story, probe: Tried) -> dict[str, Any]:
 
 def _reserves(story: Story) -> Iterator[Kept]:
     """Dollars and seconds that had to be kept just after each probe."""
-    if story.job.serverless is not None:
+    if isinstance(story.job.ask, FunctionsTask):
         return repeat(NOTHING)
     return (
         NOTHING if kept is None else (_number(kept.worst_usd), _number(kept.worst_seconds)) for kept in story.reserves

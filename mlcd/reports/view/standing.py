@@ -9,6 +9,8 @@ from mlcd.core.forecasts import keeps_limits
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Status
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies, service_of
 from mlcd.reports import answer as trained
 from mlcd.reports.functions import answer as on_functions
@@ -54,7 +56,7 @@ def next_words(story: Story, driven: bool) -> str:
         return "thinking about what to try next"
     if decision.configuration is None:
         return f"the search ended: {decision.because}; {decision_words(decision, story.goal)}"
-    if story.job.service is not None:
+    if isinstance(story.job.ask, ServingTask):
         return f"the search ended: {decision.because}; export it to deploy it"
     if account.status is Status.RUNNING:
         return "the job goes on with its next launch"
@@ -66,7 +68,7 @@ def actions(account: Account, driven: bool) -> list[str]:
     if driven:
         return ["stop", "down"]
     found = []
-    if account.status is Status.DECIDED and account.job.service is None:
+    if account.status is Status.DECIDED and not isinstance(account.job.ask, ServingTask):
         found.append("launch")
     if account.status in (*ACTIVE, Status.STOPPED):
         found.append("resume")
@@ -75,9 +77,9 @@ def actions(account: Account, driven: bool) -> list[str]:
 
 def answer(story: Story) -> dict[str, Any]:
     """The answer in a sentence and one more, and the key figures: the words of the report."""
-    if story.job.service is not None:
+    if isinstance(story.job.ask, ServingTask):
         (said, more), cards = served.sentences(story), served.cards(story)
-    elif story.job.serverless is not None:
+    elif isinstance(story.job.ask, FunctionsTask):
         (said, more), cards = on_functions.sentences(story), on_functions.cards(story)
     else:
         (said, further), cards = trained.sentences(story), trained.cards(story)
@@ -90,10 +92,10 @@ def answer(story: Story) -> dict[str, Any]:
 
 def certificate(story: Story) -> dict[str, Any] | None:
     """The sum that makes the choice safe, or that of the best so far; None where there is nothing to say yet."""
-    if story.job.service is not None:
+    if isinstance(story.job.ask, ServingTask):
         return _of_service(story)
     decision = story.decision
-    if story.job.serverless is not None:
+    if isinstance(story.job.ask, FunctionsTask):
         if decision is None or decision.forecast is None:
             return None
         note = on_functions.reserve_note(story, decision.forecast)
@@ -111,7 +113,7 @@ def certificate(story: Story) -> dict[str, Any] | None:
 
 def what_if_certificate(job: Job, gone: History, decision: Decision) -> dict[str, Any] | None:
     """The same of a decision that was made again under another goal."""
-    if job.service is not None or decision.forecast is None:
+    if isinstance(job.ask, ServingTask) or decision.forecast is None:
         return None
     finishing = f"finishing{where_words(decision.forecast)}"
     note = f"What the search took, plus {finishing} at {slow_rate_words(decision)}, against the limit."

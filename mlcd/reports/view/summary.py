@@ -9,6 +9,9 @@ from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.scale.nouns import ScalingTask
+from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
@@ -49,11 +52,11 @@ def standing_of(status: str, driven: bool) -> str:
 
 def kind_of(job: Job) -> str:
     """'train', 'scale', 'serve', 'tune' or 'functions'."""
-    if job.service is not None:
+    if isinstance(job.ask, ServingTask):
         return "serve"
-    if job.serverless is not None:
-        return "functions" if job.serverless.tuning is None else "tune"
-    return "train" if job.elastic is None else "scale"
+    if isinstance(job.ask, FunctionsTask):
+        return "functions" if job.ask.tuning is None else "tune"
+    return "train" if not isinstance(job.ask, ScalingTask) else "scale"
 
 
 def summary_of(
@@ -110,7 +113,7 @@ def _of_job(job: Job, owner: str | None, team: str | None, on: str) -> dict[str,
         "team": team,
         "on": place_words(on),
         "goal": str(job.goal.objective),
-        "goal_words": goal_words(job.goal, job.target, job.service),
+        "goal_words": goal_words(job.goal, job.target, serving_task(job)),
         "budget_usd": job.goal.budget_usd,
         "deadline_s": job.goal.deadline_s,
     }

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.core.job import SIMULATED_FUNCTIONS, SUBMITTED, Job, only_computed
+from mlcd.core.job import SUBMITTED, Job, only_computed
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.knowledge import shipped_names
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.web.settings import Settings
 
 NAMED = ("skypilot", "functions")
@@ -34,7 +36,7 @@ def is_free(on: str) -> bool:
 def placed(on: str, settings: Settings) -> str:
     """A place that was asked for, as the rest of MLCD knows it: `recorded:NAME` with the path that it stands for."""
     kind, colon, rest = on.partition(":")
-    if on == SIMULATED_FUNCTIONS and "simulated" in settings.places:
+    if on == "functions:simulated" and "simulated" in settings.places:
         return on
     if kind not in settings.places:
         raise UnknownName("place", kind[:80], settings.places)
@@ -60,11 +62,11 @@ def confined(job: Job, settings: Settings) -> Job:
     """The job at a place that is allowed, without a way into this machine's files; `UserError` if it needs one."""
     on = placed(job.on, settings)
     kind = on.partition(":")[0]
-    if job.service is not None:
+    if isinstance(job.ask, ServingTask):
         if kind not in SERVING:
             raise UnknownName("place to serve at", on[:80], SERVING)
-        if job.service.knowledge:
-            _check_knowledge(job.service.knowledge, settings)
+        if job.ask.knowledge:
+            _check_knowledge(job.ask.knowledge, settings)
     if settings.mode == "ui":
         return replace(job, on=on, folder=str(Path.cwd()))
     _check_classes(job)
@@ -90,7 +92,7 @@ def _check_knowledge(name: str, settings: Settings) -> None:
 
 def _check_classes(job: Job) -> None:
     """`module:Class` is code in a job's folder; nobody has one here."""
-    workload = job.serverless.workload if job.serverless is not None else None
+    workload = job.ask.workload if isinstance(job.ask, FunctionsTask) else None
     for name in (workload.model, workload.data) if workload is not None else ():
         if ":" in name:
             raise UserError(f"'{name[:80]}': classes of your own are read from a job's folder; a service has none")

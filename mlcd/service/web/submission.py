@@ -15,6 +15,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.runs.real_money import most_words, rents
 from mlcd.planners.form import KINDS, parsed
+from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
 from mlcd.service.team import Member, left, submit
 from mlcd.service.web.failures import Refusal
@@ -88,7 +89,7 @@ def check(here: State, who: Member | None, asked: Submission) -> Foreseen:
         found = json.loads(in_a_child("the job", SPACE, foreseen, to_json(job, False)))
     return Foreseen(
         job.name,
-        goal_words(job.goal, job.target, job.service),
+        goal_words(job.goal, job.target, serving_task(job)),
         found["configurations"],
         [str(each) for each in found["types"]],
         spoken(job.on, here.settings),

@@ -16,7 +16,9 @@ import numpy as np
 from mlcd.core.decision import Decision
 from mlcd.core.ledger import Line
 from mlcd.planners.functions.foresight import spread
+from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.modeling.tradeoff import knee, pareto_mask
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.curve import Curve
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.story import Story, series
@@ -80,10 +82,10 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
 
 
 def _places(story: Story) -> list[Point]:
-    if story.job.service is not None:
+    if isinstance(story.job.ask, ServingTask):
         return []  # its trials are its trade-off: latency against rate against price
     decision = story.decision
-    if story.job.serverless is not None:
+    if isinstance(story.job.ask, FunctionsTask):
         return _plans(story, decision) if decision is not None else []
     if decision is not None and decision.curve:
         return _curve(story, decision)
@@ -122,10 +124,10 @@ def _plans(story: Story, decision: Decision) -> list[Point]:
     The certificate is of the chosen one: the run keeps to its own method.
     """
     gone, chosen = story.search, chosen_plan(decision)
-    calibration = decision.calibration
+    calibration = plan_of(decision).calibration
     factor = spread(calibration) if calibration is not None else 1.0
     found = []
-    for plan in decision.plans:
+    for plan in plan_of(decision).plans:
         worst_s, worst_usd = gone.elapsed_s + factor * plan.seconds, gone.spent_usd + factor * plan.usd
         name, seconds, usd = plan_name(plan.method), gone.elapsed_s + plan.seconds, gone.spent_usd + plan.usd
         certified = plan is chosen and decision.certified

@@ -16,7 +16,7 @@ from mlcd.core.errors import LedgerCorrupt, WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Line
 from mlcd.core.version import VERSION
-from mlcd.planners.functions.nouns import Planned
+from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
 from mlcd.reports.functions.boundary import brief
 from mlcd.reports.view import waiting_view
 from mlcd.reports.view.summary import REFUSED
@@ -43,7 +43,7 @@ class Seen:
     @property
     def boundary(self) -> tuple[Planned, ...]:
         """Of a run on functions, what its plan was chosen from: in brief, since there may be ten thousand points."""
-        if self.account.job.serverless is None or self.account.decision is None:
+        if not isinstance(self.account.job.ask, FunctionsTask) or self.account.decision is None:
             return ()
         first = self.lines[0]
         return _boundary(_Decided(self.account.job, self.account.decision, (self.run, first.seq, first.written_at)))
@@ -66,7 +66,7 @@ def _boundary(decided: _Decided) -> tuple[Planned, ...]:
     """It follows from the calibration, and is not stored; a run is looked at again and again while it goes on."""
     from mlcd.planners.functions.prepare import boundary_of
 
-    return tuple(brief(boundary_of(decided.job, decided.decision.calibration), MOST_POINTS))
+    return tuple(brief(boundary_of(decided.job, plan_of(decided.decision).calibration), MOST_POINTS))
 
 
 class Views:

@@ -15,6 +15,7 @@ from mlcd.core.runs.control import DIES_WITHIN_S
 from mlcd.core.runs.machine import elsewhere
 from mlcd.core.runs.run import Run, resume, start
 from mlcd.core.units import format_duration
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.caps import Caps
 from mlcd.service.workers.asked import from_json
 from mlcd.service.workers.crew import NEVER_BEGAN, waits
@@ -137,7 +138,7 @@ def _capped(driven: Run, told: Told, caps: Caps | None, now: Callable[[], float]
 
 def _to_the_end(driven: Run, launch: bool, stop: Stop) -> None:
     decision = driven.search(stop)
-    if launch and decision.configuration is not None and driven.job.service is None and not stop():
+    if launch and decision.configuration is not None and not isinstance(driven.job.ask, ServingTask) and not stop():
         driven.launch(stop)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mlcd.clouds.local.job_user import TRUST, why_no_job_user
 from mlcd.core.errors import UserError
-from mlcd.core.job import SIMULATED_FUNCTIONS, SUBMITTED, Job
+from mlcd.core.job import SUBMITTED, Job, only_computed
 
 PR_SET_DUMPABLE = 4
 SAME_USER = {
@@ -39,7 +39,7 @@ def check_places(places: Sequence[str], trusted: bool) -> None:
 def check_trusted(job: Job) -> None:
     """The same of a job that came through a service, on the machine that is to drive it."""
     place = job.on.partition(":")[0]
-    if job.folder != SUBMITTED or job.on == SIMULATED_FUNCTIONS or os.environ.get(TRUST):
+    if job.folder != SUBMITTED or only_computed(job.on) or os.environ.get(TRUST):
         return
     if (why := why_trust(place)) is not None:
         raise UserError(f"this worker runs no jobs on {place} ({why}); its operator could say --trust-runners")

@@ -22,6 +22,7 @@ from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import Mask, over, untried
 from mlcd.planners.serve.features import points
 from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import Served
 from mlcd.planners.serve.promise import service_of
 
 DESIGNED = 5
@@ -84,8 +85,8 @@ def _best_by_model(job: Job, space: Space, history: History, open_: Mask) -> tup
     rate = 1 / np.maximum(rows @ _fit(rows[ran], np.array([1 / m.rate for m in history.good])), 1e-12)
     excess = np.ones(len(space))
     for cap in service.caps:
-        told = [(i, m.served.figures[cap.figure]) for i, m in zip(ran, history.good, strict=True)
-                if m.served is not None and cap.figure in m.served.figures]  # fmt: skip
+        told = [(i, m.evidence.figures[cap.figure]) for i, m in zip(ran, history.good, strict=True)
+                if isinstance(m.evidence, Served) and cap.figure in m.evidence.figures]  # fmt: skip
         if told:
             seconds = rows @ _fit(rows[[i for i, _ in told]], np.array([at for _, at in told]))
             excess = np.maximum(excess, seconds / cap.at_most_s)

@@ -20,6 +20,7 @@ from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.candidates import Mask, generator, over, untried
 from mlcd.planners.serve.gp_ei import drawn_best, expectation, improvements
 from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import knobs_of
 
 Type = tuple[str, ...]
 
@@ -44,7 +45,7 @@ class HeterBO:
 
 
 def _type(configuration: Configuration) -> Type:
-    return tuple(setting for _, setting in configuration.knobs if isinstance(setting, str))
+    return tuple(setting for _, setting in knobs_of(configuration) if isinstance(setting, str))
 
 
 def _first_of_a_type(space: Space, history: History, open_: Mask) -> Probe | None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.functions.beliefs.epoch import EpochModel, Ints, Rows
-from mlcd.planners.functions.nouns import Allocation, Serverless, Stage
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Stage
 
 WIDTHS = (512, 64, 8, 1)
 """Memories in a block, level by level: each a divisor of the one before."""
@@ -52,7 +52,7 @@ class Boundary:
 
 def boundary(
     model: EpochModel,
-    limits: Serverless,
+    limits: FunctionsTask,
     *,
     stage: Stage = ONE_EPOCH,
     step_mb: int = 1,
@@ -79,19 +79,19 @@ def boundary(
     return grid.boundary(best)
 
 
-def at_once(limits: Serverless, allocation: Allocation, trials: int) -> int:
+def at_once(limits: FunctionsTask, allocation: Allocation, trials: int) -> int:
     """How many of the trials fit at once; 0 where not even one does."""
     return int(_at_once(limits, np.array(allocation.functions), np.array(allocation.memory_mb), trials))
 
 
-def waves(limits: Serverless, functions: Ints, memory_mb: Ints, trials: int) -> Floats:
+def waves(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Floats:
     """How many times trials have to run one after the other; infinite where not even one fits."""
     fitting = _at_once(limits, functions, memory_mb, trials)
     found: Floats = np.where(fitting > 0, np.ceil(trials / np.maximum(fitting, 1)), np.inf)
     return found
 
 
-def _at_once(limits: Serverless, functions: Ints, memory_mb: Ints, trials: int) -> Ints:
+def _at_once(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Ints:
     fitting = np.full(np.broadcast(functions, memory_mb).shape, trials, dtype=np.int64)
     if limits.concurrency is not None:
         fitting = np.minimum(fitting, limits.concurrency // functions)
@@ -104,7 +104,7 @@ def _at_once(limits: Serverless, functions: Ints, memory_mb: Ints, trials: int) 
 class _Grid:
     """All allocations, as (row, place): a row is a storage and a number of functions, a place is a memory."""
 
-    limits: Serverless
+    limits: FunctionsTask
     trials: int
     names: tuple[str, ...]
     table: Rows
@@ -119,7 +119,7 @@ class _Grid:
     def of(
         cls,
         model: EpochModel,
-        limits: Serverless,
+        limits: FunctionsTask,
         stage: Stage,
         step_mb: int,
         names: tuple[str, ...],

@@ -39,7 +39,7 @@ from mlcd.planners.serve.beliefs.running import Patterns, Runs, patterns
 from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Seen, bent, surface
 from mlcd.planners.serve.beliefs.trust import sound
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, ModelFacts
+from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by
 from mlcd.planners.serve.promise import service_of
 
 LIKE_SEEN, LIKE_NONE = 0.8, 0.12
@@ -135,7 +135,7 @@ class DeviceBelief:
         if ratio.within > EXACT:
             log = log + ratio.within * rng.standard_normal(time.shape)
         for at, each in told:
-            if each.exact and (served := each.measurement.served) is not None and figure in served.figures:
+            if each.exact and (served := served_by(each.measurement)) is not None and figure in served.figures:
                 log[:, at] = math.log(served.figures[figure])
         return np.asarray(np.exp(log))
 

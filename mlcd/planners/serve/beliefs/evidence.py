@@ -16,7 +16,7 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import BATCH
 from mlcd.planners.serve.known_models import Knowledge, knob
-from mlcd.planners.serve.nouns import Arrivals, Figure, Service
+from mlcd.planners.serve.nouns import Arrivals, Figure, Served, ServingTask, served_by
 
 NEAR = 0.97
 """A rate so close to what the host can prepare, or to what was sent, is no more than a lower bound on the device's."""
@@ -59,25 +59,25 @@ class Ratio:
     within: float = 0.0
 
 
-def told_by(knowledge: Knowledge, service: Service, history: History, usual: Ratio) -> tuple[Told, ...]:
+def told_by(knowledge: Knowledge, service: ServingTask, history: History, usual: Ratio) -> tuple[Told, ...]:
     """What the trials tell, those left out that say nothing. `usual`: of a typical latency, over the seen models."""
     asked = [m for m in history.measurements if not m.outcome.is_bad_luck]
     return tuple(_told(knowledge, service, m, usual) for m in asked)
 
 
-def _told(knowledge: Knowledge, service: Service, m: Measurement, usual: Ratio) -> Told:
+def _told(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> Told:
     allowed = knowledge.memory_gb(m.configuration)
     if m.outcome is Outcome.OUT_OF_MEMORY and allowed is not None:
         return Told(m, memory=math.log(allowed), memory_bound=1)
     if not m.ok or m.rate <= 0:
         return Told(m, runs=False)
     time, bound = _device_time(knowledge, service, m, usual)
-    peak = m.served.peak_gb if m.served is not None else None
+    peak = m.evidence.peak_gb if isinstance(m.evidence, Served) else None
     memory = math.log(peak) if peak else math.log(allowed) if allowed else None
     return Told(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
 
 
-def _device_time(knowledge: Knowledge, service: Service, m: Measurement, usual: Ratio) -> tuple[float, int]:
+def _device_time(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> tuple[float, int]:
     by_rate, by_latency = batch_of(m.configuration) / m.rate, _by_latency(m, usual)
     host = knowledge.host_rate(service.model.inputs, m.configuration)
     sent = service.min_rate if service.arrivals is Arrivals.OPEN else None
@@ -99,7 +99,7 @@ def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
 
 def _by_latency(m: Measurement, usual: Ratio) -> float | None:
     """t, from a typical latency; None if none was measured."""
-    figure = m.served.figures.get(TYPICAL, 0.0) if m.served is not None else 0.0
+    figure = m.evidence.figures.get(TYPICAL, 0.0) if isinstance(m.evidence, Served) else 0.0
     return figure / math.exp(usual.mean) if figure > 0 else None
 
 
@@ -109,7 +109,7 @@ def batch_of(configuration: Configuration) -> float:
     return max(float(batch), 1.0) if isinstance(batch, int | float) else 1.0
 
 
-def host_limits(knowledge: Knowledge, service: Service, history: History, cores: Floats, usual: Ratio) -> Floats:
+def host_limits(knowledge: Knowledge, service: ServingTask, history: History, cores: Floats, usual: Ratio) -> Floats:
     """Requests a second that so many cores prepare; infinite where that is no limit, or nobody knows.
 
     Of a kind of input that was never measured, a trial that waited for its host tells; cores are then taken to add up.
@@ -161,7 +161,7 @@ def shown_ratio(before: Ratio, told: Sequence[Told], figure: Figure) -> Ratio:
         math.log(served.figures[figure]) - each.time
         for each in told
         if each.time is not None and each.time_bound == 0
-        if (served := each.measurement.served) is not None and served.figures.get(figure, 0.0) > 0
+        if (served := served_by(each.measurement)) is not None and served.figures.get(figure, 0.0) > 0
     ]
     if not shown:
         return before

@@ -36,7 +36,7 @@ from mlcd.planners.serve.beliefs.load_points import (
 from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
 from mlcd.planners.serve.beliefs.trust import STRANGE, SURE, WIDER, Trusted, trusted
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.nouns import Figure, knobs_of
 from mlcd.planners.serve.promise import service_of
 
 BATCH, VCPUS = 64.0, 8.0
@@ -140,7 +140,7 @@ class InstancesBelief:
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of requests a second, and of every figure that has a cap."""
         anatomy, lore = self.knowledge.anatomy, self._lore(space)
-        where = places(anatomy, (each.knobs for each in space.configurations))
+        where = places(anatomy, (knobs_of(each) for each in space.configurations))
         features, points = lore.features(where), tried_points(anatomy, space, history)
 
         def drawn(figure: Figure | None) -> Floats:
@@ -158,10 +158,10 @@ class InstancesBelief:
     def _runs(self, where: Places, history: History, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Where it runs: not at the load that it failed at, nor above, on the same type; below, perhaps."""
         runs = np.ones((count, len(where.loads)), dtype=bool)
-        ran = {machine_and_load(self.knowledge.anatomy, m.configuration.knobs) for m in history.good}
+        ran = {machine_and_load(self.knowledge.anatomy, knobs_of(m.configuration)) for m in history.good}
         for m in history.measurements:
             if not m.ok and not m.outcome.is_bad_luck:
-                name, load = machine_and_load(self.knowledge.anatomy, m.configuration.knobs)
+                name, load = machine_and_load(self.knowledge.anatomy, knobs_of(m.configuration))
                 here = np.array([machine == name for machine in where.machines])
                 sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
                 runs[:, here & (where.loads >= load)] = False

@@ -43,7 +43,7 @@ from mlcd.planners.serve.beliefs.load_points import (
 from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
 from mlcd.planners.serve.beliefs.trust import Trusted, trusted
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, ModelFacts
+from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
 from mlcd.planners.serve.promise import service_of
 
 SHARING = 0.7
@@ -232,7 +232,7 @@ class LanguageBelief:
         service, anatomy = service_of(job), self.knowledge.anatomy
         lore = self._lore(space)
         points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
-        where = places(anatomy, (each.knobs for each in space.configurations))
+        where = places(anatomy, (knobs_of(each) for each in space.configurations))
         outside, figures = self._outside(where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
         supposed = [
             Supposition(lore, gb, crowd, chance * share, figures, points, tried)

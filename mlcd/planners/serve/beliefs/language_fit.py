@@ -22,6 +22,7 @@ from mlcd.core.measurement import Outcome
 from mlcd.planners.serve.beliefs.language_machines import Machine
 from mlcd.planners.serve.beliefs.load_points import machine_and_load
 from mlcd.planners.serve.known_models import Anatomy, SeenModel
+from mlcd.planners.serve.nouns import knobs_of
 
 NEEDS = np.linspace(-1.0, 2.0, 31)
 """t: from less than its 16-bit weights (a quantised model) to seven times these."""
@@ -149,7 +150,7 @@ def tried_in(anatomy: Anatomy, history: History, by_name: Mapping[str, Machine])
     """What a history tells, machine by machine. Bad luck tells nothing."""
     found: dict[str, Tried] = {}
     for m in history.measurements:
-        name, users = machine_and_load(anatomy, m.configuration.knobs)
+        name, users = machine_and_load(anatomy, knobs_of(m.configuration))
         before = found.get(name, Tried(by_name[name]))
         if m.ok:
             found[name] = replace(before, served=max(before.served, users))

@@ -15,7 +15,7 @@ from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.history import History
 from mlcd.planners.serve.knobs import Knobs
 from mlcd.planners.serve.known_models import Anatomy, Cell, SeenModel
-from mlcd.planners.serve.nouns import Figure
+from mlcd.planners.serve.nouns import Figure, Served, knobs_of
 
 LOADS = 12
 """Loads of a seen model that are learnt from; between them, its curves hold no news."""
@@ -78,10 +78,10 @@ def seen_points(anatomy: Anatomy, model: SeenModel) -> LoadPoints:
 def tried_points(anatomy: Anatomy, space: Space, history: History) -> LoadPoints:
     """The trials that ran; repeated ones are one."""
     good = history.good
-    cells = [Cell(m.rate, m.served.figures if m.served is not None else {}) for m in good]
+    cells = [Cell(m.rate, m.evidence.figures if isinstance(m.evidence, Served) else {}) for m in good]
     errors = np.array([m.rel_error**2 for m in good], dtype=float)
     at = np.array([space.index.get(m.configuration, -1) for m in good], dtype=np.intp)
-    return _points(places(anatomy, [m.configuration.knobs for m in good]), cells, errors, at)
+    return _points(places(anatomy, [knobs_of(m.configuration) for m in good]), cells, errors, at)
 
 
 def _points(where: Places, cells: Sequence[Cell], error: Floats, at: NDArray[np.intp]) -> LoadPoints:
@@ -97,4 +97,4 @@ def _logs(numbers: Sequence[float]) -> Floats:
 
 def dollars(anatomy: Anatomy, configurations: Iterable[Configuration]) -> dict[str, float]:
     """What each machine costs an hour."""
-    return {machine_and_load(anatomy, each.knobs)[0]: each.usd_per_hour for each in configurations}
+    return {machine_and_load(anatomy, knobs_of(each))[0]: each.usd_per_hour for each in configurations}

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
 
-from mlcd.core.configuration import ProbeTime, Space, serving_space
+from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
 from mlcd.planners.serve.knobs import Knobs, KnobTable
 from mlcd.planners.serve.knowledge.lines import read_lines
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Counted, Figure, ModelFacts, Operator, Profile
+from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)
 """How long a recorded load test took, or would have."""

@@ -18,6 +18,7 @@ from mlcd.core.errors import MissingExtra, UserError
 from mlcd.core.job import Job
 from mlcd.core.planner import planner_of
 from mlcd.planners.form import of_text, recorded_model, serving
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ModelFacts, Profile
 from mlcd.planners.serve.operators import open_model, profile_onnx
 from mlcd.planners.serve.operators.facts import BATCHES, family, kind_of_input
@@ -82,7 +83,7 @@ def foreseen(asked: str) -> str:
     from mlcd.planners.functions.prepare import prepared
 
     job, _ = from_json(asked)
-    job = job if job.serverless is None else prepared(job)
+    job = job if not isinstance(job.ask, FunctionsTask) else prepared(job)
     space = planner_of(job).place(job).space
     configurations = space.configurations
     types = dict.fromkeys(each.offer.instance_type for each in configurations)

@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from mlcd.core.errors import UserError
 from mlcd.core.runs.run import decide_again
 from mlcd.planners.form import asked_again, goal_again, parsed
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.form import SERVICE_NAMES
+from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.document import decision_document
 from mlcd.reports.functions.document import planned_documents
 from mlcd.reports.functions.words import chosen_plan, plan_name
@@ -80,17 +82,17 @@ async def tradeoff(run: Found, made: Made, who: Viewer) -> Response:
 def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     account, job = seen.account, seen.account.job
     goal = goal_again(job, chosen)
-    if job.service is None and (asked := [name for name in SERVICE_NAMES if chosen.get(name) is not None]):
+    if not isinstance(job.ask, ServingTask) and (asked := [name for name in SERVICE_NAMES if chosen.get(name) is not None]):
         raise UserError(f"{asked[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
-    service = asked_again(job.service, chosen) if job.service is not None else None
+    service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
-    job = replace(job, goal=goal, service=service)
+    job = replace(job, goal=goal, ask=service)
     told, label = decision_document(decision), str(decision.configuration) if decision.configuration else None
     for way, relaxed in zip(decision.relaxations, told["relaxations"], strict=True):
         relaxed["label"] = str(way.configuration) if way.configuration is not None else None
-    if job.service is not None:
+    if isinstance(job.ask, ServingTask):
         words = service_sentence(decision, job, account.searched)
-    elif job.serverless is not None:
+    elif isinstance(job.ask, FunctionsTask):
         words, told = functions_sentence(decision, job), told | planned_documents(decision, job)
         label = plan_name(plan.method) if (plan := chosen_plan(decision)) is not None else None
     else:
@@ -98,7 +100,7 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": seen.run,
         "goal": str(goal.objective),
-        "goal_words": goal_words(goal, job.target, job.service),
+        "goal_words": goal_words(goal, job.target, serving_task(job)),
         "decision": told,
         "label": label,
         "words": words,

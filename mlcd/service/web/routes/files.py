@@ -17,6 +17,8 @@ from mlcd.core.backend import Provenance
 from mlcd.core.database.log_pieces import LogPieces
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account, Settled, Voided
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.html import page
 from mlcd.service.web.answers import Export, Logs, problems
 from mlcd.service.web.failures import Refusal
@@ -138,8 +140,8 @@ def _export(run: str, account: Account, to: Target) -> Export:
     if to == "skypilot":
         from mlcd.reports.skypilot import task_text
 
-        if account.job.service is not None or account.job.serverless is not None:
-            other = "kserve, triton or compose" if account.job.service is not None else "lambda"
+        if isinstance(account.job.ask, ServingTask) or isinstance(account.job.ask, FunctionsTask):
+            other = "kserve, triton or compose" if isinstance(account.job.ask, ServingTask) else "lambda"
             raise WrongState(f"run '{run}' is no task for machines: export it to {other}")
         return Export(run=run, to=to, main="task.yaml", files={"task.yaml": task_text(run, account)}, notes=[])
     if to == "lambda":
