@@ -172,7 +172,9 @@ def searched(job: Job, cloud: Cloud, learned: dict[str, Any] | None = None) -> l
     started = Started(job, cloud.space, "test", cloud.provenance, "test", (), learned)
     book = ledger.begin(job.name, cloud.clock, started)
     planner = planner_of(job)
-    search(planner.explore(job), job, cloud.space, cloud.profiler, book, guard=planner.guard(job), decide=planner.decide)
+    search(
+        planner.explore(job), job, cloud.space, cloud.profiler, book, guard=planner.guard(job), decide=planner.decide
+    )
     return ledger.lines(book.run)
 
 

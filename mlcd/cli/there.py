@@ -116,7 +116,9 @@ def resume_there(
     watched = Watched(server, name, output, known=True)
     job = watched.account.job
     agree_to_limits(job, goal_again(job, parsed("what-if", limits)), yes)
-    launch = not decide_only and not isinstance(watched.account.job.ask, ServingTask) and (yes or detach or not can_ask())
+    launch = (
+        not decide_only and not isinstance(watched.account.job.ask, ServingTask) and (yes or detach or not can_ask())
+    )
     undecided = watched.account.decision is None
     # Whether there is anything to resume then, the server says; of what has failed, once somebody agrees to launch it.
     over = watched.account.status in (Status.FINISHED, Status.INFEASIBLE)
@@ -154,7 +156,12 @@ def _see_through(watched: Watched, decide_only: bool, yes: bool, launch: bool) -
     if launch or watched.account.decision is None:
         watched.follow(_since(watched, done))
     decision, account = watched.account.decision, watched.account
-    go = decision is not None and decision.configuration is not None and not isinstance(account.job.ask, ServingTask) and not decide_only
+    go = (
+        decision is not None
+        and decision.configuration is not None
+        and not isinstance(account.job.ask, ServingTask)
+        and not decide_only
+    )
     if decision is not None and go and not launch and (go := yes or decision.done or agreed()):
         _let_go(watched)
         tell(watched.server, "resume", watched.run, launch=True)

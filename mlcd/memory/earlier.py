@@ -41,7 +41,11 @@ def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikeli
     """
     total = NOTHING_SEEN
     for account in ledger.accounts_at(job.on, MOST_RUNS, owner):
-        if not isinstance(account.job.ask, ServingTask) and not isinstance(account.job.ask, FunctionsTask) and _same_cloud(account.job, job):
+        if (
+            not isinstance(account.job.ask, ServingTask)
+            and not isinstance(account.job.ask, FunctionsTask)
+            and _same_cloud(account.job, job)
+        ):
             shown = repeated_launches((*account.history.measurements, *account.history.runs))
             total = tuple(map(sum, zip(total, shown, strict=True)))
     return total

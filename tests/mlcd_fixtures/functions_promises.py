@@ -76,7 +76,9 @@ def check_sums(lines: Sequence[Line]) -> None:
     assert not account.open, "a launch was left open"
     assert all(m.usd >= 0 and m.seconds >= 0 for m in settled)
     metered = [m for m in settled if m.metered]
-    assert all(math.isclose(m.usd, math.fsum(e.usd for e in evidence_of(m).epochs), rel_tol=HAIR) for m in metered), "a wrong sum"
+    assert all(math.isclose(m.usd, math.fsum(e.usd for e in evidence_of(m).epochs), rel_tol=HAIR) for m in metered), (
+        "a wrong sum"
+    )
     assert all(line.entry.because for line in lines if isinstance(line.entry, Ended | Reserved)), "without a reason"
 
 

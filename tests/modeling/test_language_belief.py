@@ -146,7 +146,9 @@ def test_a_twin_of_seen_models_needs_no_trial_to_find_its_best():
     known = Knowledge(Kind.LANGUAGE, ANATOMY, twins, resources={"gpus": NUMBERS})
     draws = draw(known, job(one.facts), count=400)
     usd = np.array([c.usd_per_hour for c in SPACE.configurations])
-    worth = np.array([one.cells[knobs_of(c)].rate if knobs_of(c) in one.cells else 0.0 for c in SPACE.configurations]) / usd
+    worth = (
+        np.array([one.cells[knobs_of(c)].rate if knobs_of(c) in one.cells else 0.0 for c in SPACE.configurations]) / usd
+    )
     picked = int(np.argmax((draws.rate / usd).mean(axis=0)))
     assert worth[picked] >= 0.93 * worth.max()
 

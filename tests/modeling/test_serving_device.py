@@ -283,7 +283,9 @@ def test_a_tail_that_is_longer_than_a_batch_is_learnt_from_seen_models_and_then_
     measured = trial(WORLD, at)
     figures = {Figure.P95: 3 * measured.evidence.figures[Figure.P95]}
     measured = replace(measured, evidence=Served(figures, figures))
-    measured = replace(measured, samples_per_s=dict(knobs_of(measured.configuration))["batch"] / figures[Figure.P95] * 3)
+    measured = replace(
+        measured, samples_per_s=dict(knobs_of(measured.configuration))["batch"] / figures[Figure.P95] * 3
+    )
     told = told_by(WORLD.seen, ServingTask(slow), History((measured,)), NO_RATIO)
     after = shown_ratio(before, told, Figure.P95)
     assert math.exp(after.mean) == pytest.approx(3.0, rel=0.02)

@@ -124,7 +124,9 @@ def trained(method: str, epochs: float, whole: Job, platform: Platform) -> tuple
 
 
 def used(history: History) -> list[Allocation]:
-    return [allocation_of(run.configuration) for run in history.runs if isinstance(run.configuration.setting, Allocation)]
+    return [
+        allocation_of(run.configuration) for run in history.runs if isinstance(run.configuration.setting, Allocation)
+    ]
 
 
 def restarts(history: History) -> int:

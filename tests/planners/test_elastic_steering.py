@@ -61,7 +61,9 @@ def test_noise_that_has_moved_is_a_reason_to_go_on_with_another_batch() -> None:
     assert set(outcomes[:-1]) <= {Outcome.SWITCHED}
     assert outcomes[-1] is Outcome.OK
     assert len(outcomes) > 1
-    assert (batch_of(account.history.runs[-1].configuration) or 0) > (batch_of(account.history.runs[0].configuration) or 0)
+    assert (batch_of(account.history.runs[-1].configuration) or 0) > (
+        batch_of(account.history.runs[0].configuration) or 0
+    )
 
 
 @settings(SLOW, suppress_health_check=[HealthCheck.too_slow])

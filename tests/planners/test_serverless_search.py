@@ -90,7 +90,9 @@ def searched(job: Job, losses: list[float] | None = None, method: str = "exact")
 
 
 def test_every_storage_is_probed_with_few_functions_and_with_many_and_every_memory_once():
-    probed = [allocation_of(c) for c in calibration_space(SERVERLESS).configurations if isinstance(c.setting, Allocation)]
+    probed = [
+        allocation_of(c) for c in calibration_space(SERVERLESS).configurations if isinstance(c.setting, Allocation)
+    ]
     for storage in STORAGES:
         assert len({each.functions for each in probed if each.storage == storage}) == 2
     assert {each.memory_mb for each in probed} == set(memory_levels(SERVERLESS))
@@ -127,7 +129,9 @@ def test_the_epochs_come_from_a_sample_unless_the_job_knows_them():
     finish, history = searched(JOB, losses)
     assert 12 <= expected_epochs(JOB, history) <= 22
     assert finish.decision is not None
-    assert plan_of(finish.decision).plans[0].stages[0].stage.epochs == pytest.approx(expected_epochs(JOB, history), abs=1)
+    assert plan_of(finish.decision).plans[0].stages[0].stage.epochs == pytest.approx(
+        expected_epochs(JOB, history), abs=1
+    )
     known = replace(JOB, ask=replace(SERVERLESS, epochs=9.0))
     _, history = searched(known)
     assert expected_epochs(known, history) == 9.0

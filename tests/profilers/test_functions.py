@@ -96,7 +96,12 @@ def test_one_that_ended_before_costs_the_most_that_it_can_and_keeps_its_epochs(l
 
 def test_one_that_fails_before_any_epoch_is_billed_too():
     seen, _ = measure([Ended(3.0, Outcome.LAUNCH_FAILED, "throttled")], TrainEpochs(1))
-    assert (seen.outcome, seen.usd, evidence_of(seen).epochs, seen.metric) == (Outcome.LAUNCH_FAILED, PLACE.usd(3.0), (), None)
+    assert (seen.outcome, seen.usd, evidence_of(seen).epochs, seen.metric) == (
+        Outcome.LAUNCH_FAILED,
+        PLACE.usd(3.0),
+        (),
+        None,
+    )
 
 
 def test_nothing_costs_more_than_its_order_allows():
@@ -152,7 +157,12 @@ def test_the_watch_is_asked_after_each_epoch_and_can_end_it():
 
 def test_a_calibration_is_what_it_told_at_the_price_of_its_time():
     seen, _ = measure([Sample(9.0, 10.0, evidence=CALIBRATED), Ended(9.5, Outcome.OK)], None, purpose=Purpose.PROBE)
-    assert (seen.outcome, evidence_of(seen).calibrated, seen.usd, seen.metered) == (Outcome.OK, CALIBRATED, PLACE.usd(9.5), False)
+    assert (seen.outcome, evidence_of(seen).calibrated, seen.usd, seen.metered) == (
+        Outcome.OK,
+        CALIBRATED,
+        PLACE.usd(9.5),
+        False,
+    )
     assert seen.startup_s == 1.25
 
 

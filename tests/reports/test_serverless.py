@@ -82,7 +82,9 @@ def half_a_stage() -> list[Line]:
     lines = up_to(tuning_lines(), Settled, 1)
     settled = lines[-1].entry
     assert isinstance(settled, Settled)
-    cut = replace(settled.measurement, outcome=Outcome.AT_THE_LIMIT, epochs=evidence_of(settled.measurement).epochs[:11])
+    cut = replace(
+        settled.measurement, outcome=Outcome.AT_THE_LIMIT, epochs=evidence_of(settled.measurement).epochs[:11]
+    )
     return [*lines[:-1], replace(lines[-1], entry=replace(settled, measurement=cut))]
 
 
@@ -95,7 +97,9 @@ def with_losses(lines: list[Line], loss: float) -> list[Line]:
         m = line.entry.measurement
         return replace(
             line,
-            entry=replace(line.entry, measurement=replace(m, epochs=tuple(replace(e, loss=loss) for e in evidence_of(m).epochs))),
+            entry=replace(
+                line.entry, measurement=replace(m, epochs=tuple(replace(e, loss=loss) for e in evidence_of(m).epochs))
+            ),
         )
 
     return [changed(line) for line in lines]

@@ -30,6 +30,8 @@ def new_goal(goal: Goal, chosen: Mapping[str, Any]) -> Goal:
 
 def goal_again(job: Job, chosen: Mapping[str, Any]) -> Goal:
     """The goal of a run that is decided again, with what is asked now."""
-    if chosen.get("confidence") is not None and (isinstance(job.ask, ServingTask) or isinstance(job.ask, FunctionsTask)):
+    if chosen.get("confidence") is not None and (
+        isinstance(job.ask, ServingTask) or isinstance(job.ask, FunctionsTask)
+    ):
         raise UserError("confidence is for jobs on machines; services and functions are certified in another way")
     return new_goal(job.goal, chosen)

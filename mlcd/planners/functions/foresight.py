@@ -130,7 +130,9 @@ def _needed(method: str, stages: Sequence[float]) -> float:
     return len(stages) * max(stages) if method == "fixed" else sum(stages)
 
 
-def _relaxed(problem: StageProblem, plan: StagePlan, usd: float | None = None, seconds: float | None = None) -> Relaxation:
+def _relaxed(
+    problem: StageProblem, plan: StagePlan, usd: float | None = None, seconds: float | None = None
+) -> Relaxation:
     return Relaxation(usd, seconds, configuration(problem.limits, plan.stages[0].allocation, TrainEpochs(1)))
 
 

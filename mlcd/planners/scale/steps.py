@@ -43,7 +43,11 @@ def _points(job: Job, told: Sequence[Measurement]) -> Floats:
     """Nodes, local batch and seconds of a step, a column for each measurement."""
     return np.array(
         [
-            (float(m.configuration.nodes), local_batch(job, m.configuration), trained_batch(job, m.configuration) / m.rate)
+            (
+                float(m.configuration.nodes),
+                local_batch(job, m.configuration),
+                trained_batch(job, m.configuration) / m.rate,
+            )
             for m in told
         ]
     ).T

@@ -101,7 +101,8 @@ def _with_more_memory(knowledge: Knowledge, space: Space, configuration: Configu
     return [
         i
         for i, each in enumerate(space.configurations)
-        if (knowledge.memory_gb(each) or 0.0) > allowed and [knob for knob in knobs_of(each) if knob[0] != name] == others
+        if (knowledge.memory_gb(each) or 0.0) > allowed
+        and [knob for knob in knobs_of(each) if knob[0] != name] == others
     ]
 
 

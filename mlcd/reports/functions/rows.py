@@ -179,7 +179,10 @@ def _numbers(account: Account) -> list[int]:
     """The stage of each launch: by its epochs; one that told none belongs to what came after it."""
     serverless, runs = functions_of(account.job), account.history.runs
     last = len(serverless.tuning.stages) if serverless.tuning is not None else 1
-    told = [stage_number(serverless, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None for m in runs]
+    told = [
+        stage_number(serverless, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None
+        for m in runs
+    ]
     numbers, here = [], 1
     for i, launch in enumerate(runs):
         numbers.append(min(last, next((number for number in told[i:] if number is not None), here)))

@@ -92,7 +92,10 @@ def decision_sentence(decision: Decision, job: Job) -> str:
 
 def needs_words(decision: Decision) -> str:
     """'the fastest possible takes 9 m on 40 x 1769 MB, s3', 'needs $131.20 (10 x 512 MB, s3), or $9 and 2 h (...)'."""
-    least, several = decision.relaxations[0], bool(plan_of(decision).plans) and len(plan_of(decision).plans[0].stages) > 1
+    least, several = (
+        decision.relaxations[0],
+        bool(plan_of(decision).plans) and len(plan_of(decision).plans[0].stages) > 1,
+    )
     where = f"{'beginning with' if several else 'on'} {_place(least)}"
     if decision.binding == "the deadline" and least.deadline_s is not None and least.budget_usd is None:
         return f"the fastest possible takes {format_duration(least.deadline_s)}, {where}"

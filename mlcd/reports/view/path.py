@@ -66,7 +66,11 @@ def _step(story: Story, probe: Tried) -> dict[str, Any]:
 
 
 def _certified(story: Story, probe: Tried) -> bool:
-    return story.certified(probe) if not isinstance(story.job.ask, ServingTask) else certifies(story.job, story.together(probe))
+    return (
+        story.certified(probe)
+        if not isinstance(story.job.ask, ServingTask)
+        else certifies(story.job, story.together(probe))
+    )
 
 
 def _finish(story: Story, probe: Tried) -> dict[str, Any]:

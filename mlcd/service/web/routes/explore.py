@@ -82,7 +82,9 @@ async def tradeoff(run: Found, made: Made, who: Viewer) -> Response:
 def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     account, job = seen.account, seen.account.job
     goal = goal_again(job, chosen)
-    if not isinstance(job.ask, ServingTask) and (asked := [name for name in SERVICE_NAMES if chosen.get(name) is not None]):
+    if not isinstance(job.ask, ServingTask) and (
+        asked := [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+    ):
         raise UserError(f"{asked[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
