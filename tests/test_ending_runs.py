@@ -17,6 +17,7 @@ import pytest
 from mlcd_fixtures.ledgers import SPACE
 from sqlalchemy import insert
 
+from mlcd.clouds import control
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.local import teardown
 from mlcd.core.backend import Launch, Provenance, Purpose
@@ -25,7 +26,6 @@ from mlcd.core.database.schema import entries
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Reserved, Started, Status
-from mlcd.core.runs import control
 
 
 @pytest.fixture

@@ -17,11 +17,12 @@ from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Reserved
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import cloud
+from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.runs.run import start, what_if
 from mlcd.planners.form import of_text
 from mlcd.planners.jobfile import load_job
 from mlcd.planners.train.methods import METHODS, method
-from mlcd.planners.train.probe_limit import SHARE, usual_probe_limit, with_probe_limit
+from mlcd.planners.train.probe_limit import SHARE, usual_probe_limit
 from mlcd.reports.words import decision_words
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run

@@ -17,10 +17,11 @@ from mlcd.core.drive import launch, search
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Book, Ledger, Started
 from mlcd.core.planner import planner_of
+from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.version import VERSION
 from mlcd.memory.earlier import known_from
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.probe_limit import usual_probe_limit, with_probe_limit
+from mlcd.planners.train.probe_limit import usual_probe_limit
 from mlcd_bench.problems import Problem, training_hours
 
 CERTIFICATE_Z = 3.0

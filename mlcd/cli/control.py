@@ -14,9 +14,9 @@ from mlcd.core.units import parse_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mlcd.clouds.control import Cleaned
     from mlcd.core.clock import Clock
     from mlcd.core.ledger import Ledger
-    from mlcd.core.runs.control import Cleaned
     from mlcd.service.remote import Deed, Server
 
 
@@ -58,7 +58,7 @@ def stop(run: str) -> None:
     if (server := asked_server()) is not None:
         click.echo(_tell(server, "stop", run))
         return
-    from mlcd.core.runs import control
+    from mlcd.clouds import control
 
     driver = control.stop(run, open_ledger())
     who = f"process {driver}" if driver else "its worker"
@@ -82,7 +82,7 @@ def down(run: str, machine_gone: bool) -> None:
     if (server := asked_server()) is not None:
         click.echo(_tell(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
         return
-    from mlcd.core.runs import control
+    from mlcd.clouds import control
 
     ledger = open_ledger()
     if machine_gone:
@@ -107,7 +107,7 @@ def clean(older: float | None, output: str) -> None:
     \b
     mlcd clean
     """
-    from mlcd.core.runs import control
+    from mlcd.clouds import control
 
     ledger = open_ledger()
     found = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
@@ -123,12 +123,12 @@ def clean(older: float | None, output: str) -> None:
 
 def _logs_here(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
     """What a launch of this machine has written."""
+    from mlcd.clouds.launches import launches_here
     from mlcd.core.errors import UserError
-    from mlcd.core.home import launches
 
     ledger = open_ledger()
     name = ledger.find(run)
-    kept = launches()
+    kept = launches_here()
     numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
     folder = next((found for n in numbers if (found := kept.find(f"{name}-{n}")) is not None), None)
     none = UserError(f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}")

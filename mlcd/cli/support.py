@@ -12,12 +12,12 @@ from mlcd.catalog import CLOUDS, load_rows
 from mlcd.clouds.local import what_nodes_lack
 from mlcd.clouds.ray.cluster import resources
 from mlcd.clouds.skypilot import accounts, clouds_at_hand
-from mlcd.clouds.storages.local import available
 from mlcd.core.errors import MlcdError, UnknownName
 from mlcd.core.home import home, open_ledger
 from mlcd.core.units import counted
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import STORAGES
+from mlcd.planners.functions.storages.local import available
 
 CORE = (
     "numpy",

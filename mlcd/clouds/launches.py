@@ -19,6 +19,7 @@ from mlcd.clouds.platforms.reports import saved_in
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoAccess, NothingOrdered, UserError
+from mlcd.core.home import home
 
 MOST_READ = 16 << 20
 """Bytes of a log that are in memory at once: it is the job's, which may write, or claim to have written, any number."""
@@ -136,3 +137,8 @@ def _begun_at(process: int) -> str | None:
     except (OSError, ValueError):
         return None
     return None if state in "ZX" else facts[18]
+
+
+def launches_here() -> Launches:
+    """What is kept of launches on real machines, on this one."""
+    return Launches(home() / "launches")

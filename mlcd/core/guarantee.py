@@ -27,8 +27,6 @@ from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.on_trial import on_trial
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.scale.nouns import batch_of
 
 
 def safe(
@@ -138,7 +136,7 @@ def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> fl
     bounds = []
     if goal.deadline_s is not None:
         bounds.append(goal.deadline_s - history.elapsed_s)
-    if goal.budget_usd is not None and not isinstance(configuration.setting, Allocation):
+    if goal.budget_usd is not None and not configuration.billing.metered:
         left_s = (goal.budget_usd - history.spent_usd) / configuration.usd_per_hour * 3_600
         # Under the billed minimum even one second costs the minimum.
         bounds.append(left_s if left_s >= configuration.offer.minimum_billed_s else 0.0)
@@ -237,7 +235,7 @@ def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation,
     worth &= _fits_at_the_best_efficiency(job, space, history)
     for m in (*history.measurements, *history.known):
         place = space.index.get(m.configuration)
-        if m.outcome is Outcome.OUT_OF_MEMORY and place is not None and batch_of(m.configuration) is None:
+        if m.outcome is Outcome.OUT_OF_MEMORY and place is not None and m.configuration.setting is None:
             worth &= (space.offer_index != space.offer_index[place]) | (space.nodes > m.configuration.nodes)
     if not worth.any():
         return ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mlcd.clouds.launches import Launches
 from mlcd.core.errors import UserError
 from mlcd.core.ledger import Ledger
 
@@ -51,8 +50,3 @@ def url_in(file: Path) -> str:
             return opened.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
-
-
-def launches() -> Launches:
-    """What is kept of launches on real machines."""
-    return Launches(home() / "launches")

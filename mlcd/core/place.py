@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from mlcd.core.backend import Backend, Provenance
 from mlcd.core.clock import Clock
@@ -15,29 +15,24 @@ from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.job import Job, Search
 from mlcd.core.plugins import Plugins
+from mlcd.core.profiler import Profiler
 from mlcd.core.units import format_usd
-
-if TYPE_CHECKING:
-    from mlcd.planners.functions.measure import FunctionsProfiler
-    from mlcd.planners.profilers.training import TrainingProfiler
-    from mlcd.planners.serve.measure import ServingProfiler
-
-BACKENDS = ("simulated", "recorded:DIR", "local", "local:FILE", "ray:FILE", "skypilot", "skypilot:CLOUD", "functions")
 
 
 @dataclass(frozen=True)
 class Cloud:
     """A place to search and run on: what can be rented there, and how it is measured.
 
-    `lacks`: what its machines do not keep of what their types say, in a line for the user. `close`: what is put away
-    when a run is over.
+    `lacks`: what its machines do not keep of what their types say, in a line for the user. `check`: refuses, in one
+    line, a job that cannot be launched there as things are. `close`: what is put away when a run is over.
     """
 
     space: Space
     backend: Backend
-    profiler: TrainingProfiler | ServingProfiler | FunctionsProfiler
+    profiler: Profiler
     clock: Clock
     lacks: str = ""
+    check: Callable[[Job], None] = lambda job: None
     close: Callable[[], None] = lambda: None
 
     @property
@@ -51,34 +46,52 @@ Place = Callable[[str, Job, float, datetime | None], Cloud]
 virtual clock, and on the wall's all since it started."""
 
 
-def _file(name: str) -> Place:
-    """The place of that file in `places/`, imported when it is first asked for."""
+HOME = "mlcd.clouds.places"
+"""The package of our own places: a file each, and a folder for a planner that has places of its own."""
+
+
+@cache
+def places(family: str = "") -> Plugins[Place]:
+    """The places by name: ours, and those that other packages register. `family`: of a planner with its own places."""
+    package = f"{HOME}.{family}" if family else HOME
+    return Plugins("mlcd.clouds", family, {name: _file(f"{package}.{name}") for name in _forms(family)})
+
+
+def _forms(family: str) -> Mapping[str, tuple[str, ...]]:
+    forms: Mapping[str, tuple[str, ...]] = import_module(f"{HOME}.{family}" if family else HOME).FORMS
+    return forms
+
+
+def _file(module: str) -> Place:
+    """The place of that file, imported when it is first asked for."""
 
     def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-        found: Place = import_module(f"mlcd.clouds.places.{name}").place
+        found: Place = import_module(module).place
         return found(rest, job, elapsed_s, started_at)
 
     return place
 
 
-PLACES: Plugins[Place] = Plugins(
-    "mlcd.clouds", "", {name: _file(name) for name in ("simulated", "recorded", "local", "ray", "skypilot")}
-)
-
-
-def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
+def cloud(
+    on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None, *, family: str = ""
+) -> Cloud:
     """The cloud of that name, with the part of its space that the job asks for."""
-    kind, _, rest = on.partition(":")
-    if kind not in PLACES:
-        raise unknown_place(on)
-    place = PLACES[kind](rest, job, elapsed_s, started_at)
+    name, _, rest = on.partition(":")
+    if name not in places(family):
+        raise unknown_place(on, family)
+    place = places(family)[name](rest, job, elapsed_s, started_at)
     return replace(place, space=under_max_hourly(place.space, job.search))
 
 
-def unknown_place(on: str) -> UnknownName:
+def place_forms(family: str = "") -> tuple[str, ...]:
+    """What may follow `--on`, as it is written: 'simulated', 'recorded:DIR' ..."""
+    forms = _forms(family)
+    return tuple(form for name in places(family) for form in forms.get(name, (name,)))
+
+
+def unknown_place(on: str, family: str = "") -> UnknownName:
     """Nobody knows how to rent there."""
-    others = [name for name in PLACES if name not in {each.partition(":")[0] for each in BACKENDS}]
-    return UnknownName("backend", on, (*BACKENDS, *others))
+    return UnknownName("place to serve at" if family else "backend", on, place_forms(family))
 
 
 def under_max_hourly(space: Space, search: Search) -> Space:

@@ -1,4 +1,4 @@
-"""The protocol of a planner: all that is particular to one kind of question, behind one object."""
+"""A planner: all that is particular to one kind of question, behind one object. Planners are found by name."""
 
 from __future__ import annotations
 
@@ -8,80 +8,84 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol
 
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.drive import Guard
+from mlcd.core.drive import Guard, conclude, within_limits
 from mlcd.core.errors import UnknownName
+from mlcd.core.guarantee import refusal
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.payload import PLANNERS
-from mlcd.core.place import Cloud
+from mlcd.core.place import Cloud, cloud
 from mlcd.core.strategy import Finish, Strategy
 
 USUAL = "train"
 """The planner of a job that asks for nothing else."""
 
 
-class Planner(Protocol):
+class Planner:
     """One kind of question that MLCD answers, from the job file to what is remembered of a run.
 
-    `launches`: whether what was decided is run by MLCD; if not, `instead` says in a line what to do with it.
+    What is written here is what most planners do; a planner overrides the rest. `launches`: whether what was decided is
+    run by MLCD; if not, `instead` says in a line what to do with it.
     """
 
     name: str
-    launches: bool
-    instead: str
+    launches: bool = True
+    instead: str = ""
 
     def ready(self, job: Job, database: Database) -> Job:
         """The job as its run will keep it.
 
         One line for what it cannot do, a method that nobody knows among it, before anything is written or paid.
         """
-        ...
+        self.explore(job)
+        return job
+
+    def at_hand(self, job: Job, database: Database) -> Job:
+        """The job with the files that it needs of the machine that drives it."""
+        return job
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """Where the job is tried."""
-        ...
+        return cloud(job.on, job, elapsed_s, started_at)
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """What one probe may cost where the job does not say; None for no limit."""
-        ...
+        return None
 
     def explore(self, job: Job) -> Strategy:
         """What searches for the job; `UnknownName` for a method that nobody knows."""
-        ...
+        raise NotImplementedError
 
     def guard(self, job: Job) -> Guard:
-        """What every probe is asked before it is paid for."""
-        ...
+        """What every probe is asked before it is paid for: what finishing takes stays within the limits."""
+        return refusal
 
     def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """What a search has come to."""
-        ...
+        """What a search has come to: the best that is certified within the limits."""
+        return within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The decision that the stored probes give under the job's goal, which may be another than before."""
-        ...
+        return conclude(Finish("decided again from the stored probes"), job, space, history, self.decide)
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """What runs the job, once it is decided where. `searched`: what was known then."""
-        ...
+        raise NotImplementedError
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """How a run begins, with what earlier runs have taught. `owner`: the member whose run it will be."""
-        ...
+        return begun
 
     def remember_search(self, account: Account) -> None:
         """Keep what the probes of a run have taught, once it is decided."""
-        ...
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Keep what the job itself has taught, once it has ended."""
-        ...
 
 
 def planner_of(job: Job) -> Planner:

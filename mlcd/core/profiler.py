@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from mlcd.core.backend import Launch
 from mlcd.core.job import Job
-from mlcd.core.measurement import Measurement
+from mlcd.core.measurement import Measurement, Sample
 from mlcd.core.strategy import Look, Watch
+
+Progress = Callable[[Job, Launch, Sample], object]
+"""Who hears what a running job reports."""
 
 
 class Profiler(Protocol):
@@ -32,4 +36,13 @@ class RejoinsLaunches(Protocol):
 
     def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
         """What the launch showed, from its start on, as if nobody had ever left it."""
+        ...
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """A profiler that passes on every report of a running job."""
+
+    def telling(self, progress: Progress) -> Profiler:
+        """The same profiler, with somebody who hears every report."""
         ...

@@ -14,8 +14,6 @@ from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, repeated_launches
 from mlcd.core.ledger import Ledger
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import ServingTask
 
 MOST_RUNS = 20
 """Of the same job, or at the same place, that are looked at, the newest first."""
@@ -41,11 +39,8 @@ def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikeli
     """
     total = NOTHING_SEEN
     for account in ledger.accounts_at(job.on, MOST_RUNS, owner):
-        if (
-            not isinstance(account.job.ask, ServingTask)
-            and not isinstance(account.job.ask, FunctionsTask)
-            and _same_cloud(account.job, job)
-        ):
+        ask = account.job.ask
+        if (ask is None or ask.launches_compare) and _same_cloud(account.job, job):
             shown = repeated_launches((*account.history.measurements, *account.history.runs))
             total = tuple(map(sum, zip(total, shown, strict=True)))
     return total

@@ -18,7 +18,6 @@ import pytest
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.functions.ahead import READY
 from mlcd.clouds.functions.tries import Pace
-from mlcd.clouds.storages.local import available, serve
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
@@ -34,6 +33,7 @@ from mlcd.planners.functions.nouns import (
     Tuning,
     Workload,
 )
+from mlcd.planners.functions.storages.local import available, serve
 from mlcd.planners.functions.workloads import facts, partition, trainer
 
 pytestmark = pytest.mark.skipif(

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mlcd.clouds.storages.local import available
 from mlcd.planners.functions.nouns import STORAGES
+from mlcd.planners.functions.storages.local import available
 
 pytestmark = pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
 Mlcd = Callable[..., Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.clouds.storages import Meeting, Storage, Vector
+from mlcd.planners.functions.storages import Meeting, Storage, Vector
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mlcd.clouds.functions.endpoints import Endpoints
-from mlcd.clouds.storages import connect
-from mlcd.clouds.storages.local import available
+from mlcd.planners.functions.storages import connect
+from mlcd.planners.functions.storages.local import available
 
 
 @pytest.mark.parametrize("name", ["s3", "vm-ps"])

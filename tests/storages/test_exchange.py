@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from in_memory import InMemory
 from meetings import exact, meet, vectors
 
-from mlcd.clouds.storages import Meeting, MeetingBroken, StorageGone
-from mlcd.clouds.storages.exchange import GROWTH, KEPT_BYTES, KEPT_KEYS, LATEST_S, SOONEST_S
-from mlcd.clouds.storages.storage import StorageError
-from mlcd.clouds.storages.vectors import to_bytes
 from mlcd.core.clock import VirtualClock
+from mlcd.planners.functions.storages import Meeting, MeetingBroken, StorageGone
+from mlcd.planners.functions.storages.exchange import GROWTH, KEPT_BYTES, KEPT_KEYS, LATEST_S, SOONEST_S
+from mlcd.planners.functions.storages.storage import StorageError
+from mlcd.planners.functions.storages.vectors import to_bytes
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mlcd.clouds.storages.local import available, find_dynalite, reachable, serve
 from mlcd.core.errors import BackendError, UnknownName, UserError
+from mlcd.planners.functions.storages.local import available, find_dynalite, reachable, serve
 
 OWNER = """
 import sys
 from pathlib import Path
-from mlcd.clouds.storages.local import serve
+from mlcd.planners.functions.storages.local import serve
 print(serve(sys.argv[1], Path(sys.argv[2])).url, flush=True)
 sys.stdin.read()
 """

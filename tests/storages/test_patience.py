@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mlcd.clouds.storages import StorageGone, boto, connect
-from mlcd.clouds.storages.storage import Fate, Patient
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import UnknownName, UserError
+from mlcd.planners.functions.storages import StorageGone, boto, connect
+from mlcd.planners.functions.storages.storage import Fate, Patient
 
 
 class Flaky:

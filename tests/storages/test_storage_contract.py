@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from meetings import exact, meet, vectors
 
-from mlcd.clouds.storages import Averaging, Meeting, MeetingBroken, connect
-from mlcd.clouds.storages.local import available, reachable, serve
-from mlcd.clouds.storages.transfers import time_transfers
 from mlcd.core.clock import WallClock
 from mlcd.core.errors import UserError
 from mlcd.planners.functions.nouns import STORAGES
+from mlcd.planners.functions.storages import Averaging, Meeting, MeetingBroken, connect
+from mlcd.planners.functions.storages.local import available, reachable, serve
+from mlcd.planners.functions.storages.transfers import time_transfers
 
 
 @pytest.fixture(scope="module", params=STORAGES)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from meetings import exact, meet, vectors
 
-from mlcd.clouds.storages import Meeting, MeetingBroken, connect
-from mlcd.clouds.storages.local import available, serve
+from mlcd.planners.functions.storages import Meeting, MeetingBroken, connect
+from mlcd.planners.functions.storages.local import available, serve
 
 FORGET, KEEP = ("elasticache", "vm-ps"), ("s3", "dynamodb")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlcd.clouds.storages import Storage
 from mlcd.core.errors import BackendError
+from mlcd.planners.functions.storages import Storage
 
 
 class TooManyRequests(BackendError):

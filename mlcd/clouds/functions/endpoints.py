@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import mkdtemp
 
-from mlcd.clouds.storages.local import serve
+from mlcd.planners.functions.storages.local import serve
 
 
 class Endpoints(Mapping[str, str]):

@@ -15,12 +15,12 @@ from mlcd.clouds.functions.models import Models
 from mlcd.clouds.functions.orders import Order, Orders, Report, concluded
 from mlcd.clouds.functions.tries import Function, Group, Lost, OrdersOf, Pace
 from mlcd.clouds.functions.worker import calibrate, train_alone, train_epoch
-from mlcd.clouds.storages import connect
 from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.functions.nouns import SAMPLE, Epoch, FunctionsTask, TrainEpochs, work_of
+from mlcd.planners.functions.storages import connect
 
 LOOK_EVERY_S = 0.01
 APART_S = 1e-6

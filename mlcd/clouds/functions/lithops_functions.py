@@ -27,12 +27,12 @@ from mlcd.clouds.functions.tries import Lost, Pace
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.watchman import Watchman
-from mlcd.clouds.storages.storage import PATIENCE_S
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import CALIBRATION_STEPS, Allocation, FunctionsTask, work_of
+from mlcd.planners.functions.storages.storage import PATIENCE_S
 
 TEARDOWN_S = 1.0
 """Kept at the end of a lifetime to be gone in time."""

@@ -31,9 +31,9 @@ import numpy as np
 from mlcd.clouds.functions.counted import Counted
 from mlcd.clouds.functions.dataset import Stored, bounds, load
 from mlcd.clouds.functions.throttle import Throttle
-from mlcd.clouds.storages import Meeting, connect
-from mlcd.clouds.storages.transfers import time_transfers
 from mlcd.core.errors import MlcdError, UserError
+from mlcd.planners.functions.storages import Meeting, connect
+from mlcd.planners.functions.storages.transfers import time_transfers
 from mlcd.planners.functions.workloads import Features, Labels, Trainer, Vector, trainer
 
 Order = dict[str, Any]

@@ -2,3 +2,13 @@
 
 `--on NAME:REST` finds the file of that name, or an entry point of `mlcd.clouds` in another package.
 """
+
+FORMS = {
+    "simulated": ("simulated",),
+    "recorded": ("recorded:DIR",),
+    "local": ("local", "local:FILE"),
+    "ray": ("ray:FILE",),
+    "skypilot": ("skypilot", "skypilot:CLOUD"),
+    "functions": ("functions",),
+}
+"""How each is written after `--on`."""

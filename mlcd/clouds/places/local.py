@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mlcd.clouds.environment import check_environment
 from mlcd.clouds.local import Local, NodeTypes, load_node_types, what_nodes_lack, what_probes_share, why_not_isolated
 from mlcd.clouds.places.live import live_profiler
 from mlcd.core.clock import Clock, WallClock
@@ -31,7 +32,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     space = grid(offers, (fewest, most), probe_time=node_types.probe_time, startup_limit_s=node_types.startup_s)
     profiler = replace(live_profiler(backend), tight=LOCAL_TIGHT, window_s=LOCAL_WINDOW_S)
     lacks = "; ".join(filter(None, (what_nodes_lack(), what_probes_share(job, home()))))
-    return Cloud(narrow(space, job), backend, profiler, clock, lacks)
+    return Cloud(narrow(space, job), backend, profiler, clock, lacks, check=check_environment)
 
 
 def local_backend(node_types: NodeTypes | None = None, clock: Clock | None = None) -> Local:

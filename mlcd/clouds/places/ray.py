@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mlcd.clouds.environment import check_environment
 from mlcd.clouds.places.live import live_profiler
 from mlcd.clouds.ray import Ray, available
 from mlcd.core.clock import WallClock
@@ -21,4 +22,4 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     node_types, choices = available(job, Path(rest) if rest else None)
     backend = Ray(node_types, home(), clock)
     space = Space(choices, node_types.probe_time, node_types.startup_s)
-    return Cloud(narrow(space, job), backend, live_profiler(backend), clock)
+    return Cloud(narrow(space, job), backend, live_profiler(backend), clock, check=check_environment)

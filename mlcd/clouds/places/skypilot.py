@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from mlcd.catalog import retired_types
+from mlcd.clouds.environment import check_environment
 from mlcd.clouds.places.live import live_profiler
 from mlcd.clouds.places.prices import infra, priced
 from mlcd.clouds.skypilot import STARTUP_LIMIT_S, Client, Sdk, SkyPilot, checkpoint_folder, clouds_at_hand
@@ -36,7 +37,7 @@ def skypilot_cloud(job: Job, named: str, client: Client, clock: Clock) -> Cloud:
     offers = priced(job, clouds)
     backend = SkyPilot(client, home(), clock)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)
-    return Cloud(_rentable(narrow(space, job)), backend, live_profiler(backend), clock)
+    return Cloud(_rentable(narrow(space, job)), backend, live_profiler(backend), clock, check=check_environment)
 
 
 def _rentable(space: Space) -> Space:

@@ -76,7 +76,7 @@ def postgres_engine(url: URL) -> Engine:
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        raise MissingExtra("PostgreSQL", "service") from None
+        raise MissingExtra("PostgreSQL", "postgres") from None
     settings = " ".join(f"-c {name}={value}" for name, value in SERVER_SETTINGS.items())
     return create_engine(
         url.set(drivername="postgresql+psycopg"),

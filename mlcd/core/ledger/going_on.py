@@ -12,7 +12,6 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger.account import Account, Status
 from mlcd.core.ledger.entries import LimitsChanged, Resumed
 from mlcd.core.units import format_confidence, format_count, format_duration, format_usd
-from mlcd.planners.functions.nouns import evidence_of
 
 
 def entry_to_go_on(
@@ -67,12 +66,13 @@ def _check_limits(account: Account, goal: Goal, elapsed_s: float) -> None:
 def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
     """Refuse to launch a job again that would begin from nothing, or end at the same limit at once."""
     history, ended = account.history, account.ended.because if account.ended is not None else ""
-    if not history.saved_samples and not any(evidence_of(launch).epochs for launch in history.runs):
+    replans = account.job.ask is not None and account.job.ask.replans
+    if not history.saved_samples and not (replans and any(launch.samples_done for launch in history.runs)):
         raise WrongState(
             f"run '{run}' failed and has saved nothing to go on from: {ended}. Begin again with mlcd train, or give it "
             f"other limits: {how_to_raise(run, account)}"
         )
-    if (account.job.ask is not None and account.job.ask.replans) or not history.runs:
+    if replans or not history.runs:
         return
     left_s = lifetime_s(account.job.goal, _at(history, elapsed_s), history.runs[-1].configuration)
     if left_s is not None and left_s <= account.space.startup_limit_s:

@@ -1,4 +1,4 @@
-"""A job that came through a service, on the machine that drives it.
+"""A job that was submitted to a server, on the machine that drives it.
 
 What waits in the database names no path of any machine: an upload by its hash, and no folder. Whoever drives the job
 has the files where they are needed; the ledger goes on saying what was asked for, so that another machine can go on.
@@ -11,18 +11,13 @@ from dataclasses import replace
 from mlcd.core.database import Database
 from mlcd.core.home import home
 from mlcd.core.job import SUBMITTED, Job
-from mlcd.planners.serve.nouns import ServingTask
+from mlcd.core.planner import planner_of
 
 
 def at_hand(job: Job, database: Database) -> Job:
-    """The job with what it needs of this machine: its folder, and the file of a model that was sent."""
+    """The job with what it needs of this machine: its folder, and what its planner needs."""
     if job.folder == SUBMITTED and job.on.partition(":")[0] != "local":  # which gives each launch a folder of its own
         folder = home().absolute() / "submitted"
         folder.mkdir(parents=True, exist_ok=True)
         job = replace(job, folder=str(folder))
-    if isinstance(job.ask, ServingTask) and job.ask.upload is not None:
-        from mlcd.core.database.sent import SentModels
-
-        path = SentModels(database, home()).path(job.ask.upload)
-        job = replace(job, ask=replace(job.ask, path=str(path.absolute())))
-    return job
+    return planner_of(job).at_hand(job, database)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
-from mlcd.clouds.environment import check_environment
 from mlcd.core import drive
 from mlcd.core.backend import Provenance
 from mlcd.core.decision import Decision
@@ -16,15 +15,15 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.measurement import Measurement
+from mlcd.core.payload import Ask
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
+from mlcd.core.profiler import Progress, TellsProgress
 from mlcd.core.runs.arrival import at_hand
 from mlcd.core.runs.machine import check_here, claim
+from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.version import VERSION
-from mlcd.planners.profilers.progress import Progress
-from mlcd.planners.serve.nouns import ServingTask, serving_task
-from mlcd.planners.train.probe_limit import with_probe_limit
 
 Listener = Callable[[Line], None]
 
@@ -128,7 +127,6 @@ def start(
     `begin_from`: an earlier run, whose checkpoint this one begins with.
     `agree`: is shown how the run would begin before anything is written, and raises to leave it.
     """
-    _check_variables(job)
     asked = ledger.asked(run) if run is not None else None
     first, place = beginning(job, ledger, asked.owner if asked is not None else None)
     if begin_from:
@@ -136,6 +134,7 @@ def start(
 
         earlier = earlier_checkpoint(begin_from, first.job, ledger)
         first = replace(first, begun_from=earlier.run, saved_samples=earlier.saved_samples)
+    place.check(at_hand(first.job, ledger.database))
     agree(first)
     place = _shown(place, progress)
     return Run(ledger, ledger.begin(first.job.name, place.clock, first, listen, run, held), first.job, place)
@@ -183,7 +182,7 @@ def go_on(
     book = resumed.book
     entry = entry_to_go_on(resumed.name, book.account, goal, resumed.cloud.clock.elapsed_s())
     check_here(resumed.name, ledger)
-    _check_variables(resumed.job)
+    resumed.cloud.check(at_hand(resumed.job, ledger.database))
     if isinstance(entry, LimitsChanged):
         _check_work_is_kept(resumed)
     if entry is not None:
@@ -202,29 +201,24 @@ def _check_work_is_kept(run: Run) -> None:
         )
 
 
-def what_if(run: str, ledger: Ledger, goal: Goal, service: ServingTask | None = None) -> Decision:
+def what_if(run: str, ledger: Ledger, goal: Goal, ask: Ask | None = None) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched.
 
-    `service`: of a run that serves, what is asked of it now.
+    `ask`: what is asked of its planner now, where that is not what it was.
     """
-    return decide_again(ledger.account(run), goal, service)
+    return decide_again(ledger.account(run), goal, ask)
 
 
-def decide_again(account: Account, goal: Goal, service: ServingTask | None = None) -> Decision:
+def decide_again(account: Account, goal: Goal, ask: Ask | None = None) -> Decision:
     """The same of a run that was replayed already."""
     space, history = account.space, account.searched
-    job = remaining(replace(account.job, goal=goal, ask=service or serving_task(account.job)), history)
+    job = remaining(replace(account.job, goal=goal, ask=ask or account.job.ask), history)
     return planner_of(job).decide_again(job, space, history)
-
-
-def _check_variables(job: Job) -> None:
-    """What a job asks for of this process's environment is there, before anything is rented for it."""
-    if job.on.partition(":")[0] in ("local", "ray", "skypilot"):
-        check_environment(job)
 
 
 def _shown(place: Cloud, progress: Progress | None) -> Cloud:
     """With every report shown, where reports come in real time."""
     if progress is None or place.provenance is not Provenance.LIVE:
         return place
-    return replace(place, profiler=replace(place.profiler, progress=progress))
+    profiler = place.profiler
+    return replace(place, profiler=profiler.telling(progress)) if isinstance(profiler, TellsProgress) else place

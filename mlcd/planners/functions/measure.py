@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from mlcd.core.backend import Backend, Launch, Purpose
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
+from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.planners.functions.nouns import (
     MOST_ATTEMPTS,
@@ -26,7 +28,6 @@ from mlcd.planners.functions.nouns import (
     functions_task,
     work_of,
 )
-from mlcd.planners.profilers.progress import Progress
 
 ENDING_S = 2.0
 """For which functions may still be billed once they are told to end."""
@@ -67,6 +68,10 @@ class FunctionsProfiler:
 
     backend: Backend
     progress: Progress = lambda job, launch, sample: None
+
+    def telling(self, progress: Progress) -> Self:
+        """With somebody who hears every report."""
+        return replace(self, progress=progress)
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """Launch, hear every epoch, tear down, conclude. A calibration is short: no look is taken at it."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
-from mlcd.core import drive, guarantee
+from mlcd.core import drive
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
@@ -13,15 +12,14 @@ from mlcd.core.errors import UnknownName
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
-from mlcd.core.place import Cloud
-from mlcd.core.strategy import Finish, Strategy
+from mlcd.core.planner import Planner
+from mlcd.core.strategy import Strategy
 from mlcd.planners.functions.adaptive import AdaptiveTraining
 from mlcd.planners.functions.halving import SuccessiveHalving
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.prepare import (
     check_functions,
-    functions_cloud,
     prepared,
     remember_calibration,
     stored_calibration,
@@ -31,12 +29,10 @@ from mlcd.planners.functions.search import PlanOnFunctions
 from mlcd.planners.ready import check_goal
 
 
-class Functions:
+class Functions(Planner):
     """Allocations of functions, for a job or for the trials of a tuning."""
 
     name = "functions"
-    launches = True
-    instead = ""
 
     def ready(self, job: Job, database: Database) -> Job:
         """With its sizes, its prices and the limits of its platform."""
@@ -46,27 +42,11 @@ class Functions:
         check_goal(job)
         return job
 
-    def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """A platform of functions."""
-        return functions_cloud(job, elapsed_s, started_at)
-
-    def probe_limit_usd(self, job: Job, space: Space) -> float | None:
-        """None: calibrating is a short list of launches that cost cents."""
-        return None
-
     def explore(self, job: Job) -> Strategy:
         """Calibrate, then plan by the method that the job names."""
         if job.search.method not in PLANNERS:
             raise UnknownName("method", job.search.method, PLANNERS)
         return PlanOnFunctions(job.search.method)
-
-    def guard(self, job: Job) -> drive.Guard:
-        """What finishing takes stays within the limits."""
-        return guarantee.refusal
-
-    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best that is certified within the limits."""
-        return drive.within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """Plan again from the same calibration."""
@@ -88,9 +68,6 @@ class Functions:
     def remember_search(self, account: Account) -> None:
         """What calibrating has found out."""
         remember_calibration(account)
-
-    def remember_run(self, run: str, account: Account, database: Database) -> None:
-        """The calibration is kept already."""
 
 
 PLANNER = Functions()

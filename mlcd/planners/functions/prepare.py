@@ -5,15 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions
-from mlcd.clouds.storages.local import available, reachable
-from mlcd.core.clock import VirtualClock, WallClock
-from mlcd.core.configuration import ProbeTime
 from mlcd.core.decision import Decision
 from mlcd.core.drive import conclude
 from mlcd.core.errors import MissingExtra, UserError
@@ -21,12 +16,10 @@ from mlcd.core.history import History
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
-from mlcd.core.place import Cloud
 from mlcd.planners.functions import calibrations
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import (
     LONGEST_CALL_S,
     MB_PER_VCPU,
@@ -37,6 +30,7 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.functions.search import PlanOnFunctions, measured_calibration
 from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, on_functions, usable
+from mlcd.planners.functions.storages.local import available, reachable
 from mlcd.planners.functions.tariff import load_tariff
 from mlcd.planners.functions.workloads import facts
 
@@ -44,7 +38,6 @@ SIMULATED = "functions:simulated"
 HERE = "functions"
 MOST_HERE = 16
 """Functions at once on this machine: each is a process of its own."""
-PROBE_HERE = ProbeTime(90.0, 0.0)
 
 
 def prepared(job: Job) -> Job:
@@ -70,26 +63,6 @@ def check_functions(job: Job) -> None:
         raise MissingExtra("running on functions", "lithops")
     workload = on_functions(job).workload
     facts(workload.model, workload.data, workload.samples, job.folder)
-
-
-def functions_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-    """The platform of a prepared job, and the probes that calibrate it."""
-    serverless = on_functions(job)
-    if job.on == SIMULATED:
-        clock = VirtualClock(elapsed_s)
-        simulated = SimulatedFunctions(clock, published(serverless.workload), job.search.seed)
-        return Cloud(calibration_space(serverless), simulated, FunctionsProfiler(simulated), clock)
-    wall = WallClock(started_at or datetime.now(UTC))
-    _, _, platform = job.on.partition(":")
-    endpoints = Endpoints(serverless.storages, serverless.endpoints, home() / "storages")
-    backend = LithopsFunctions(home(), wall, endpoints, platform or "localhost")
-    space = calibration_space(serverless, PROBE_HERE) if job.on == HERE else calibration_space(serverless)
-
-    def close() -> None:
-        backend.close()
-        endpoints.close()
-
-    return Cloud(space, backend, FunctionsProfiler(backend), wall, _lacking(serverless, job.on), close)
 
 
 def stored_calibration(job: Job) -> Mapping[str, Any] | None:
@@ -194,16 +167,6 @@ def _named(serverless: FunctionsTask, on: str) -> tuple[str, ...]:
             "`s3: s3://my-bucket`"
         )
     return named
-
-
-def _lacking(serverless: FunctionsTask, on: str) -> str:
-    """What is not as on a cloud, in a line for the user."""
-    if on != HERE:
-        return ""
-    return (
-        f"functions are processes of this machine, slowed down to their share of a processor; at "
-        f"{', '.join(serverless.storages)}; prices are AWS's"
-    )
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ import math
 from bisect import bisect_left
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from typing import Self
 
 from mlcd.core.backend import Backend, Events, Launch, Purpose, Rejoins, RemembersWork
 from mlcd.core.job import Job
 from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
+from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
-from mlcd.planners.profilers.progress import Progress
 from mlcd.planners.profilers.rates import (
     FEWEST,
     MOST_INTERVALS,
@@ -63,6 +64,10 @@ class TrainingProfiler:
     settles_s: float = 0.0
     window_s: float = 300.0
     progress: Progress = lambda job, launch, sample: None
+
+    def telling(self, progress: Progress) -> Self:
+        """With somebody who hears every report."""
+        return replace(self, progress=progress)
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """Launch, watch until it is known or over, tear down, conclude."""

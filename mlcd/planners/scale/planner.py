@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from mlcd.core import drive, guarantee
+from mlcd.core import drive
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
@@ -14,7 +14,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.place import Cloud, cloud
-from mlcd.core.strategy import Finish, Strategy
+from mlcd.core.planner import Planner
+from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import seen_before
 from mlcd.memory.stored_models import learned_models
 from mlcd.planners.profilers.training import TrainingProfiler
@@ -55,12 +56,10 @@ def _elastic(job: Job) -> ScalingTask:
     return job.ask
 
 
-class Scale:
+class Scale(Planner):
     """Workers x batch, both of which may change while the job runs."""
 
     name = "scale"
-    launches = True
-    instead = ""
 
     def ready(self, job: Job, database: Database) -> Job:
         """With all that an elastic job needs, at a place that can be found again."""
@@ -85,14 +84,6 @@ class Scale:
         """Probes at the ends of the space, or all over it."""
         return ElasticSearch(_elastic(job).mode)
 
-    def guard(self, job: Job) -> drive.Guard:
-        """What finishing takes stays within the limits."""
-        return guarantee.refusal
-
-    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best that is certified within the limits."""
-        return drive.within_limits(job, space, history, finish)
-
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """By the model of what was measured."""
         check_elastic(job)
@@ -110,9 +101,6 @@ class Scale:
         if not begun.job.search.earlier:
             return begun
         return replace(begun, seen_before=seen_before(ledger, begun.job, owner))
-
-    def remember_search(self, account: Account) -> None:
-        """The run itself teaches more."""
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Its model, for the next run of the job or of one that is alike."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from mlcd.core.backend import Backend, Launch
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
+from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
-from mlcd.planners.profilers.progress import Progress
 from mlcd.planners.profilers.rates import (
     FEWEST,
     Floor,
@@ -103,6 +104,10 @@ class ServingProfiler:
     stated_noise: float = 0.0
     settles_s: float = 0.0
     progress: Progress = lambda job, launch, sample: None
+
+    def telling(self, progress: Progress) -> Self:
+        """With somebody who hears every report."""
+        return replace(self, progress=progress)
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """Launch, load, tear down, conclude. Trials are all that a service launches, so no watch is asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from mlcd.core.configuration import Space
@@ -11,11 +12,11 @@ from mlcd.core.decision import Decision
 from mlcd.core.drive import Guard
 from mlcd.core.errors import UnknownName
 from mlcd.core.history import History
+from mlcd.core.home import home
 from mlcd.core.job import Job, Search
-from mlcd.core.ledger import Account, Ledger, Started
-from mlcd.core.place import Cloud
+from mlcd.core.place import Cloud, cloud
+from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
-from mlcd.core.runs.arrival import at_hand
 from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.ready import one_at_a_time, with_usual_place
 from mlcd.planners.serve import promise
@@ -23,7 +24,8 @@ from mlcd.planners.serve.falcon import Falcon
 from mlcd.planners.serve.gp_ei import GpEi
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.prepare import check_service, knowledge_for, service_cloud
+from mlcd.planners.serve.prepare import knowledge_for
+from mlcd.planners.serve.promise import service_of
 
 SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins(
     "mlcd.methods", "serve", {"grey-box": GreyBox, "falcon": Falcon, "gp-ei": GpEi}
@@ -38,7 +40,7 @@ def serve_method(search: Search, knowledge: Knowledge) -> Strategy:
     return SERVE_METHODS[search.method](knowledge, search.seed)
 
 
-class Serve:
+class Serve(Planner):
     """Settings of a server on a machine, for a model and the latency that is asked of it."""
 
     name = "serve"
@@ -49,16 +51,21 @@ class Serve:
         """With one trial after the other: two would slow each other down."""
         job = one_at_a_time(with_usual_place(job))
         self.explore(job)
-        check_service(at_hand(job, database))
         return job
+
+    def at_hand(self, job: Job, database: Database) -> Job:
+        """With the file of a model that was sent."""
+        task = service_of(job)
+        if task.upload is None:
+            return job
+        from mlcd.core.database.sent import SentModels
+
+        path = SentModels(database, home()).path(task.upload)
+        return replace(job, ask=replace(task, path=str(path.absolute())))
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """Servers on this machine, or recorded ones."""
-        return service_cloud(job, elapsed_s, started_at)
-
-    def probe_limit_usd(self, job: Job, space: Space) -> float | None:
-        """None: trials are a short list of launches that cost cents."""
-        return None
+        return cloud(job.on, job, elapsed_s, started_at, family=self.name)
 
     def explore(self, job: Job) -> Strategy:
         """The method that the job names, with what it may learn from."""
@@ -75,20 +82,6 @@ class Serve:
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best of the stored trials."""
         return promise.decide(job, space, history, Finish("decided again from the stored trials"))
-
-    def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
-        """Nothing is launched."""
-        raise ValueError("a service is deployed, and not run")
-
-    def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
-        """What is known of other models comes with the method."""
-        return begun
-
-    def remember_search(self, account: Account) -> None:
-        """`mlcd learn` keeps what is worth keeping."""
-
-    def remember_run(self, run: str, account: Account, database: Database) -> None:
-        """Nothing was run."""
 
 
 PLANNER = Serve()

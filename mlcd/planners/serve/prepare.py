@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from mlcd.clouds.servers.settings import Settings
-from mlcd.clouds.serving import Embedded, OpenInference, RecordedService
-from mlcd.core.backend import Backend
-from mlcd.core.clock import VirtualClock, WallClock
-from mlcd.core.configuration import ProbeTime, Space
-from mlcd.core.errors import UnknownName, UserError
+from mlcd.core.configuration import Space
+from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
-from mlcd.core.place import Cloud, under_max_hourly
 from mlcd.planners.serve.foresight import Expectation, expected_trials
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.knowledge import read_knowledge, shipped, shipped_names
-from mlcd.planners.serve.knowledge.recordings import ServingFolder, read_folder
+from mlcd.planners.serve.knowledge.recordings import read_folder
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge
-from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import ServingTask, knobs_of
-from mlcd.planners.serve.operators import open_model
 from mlcd.planners.serve.promise import service_of
-from mlcd.planners.serve.space import serving_space
-
-WHERE = ("local", "recorded:DIR")
-LIVE_NOISE = 0.02
-"""Relative error that is assumed of a real trial at the least: seconds cannot see what hours bring."""
-LIVE_TIGHT = 0.10
-"""With so wide an interval of its rate a real trial may end."""
-STARTUP_LIMIT_S = 60.0
 
 USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
 """AWS Fargate's list prices in us-east-1: what a core and a GB cost where nobody says otherwise."""
@@ -53,34 +36,6 @@ def usual_knobs(cores: int | None = None) -> KnobTable:
         cores="threads",
         memory="memory_gb",
     )
-
-
-def service_cloud(job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-    """Where the trials of a service are made."""
-    service = service_of(job)
-    kind, _, rest = job.on.partition(":")
-    if kind == "recorded" and rest:
-        folder, clock = read_folder(Path(rest)), VirtualClock(elapsed_s)
-        _check_recorded(folder, service)
-        backend = RecordedService(folder.knowledge, folder.model(service.model.name), clock, seed=job.search.seed)
-        profiler = ServingProfiler(backend, tight=None, warm_up=False)
-        space = under_max_hourly(folder.space(service.model.name), job.search)
-        return Cloud(space, backend, profiler, clock)
-    if kind != "local" or rest:
-        raise UnknownName("place to serve at", job.on, WHERE)
-    wall = WallClock(started_at or datetime.now(UTC))
-    endpoint = service.endpoint
-    live: Backend = OpenInference(endpoint, home(), wall) if endpoint is not None else Embedded(home(), wall)
-    space = serving_space(
-        service.table or usual_knobs(), ProbeTime(service.trial_s, 0.0), startup_limit_s=STARTUP_LIMIT_S
-    )
-    space = under_max_hourly(space, job.search)
-    return Cloud(space, live, ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT), wall)
-
-
-def _check_recorded(folder: ServingFolder, service: ServingTask) -> None:
-    if service.model.name not in folder.models:
-        raise UnknownName("recorded model", service.model.name, folder.models)
 
 
 def knowledge_for(job: Job) -> Knowledge:
@@ -147,33 +102,3 @@ def _fitted(knowledge: Knowledge, table: KnobTable) -> Knowledge:
         for model in knowledge.models
     )
     return replace(knowledge, anatomy=Anatomy(cell, host, memory), models=models)
-
-
-def check_service(job: Job) -> None:
-    """One line for what contradicts itself, before anything is spent."""
-    service = service_of(job)
-    if job.on.partition(":")[0] != "local":
-        return
-    if service.endpoint is not None:
-        if not service.endpoint.command:  # else each trial starts it
-            OpenInference(service.endpoint, home(), WallClock(datetime.now(UTC))).check()
-        return
-    table, cores = service.table or usual_knobs(), os.cpu_count() or 1
-    for configuration in serving_space(table).configurations:
-        Settings.of(dict(knobs_of(configuration)))
-    too_many = [value for value in table.knobs.get("threads", ()) if float(value) > cores]
-    if too_many:
-        raise UserError(f"knobs: threads {too_many[0]}: this machine has {cores} core{'s' if cores > 1 else ''}")
-    fixed = open_model(service.path).batch
-    too_large = [value for value in table.knobs.get("batch", ()) if fixed is not None and float(value) > fixed]
-    if too_large:
-        raise UserError(
-            f"knobs: batch {too_large[0]}: the model is exported for a batch of {fixed}; "
-            f"export it with a free batch axis, or say `batch: [{fixed}]`"
-        )
-    weights_gb = (service.model.weights_mb or 0.0) / 1_000
-    memory = [float(value) for value in table.knobs.get("memory_gb", ())]
-    if memory and max(memory) < weights_gb:
-        raise UserError(
-            f"knobs: memory_gb {max(memory):g} at the most, but the model's weights alone are {weights_gb:.3g} GB"
-        )

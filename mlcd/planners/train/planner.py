@@ -3,42 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
-from mlcd.core import drive, guarantee
+from mlcd.core import guarantee
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
-from mlcd.core.drive import Guard
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account, Ledger, Started
-from mlcd.core.place import Cloud, cloud
-from mlcd.core.strategy import Finish, Strategy
+from mlcd.core.ledger import Ledger, Started
+from mlcd.core.planner import Planner
+from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import known_from, seen_before
-from mlcd.memory.stored_models import known_by_model, learned_models
+from mlcd.memory.stored_models import learned_models
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.train.completion import RunToCompletion
+from mlcd.planners.train.known_by_model import known_by_model
 from mlcd.planners.train.methods import method
 from mlcd.planners.train.probe_limit import usual_probe_limit
 
 
-class Train:
+class Train(Planner):
     """Instance type x number of nodes, for a job that keeps them to its end."""
 
     name = "train"
-    launches = True
-    instead = ""
 
     def ready(self, job: Job, database: Database) -> Job:
         """With a method and a goal that training has, at a place that can be found again."""
         self.explore(job)
         check_goal(job)
         return with_usual_place(job)
-
-    def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
-        """A cloud."""
-        return cloud(job.on, job, elapsed_s, started_at)
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""
@@ -47,14 +40,6 @@ class Train:
     def explore(self, job: Job) -> Strategy:
         """The method that the job names."""
         return method(job.search)
-
-    def guard(self, job: Job) -> Guard:
-        """What finishing takes stays within the limits."""
-        return guarantee.refusal
-
-    def decide(self, job: Job, space: Space, history: History, finish: Finish) -> Decision:
-        """The best that is certified within the limits."""
-        return drive.within_limits(job, space, history, finish)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """The best that can be certified."""
@@ -74,12 +59,6 @@ class Train:
         shelf = learned_models(ledger.database)
         known = known_by_model(job, begun.space, known_from(ledger, job, begun.space), shelf)
         return replace(begun, known=known, seen_before=seen_before(ledger, job, owner))
-
-    def remember_search(self, account: Account) -> None:
-        """The ledger is memory enough."""
-
-    def remember_run(self, run: str, account: Account, database: Database) -> None:
-        """The ledger is memory enough."""
 
 
 PLANNER = Train()

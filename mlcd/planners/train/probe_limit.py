@@ -5,9 +5,6 @@ It is set when a run starts and kept in its ledger, so that a run that goes on k
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import isfinite
-
 from mlcd.core.configuration import Space
 from mlcd.core.job import Job
 from mlcd.planners.train.outlook import cheapest_expected_usd
@@ -16,13 +13,6 @@ SHARE = 0.15
 """Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
 LEAST_USD = 20.0
 """Without a budget: what a model expects of a job that nobody has measured must not shut out ordinary machines."""
-
-
-def with_probe_limit(job: Job, usual_usd: float | None) -> Job:
-    """The job as it is run: with the `max_probe` that was stated, or else the usual one; None for no limit."""
-    stated = job.search.max_probe_usd
-    limit = usual_usd if stated is None else stated if isfinite(stated) else None
-    return replace(job, search=replace(job.search, max_probe_usd=limit, max_probe_stated=stated is not None))
 
 
 def usual_probe_limit(job: Job, space: Space) -> float:

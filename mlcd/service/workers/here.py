@@ -8,9 +8,9 @@ import threading
 from collections import deque
 from contextlib import suppress
 
+from mlcd.clouds.control import END_NOW
 from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.core.runs.control import END_NOW
 from mlcd.service.workers.crew import NEVER_BEGAN, refused, waits
 from mlcd.service.workers.log import LOG
 from mlcd.service.workers.pace import PACE, Pace
@@ -48,7 +48,7 @@ class Here:
 
     def stop(self, run: str) -> None:
         """Ask a run to stop; whoever drives it, a child or a command in some terminal, hears it as Ctrl-C."""
-        from mlcd.core.runs import control
+        from mlcd.clouds import control
 
         with self._turn:
             withdrawn = self.withdraw(run)

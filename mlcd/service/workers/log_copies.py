@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mlcd.clouds.launches import Launches
+from mlcd.clouds.launches import Launches, launches_here
 from mlcd.core.database.log_pieces import PIECE_BYTES, LogPieces
 from mlcd.core.errors import LedgerError
-from mlcd.core.home import launches
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log import LOG
 
@@ -74,7 +73,7 @@ def logs_copied(run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S) -> Ite
     if ledger.database.dialect == "sqlite":
         yield
         return
-    copies, over = LogCopies(run, LogPieces(ledger.database), launches()), threading.Event()
+    copies, over = LogCopies(run, LogPieces(ledger.database), launches_here()), threading.Event()
 
     def look() -> None:
         try:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
+from mlcd.clouds.control import Cleaned
 from mlcd.clouds.launches import Launches
 from mlcd.core.database.log_pieces import LogPieces
 from mlcd.core.database.schema import entries, runs
 from mlcd.core.database.sent import SentModels
 from mlcd.core.ledger import Ledger, Status
-from mlcd.core.runs.control import Cleaned
 from mlcd.service.workers.crew import waits
 
 UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)

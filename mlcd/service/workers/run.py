@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from mlcd.clouds.control import DIES_WITHIN_S
 from mlcd.core import drive
 from mlcd.core.backend import Purpose
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.errors import Interrupted, LedgerError, MlcdError, UserError, WrongState
 from mlcd.core.ledger import Account, Ledger, Line, Resumed, Status, Stopped
-from mlcd.core.runs.control import DIES_WITHIN_S
 from mlcd.core.runs.machine import elsewhere
 from mlcd.core.runs.run import Run, resume, start
 from mlcd.core.units import format_duration

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from mlcd.clouds.control import END_NOW
 from mlcd.core.errors import Interrupted, LedgerError, WrongState
 from mlcd.core.ledger import Ledger
-from mlcd.core.runs.control import END_NOW
 
 LEAVE = signal.SIGUSR1
 """Stop where nothing is lost, and leave the run to another worker."""

@@ -26,10 +26,10 @@ from itertools import chain
 
 import numpy as np
 
-from mlcd.clouds.storages.storage import Averaging, Storage, StorageGone
-from mlcd.clouds.storages.vectors import Vector, from_bytes, mean, to_bytes
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError
+from mlcd.planners.functions.storages.storage import Averaging, Storage, StorageGone
+from mlcd.planners.functions.storages.vectors import Vector, from_bytes, mean, to_bytes
 
 TIMEOUT_S = 60.0
 SOONEST_S, LATEST_S = 0.001, 0.25

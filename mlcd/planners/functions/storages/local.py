@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlcd.clouds.storages.connecting import connect
-from mlcd.clouds.storages.storage import StorageError
+import mlcd
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError, UnknownName, UserError
 from mlcd.planners.functions.nouns import STORAGES, StorageKind
+from mlcd.planners.functions.storages.connecting import connect
+from mlcd.planners.functions.storages.storage import StorageError
 
 HOST = "127.0.0.1"
 START_S = 30.0
@@ -70,7 +71,7 @@ def _dynalite(program: str, folder: Path, ports: Ports) -> list[str]:
 
 
 def _parameter_server(program: str, folder: Path, ports: Ports) -> list[str]:
-    return [program, "-m", "mlcd.clouds.storages.parameter_server", "--host", HOST, "--port", str(ports[0])]
+    return [program, "-m", "mlcd.planners.functions.storages.parameter_server", "--host", HOST, "--port", str(ports[0])]
 
 
 def find_dynalite() -> str | None:
@@ -78,7 +79,7 @@ def find_dynalite() -> str | None:
     if given := os.environ.get("MLCD_DYNALITE"):
         return shutil.which(given)
     here = Path.cwd()
-    folders = (here, *here.parents, Path(__file__).parents[3])
+    folders = (here, *here.parents, Path(mlcd.__file__).parents[1])
     places = [str(up / npm / ".bin") for up in folders for npm in (".npm/node_modules", "node_modules")]
     return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(places))
 
@@ -237,7 +238,7 @@ def _recipe(name: str) -> Recipe:
 def _environment() -> dict[str, str]:
     """As here, with mlcd importable wherever it is started from; without credentials, which SeaweedFS would ask for."""
     here = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_"))}
-    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), here.get("PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (str(Path(mlcd.__file__).parents[1]), here.get("PYTHONPATH"))))
     return here | {"PYTHONPATH": path}
 
 

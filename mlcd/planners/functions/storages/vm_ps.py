@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
-from mlcd.clouds.storages.storage import PATIENCE_S, Patient, StorageError, some
-from mlcd.clouds.storages.vectors import Vector, from_bytes, to_bytes
-from mlcd.clouds.storages.wire import Header, hear, say
 from mlcd.core.clock import Clock
+from mlcd.planners.functions.storages.storage import PATIENCE_S, Patient, StorageError, some
+from mlcd.planners.functions.storages.vectors import Vector, from_bytes, to_bytes
+from mlcd.planners.functions.storages.wire import Header, hear, say
 
 LOOK_S = 5.0
 """How long one question waits for the others to come; then it is asked again."""

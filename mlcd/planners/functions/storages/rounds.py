@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlcd.clouds.storages.vectors import WIRE, mean, to_bytes
+from mlcd.planners.functions.storages.vectors import WIRE, mean, to_bytes
 
 IDLE_S = 60.0
 

@@ -1,4 +1,4 @@
-"""Our parameter server: `python -m mlcd.clouds.storages.parameter_server --port 7000`. Averages what functions send.
+"""Our parameter server: `python -m mlcd.planners.functions.storages.parameter_server --port 7000`. Averages what functions send.
 
 It stands for CE-scaling's VM-PS. All is in memory, and gone when it ends. Whoever can reach its port can use it: there
 are no passwords, so it listens on this machine alone unless `--host` says more.
@@ -13,8 +13,8 @@ import signal
 import socket
 import uuid
 
-from mlcd.clouds.storages.rounds import Over, Refused, Round, Rounds
-from mlcd.clouds.storages.wire import Header, read, write
+from mlcd.planners.functions.storages.rounds import Over, Refused, Round, Rounds
+from mlcd.planners.functions.storages.wire import Header, read, write
 
 MEMORY_MB = 2_048
 LONGEST_WAIT_S = 5.0
@@ -96,7 +96,7 @@ async def listen(host: str, port: int, memory_mb: float) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m mlcd.clouds.storages.parameter_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m mlcd.planners.functions.storages.parameter_server", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
     parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
     parser.add_argument("--memory-mb", type=float, default=MEMORY_MB, help=f"what it may hold (default: {MEMORY_MB})")

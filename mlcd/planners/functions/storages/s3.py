@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from mlcd.clouds.storages.boto import client, code, fate, is_loopback
-from mlcd.clouds.storages.storage import PATIENCE_S, Fate, Patient, StorageError, some
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UserError
+from mlcd.planners.functions.storages.boto import client, code, fate, is_loopback
+from mlcd.planners.functions.storages.storage import PATIENCE_S, Fate, Patient, StorageError, some
 
 AT_ONCE = 1_000
 """Objects that one request may list or delete."""

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Protocol, TypeVar, runtime_checkable
 
-from mlcd.clouds.storages.vectors import Vector
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError
+from mlcd.planners.functions.storages.vectors import Vector
 
 T = TypeVar("T")
 PATIENCE_S = 10.0

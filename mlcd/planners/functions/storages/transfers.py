@@ -7,8 +7,8 @@ import statistics
 import uuid
 from collections.abc import Sequence
 
-from mlcd.clouds.storages.storage import Storage
 from mlcd.core.clock import Clock
+from mlcd.planners.functions.storages.storage import Storage
 
 BYTES_PER_MB = 1_000_000
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, urlsplit
 
-from mlcd.clouds.storages.storage import PATIENCE_S, Storage
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.planners.functions.nouns import STORAGES, StorageKind
+from mlcd.planners.functions.storages.storage import PATIENCE_S, Storage
 
 FORMS = {
     StorageKind.S3: (("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),
@@ -28,19 +28,19 @@ def connect(name: str, url: str, *, clock: Clock | None = None, patience_s: floa
     parts = check(name, url)
     match StorageKind(name):
         case StorageKind.S3:
-            from mlcd.clouds.storages.s3 import S3Storage
+            from mlcd.planners.functions.storages.s3 import S3Storage
 
             return S3Storage(url, clock, patience_s)
         case StorageKind.DYNAMODB:
-            from mlcd.clouds.storages.dynamodb import DynamoStorage
+            from mlcd.planners.functions.storages.dynamodb import DynamoStorage
 
             return DynamoStorage(url, clock, patience_s)
         case StorageKind.ELASTICACHE:
-            from mlcd.clouds.storages.redis_ import RedisStorage
+            from mlcd.planners.functions.storages.redis_ import RedisStorage
 
             return RedisStorage(url, clock, patience_s)
         case StorageKind.VM_PS:
-            from mlcd.clouds.storages.vm_ps import ParameterServerStorage
+            from mlcd.planners.functions.storages.vm_ps import ParameterServerStorage
 
             return ParameterServerStorage(parts.hostname or "", parts.port or 0, url, clock, patience_s)
 

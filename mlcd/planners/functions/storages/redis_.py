@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from mlcd.clouds.storages.storage import PATIENCE_S, Fate, Patient, some
 from mlcd.core.clock import Clock
 from mlcd.core.errors import MissingExtra
+from mlcd.planners.functions.storages.storage import PATIENCE_S, Fate, Patient, some
 
 SILENT_S = 30.0
 AT_ONCE = 1_000

@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from mlcd.clouds.launches import launches_here
 from mlcd.clouds.places.local import local_backend
 from mlcd.core import drive
 from mlcd.core.backend import LiveBackend
 from mlcd.core.clock import Clock
 from mlcd.core.errors import LedgerCorrupt, MlcdError, WrongState
-from mlcd.core.home import launches as kept_launches
 from mlcd.core.ledger import Account, Ledger, Status, Stopped
 from mlcd.core.runs.machine import check_here
 from mlcd.core.runs.run import resume
@@ -129,7 +129,7 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
 
 def _check_nobody_drives(labels: Iterable[str]) -> None:
     """Refuse to tear down what a living process has ordered, whichever ledger it writes to."""
-    kept = kept_launches()
+    kept = launches_here()
     for label in labels:
         if (process := kept.driver(label)) is not None:
             raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")

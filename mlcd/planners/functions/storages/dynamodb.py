@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from mlcd.clouds.storages.boto import client, fate, is_loopback
-from mlcd.clouds.storages.storage import PATIENCE_S, Fate, Patient, some
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UserError
+from mlcd.planners.functions.storages.boto import client, fate, is_loopback
+from mlcd.planners.functions.storages.storage import PATIENCE_S, Fate, Patient, some
 
 KEY, VALUE = "key", "value"
 LARGEST_ITEM = 400 * 1_024

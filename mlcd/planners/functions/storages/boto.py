@@ -11,8 +11,8 @@ import threading
 from typing import Any
 from urllib.parse import SplitResult
 
-from mlcd.clouds.storages.storage import Fate
 from mlcd.core.errors import MissingExtra
+from mlcd.planners.functions.storages.storage import Fate
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SILENT_S = 30.0

@@ -1,0 +1,48 @@
+"""`--on functions` and `--on functions:PLATFORM`: functions on this machine, simulated ones, or a cloud's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions
+from mlcd.core.clock import VirtualClock, WallClock
+from mlcd.core.configuration import ProbeTime
+from mlcd.core.home import home
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud
+from mlcd.planners.functions.beliefs.published import published
+from mlcd.planners.functions.measure import FunctionsProfiler
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.functions.prepare import HERE, SIMULATED
+from mlcd.planners.functions.space import calibration_space, on_functions
+
+PROBE_HERE = ProbeTime(90.0, 0.0)
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """The platform of a prepared job, and the probes that calibrate it."""
+    serverless = on_functions(job)
+    if job.on == SIMULATED:
+        clock = VirtualClock(elapsed_s)
+        simulated = SimulatedFunctions(clock, published(serverless.workload), job.search.seed)
+        return Cloud(calibration_space(serverless), simulated, FunctionsProfiler(simulated), clock)
+    wall = WallClock(started_at or datetime.now(UTC))
+    endpoints = Endpoints(serverless.storages, serverless.endpoints, home() / "storages")
+    backend = LithopsFunctions(home(), wall, endpoints, rest or "localhost")
+    space = calibration_space(serverless, PROBE_HERE) if job.on == HERE else calibration_space(serverless)
+
+    def close() -> None:
+        backend.close()
+        endpoints.close()
+
+    return Cloud(space, backend, FunctionsProfiler(backend), wall, _lacking(serverless, job.on), close=close)
+
+
+def _lacking(serverless: FunctionsTask, on: str) -> str:
+    """What is not as on a cloud, in a line for the user."""
+    if on != HERE:
+        return ""
+    return (
+        f"functions are processes of this machine, slowed down to their share of a processor; at "
+        f"{', '.join(serverless.storages)}; prices are AWS's"
+    )

@@ -1,0 +1,26 @@
+"""`mlcd serve --on recorded:DIR`: trials that somebody has measured before."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from mlcd.clouds.serving import RecordedService
+from mlcd.core.clock import VirtualClock
+from mlcd.core.errors import UnknownName
+from mlcd.core.job import Job
+from mlcd.core.place import Cloud, unknown_place
+from mlcd.planners.serve.knowledge.recordings import read_folder
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.promise import service_of
+
+
+def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
+    """The trials of a folder."""
+    if not rest:
+        raise unknown_place("recorded", "serve")
+    folder, clock, name = read_folder(Path(rest)), VirtualClock(elapsed_s), service_of(job).model.name
+    if name not in folder.models:
+        raise UnknownName("recorded model", name, folder.models)
+    backend = RecordedService(folder.knowledge, folder.model(name), clock, seed=job.search.seed)
+    return Cloud(folder.space(name), backend, ServingProfiler(backend, tight=None, warm_up=False), clock)
