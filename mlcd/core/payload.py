@@ -166,3 +166,9 @@ def _import_planner(name: str) -> None:
     except ModuleNotFoundError:
         for found in entry_points(group=PLANNERS, name=name):
             found.load()
+
+
+def upgraded(value: Any) -> Any:
+    """JSON that was written before payloads had kinds, as it is written today."""
+    found = import_module(f"{PLANNERS}.old_formats").upgraded(value)
+    return found

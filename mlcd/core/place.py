@@ -72,9 +72,7 @@ def _file(module: str) -> Place:
     return place
 
 
-def cloud(
-    on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None, *, family: str = ""
-) -> Cloud:
+def cloud(on: str, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None, *, family: str = "") -> Cloud:
     """The cloud of that name, with the part of its space that the job asks for."""
     name, _, rest = on.partition(":")
     if name not in places(family):

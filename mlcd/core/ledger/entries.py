@@ -15,6 +15,7 @@ limits_changed   the user gave the run other limits, and it goes on under them
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -27,6 +28,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Goal, Job
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods
 from mlcd.core.measurement import Measurement
+from mlcd.core.payload import upgraded
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,9 @@ class LimitsChanged:
 
 Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended | LimitsChanged
 
+FORMAT = '"format":2}'
+"""How an entry ends; the first format had no mark."""
+
 # What is not a number, or has no end, is a value too; plain JSON has no word for it.
 _CODEC: TypeAdapter[Entry] = TypeAdapter(
     Annotated[Entry, Field(discriminator="kind")], config=ConfigDict(ser_json_inf_nan="strings")
@@ -153,10 +158,10 @@ _CODEC: TypeAdapter[Entry] = TypeAdapter(
 
 
 def to_json(entry: Entry) -> str:
-    """The entry as one JSON object."""
-    return _CODEC.dump_json(entry).decode()
+    """The entry as one JSON object, marked with its format."""
+    return f"{_CODEC.dump_json(entry).decode()[:-1]},{FORMAT}"
 
 
 def from_json(text: str) -> Entry:
-    """The entry that was written; `ValueError` if the text is not one."""
-    return _CODEC.validate_json(text)
+    """The entry that was written, also by an MLCD of before; `ValueError` if the text is not one."""
+    return _CODEC.validate_json(text) if text.endswith(FORMAT) else _CODEC.validate_python(upgraded(json.loads(text)))

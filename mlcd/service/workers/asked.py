@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
+from mlcd.core.payload import upgraded
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ def to_json(job: Job, launch: bool) -> str:
 def from_json(text: str) -> tuple[Job, bool]:
     """The job that was submitted, and whether to run what is decided."""
     try:
-        submitted = _CODEC.validate_json(text)
+        submitted = _CODEC.validate_python(upgraded(json.loads(text)))
     except ValueError as error:
         raise UserError("what was submitted cannot be read by this version of MLCD; submit it again") from error
     return submitted.job, submitted.launch

@@ -96,7 +96,9 @@ async def listen(host: str, port: int, memory_mb: float) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m mlcd.planners.functions.storages.parameter_server", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m mlcd.planners.functions.storages.parameter_server", description=__doc__
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
     parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
     parser.add_argument("--memory-mb", type=float, default=MEMORY_MB, help=f"what it may hold (default: {MEMORY_MB})")
