@@ -21,7 +21,7 @@ import click
 
 from mlcd.cli import cli
 
-ROUTES = ("mlcd.web.routes", "mlcd.service.web.routes")
+ROUTES = ("mlcd.service.web.routes", "mlcd.service.web.routes")
 """Where the routers of the API are, or were."""
 INPUTS = Path(__file__).resolve().parents[1] / "ledger" / "formats" / "inputs"
 TUNE = ("tune", "file.yaml", "--trials", "2", "--budget", "1")
