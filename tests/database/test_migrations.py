@@ -204,3 +204,20 @@ def test_a_database_of_a_newer_version_is_told_and_left_alone(postgres_url: str)
         db.execute("UPDATE alembic_version SET version_num = '0099'")
     with pytest.raises(LedgerTooNew, match=r"written by a newer MLCD \(format 99, this one reads \d+\)"):
         Ledger(postgres_url)
+
+
+def test_a_database_made_while_0002_still_grew_gets_what_came_later(postgres_url: str) -> None:
+    with closing(Ledger(postgres_url)) as ledger:
+        run = begin(ledger, "a")
+    complete = dumped(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("ALTER TABLE runs DROP COLUMN free, DROP COLUMN progress, DROP COLUMN machine")
+        db.execute("ALTER TABLE members DROP COLUMN budget_per")
+        db.execute("ALTER TABLE teams DROP COLUMN budget_per")
+        db.execute("DROP TABLE upload_parts, logs, models")
+        db.execute("UPDATE alembic_version SET version_num = '0002'")
+    with closing(Ledger(postgres_url)) as ledger:
+        ledger.set_progress(run, "half")
+        assert ledger.progress([run]) == {run: "half"}
+    # Columns that are added come last: the same lines in another order, and other commas.
+    assert {line.rstrip(",") for line in dumped(postgres_url)} == {line.rstrip(",") for line in complete}

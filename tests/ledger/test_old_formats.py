@@ -13,23 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from formats.orders import FUNCTIONS, SCALE
 
-from mlcd.ledger import Ledger
-from mlcd.ledger.entries import from_json, to_json
+from mlcd.core.ledger import Ledger
+from mlcd.core.ledger.entries import from_json, to_json
 
 Mlcd = Callable[..., Any]
 FORMATS = Path(__file__).parent / "formats"
-WRITTEN = sorted(file.parent.name for file in FORMATS.glob("*/ledger.sql.gz"))
 LEFT_OUT = (None, False, 0, "")
 """What a field holds of which nothing was said: such a field may come and go."""
 
 
-@pytest.fixture(params=WRITTEN)
+def written_with(pattern: str) -> list[str]:
+    """The formats whose folder has such a file."""
+    return sorted({file.relative_to(FORMATS).parts[0] for file in FORMATS.glob(f"[0-9]*/{pattern}")})
+
+
+@pytest.fixture(params=written_with("ledger.sql.gz"))
 def old_home(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Path:
     """The state folder that an MLCD of then left behind."""
     folder = FORMATS / request.param
     shutil.copytree(folder, home, ignore=shutil.ignore_patterns("ledger.sql.gz"))
-    shutil.copytree(FORMATS / "recorded", tmp_path / "recorded")
+    shutil.copytree(FORMATS / "inputs", tmp_path / "inputs")
     sql = gzip.decompress((folder / "ledger.sql.gz").read_bytes()).decode()
     with closing(sqlite3.connect(home / "ledger.db")) as db:
         db.executescript(sql.replace("PLACE", str(tmp_path)))
@@ -95,3 +100,48 @@ def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(old_home: Path
         limit = account.job.goal.budget_usd
         assert limit is None or account.history.spent_usd <= limit
     assert stored(old_home, "*")[: len(before)] == before
+
+
+def test_a_database_has_every_column_of_a_new_one(old_home: Path, tmp_path: Path) -> None:
+    for path in (old_home / "ledger.db", tmp_path / "new.db"):
+        Ledger(path).close()
+    assert columns(old_home / "ledger.db") == columns(tmp_path / "new.db")
+
+
+def columns(path: Path) -> set[tuple[str, str]]:
+    """Every column of a database, by table."""
+    with closing(sqlite3.connect(path)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
+        return {(table, row[1]) for table in tables for row in db.execute(f"PRAGMA table_info({table})")}
+
+
+@pytest.mark.parametrize("old_home", written_with("models/*.json"), indirect=True)
+def test_what_runs_had_learned_is_what_a_new_one_begins_from(old_home: Path, mlcd: Mlcd) -> None:
+    found = mlcd("models", "-o", "json").document
+    assert {model["name"] for model in found["models"]} == {file.stem for file in old_home.glob("models/*.json")}
+    assert found["unreadable"] == []
+    Path("job.yaml").write_text(f"name: scaled\n{SCALE.lstrip()}")
+    assert mlcd("scale", "job.yaml", "--search", "none", "--decide-only").code == 0
+    assert newest(old_home).started.lesson
+
+
+@pytest.mark.parametrize("old_home", written_with("calibrations/*.json"), indirect=True)
+def test_what_was_calibrated_then_is_not_paid_for_again(old_home: Path, mlcd: Mlcd) -> None:
+    Path("job.yaml").write_text(f"name: tuned\n{FUNCTIONS.lstrip()}")
+    assert mlcd("tune", "job.yaml", "--budget", "1", "--decide-only").code == 0
+    assert newest(old_home).history.measurements == ()
+
+
+def newest(home: Path) -> Any:
+    """The account of the newest run."""
+    with closing(Ledger(home / "ledger.db")) as ledger:
+        return ledger.account("last")
+
+
+@pytest.mark.parametrize("old_home", ["10-team", "11-shared-by-workers", "12-monthly-budgets"], indirect=True)
+def test_members_and_budgets_of_then_are_kept_and_can_be_changed(old_home: Path, mlcd: Mlcd) -> None:
+    (ann,), (blue,) = (mlcd("team", "list", "-o", "json").document[each] for each in ("members", "teams"))
+    assert (ann["name"], ann["team"], ann["budget_usd"], blue["budget_usd"]) == ("ann", "blue", 50, 100)
+    assert mlcd("team", "change", "ann", "--budget", "60", "--per", "month").code == 0
+    (ann,) = mlcd("team", "list", "-o", "json").document["members"]
+    assert (ann["budget_usd"], ann["budget_per"]) == (60, "month")

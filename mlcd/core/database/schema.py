@@ -29,7 +29,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from mlcd.core.database.append_only import append_only
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration, whose tables these are; its number is also SQLite's `user_version`."""
 
 METADATA = MetaData()

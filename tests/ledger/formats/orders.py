@@ -1,8 +1,4 @@
-"""The runs of each fixture: job files, and the commands that were given with them.
-
-A run is named after its job. `killed`: the process is killed right after it has set aside the worst case of so many
-probes, or launches of the job itself, so that the last of them is open.
-"""
+"""The formats, and the runs that are in each: job files, and the commands that were given with them."""
 
 from __future__ import annotations
 
@@ -20,13 +16,25 @@ mlcd:
   search: {nodes: 2..4, instances: [g4dn.xlarge]}
 """
 CHECKPOINTS = TRAIN + "  checkpoints: true\n"
-HINTS = (
-    TRAIN.replace("use_spot: true", "use_spot: false")
-    + "  memory: 12GB\n  communication: parameter-server\n  deadline: 2d\n  goal: cheapest\n"
-)
+HINTS = TRAIN + "  memory: 12GB\n  communication: parameter-server\n  deadline: 2d\n  goal: cheapest\n"
+ON_TRIAL = TRAIN.replace(", use_spot: true", "").replace("nodes: 2..4", "earlier: false, nodes: 1..4")
 RECORDED = """
 run: python train.py
 mlcd: {work: 2M, budget: 30, goal: cheapest, search: {method: heterbo, nodes: 1..2}}
+"""
+REPORTS_TOO_LITTLE = r"""
+run: |
+  for i in 1 2 3 4 5 6 7 8; do echo "step $i, loss 0.$i"; sleep 0.2; done
+mlcd:
+  work: 128000
+  deadline: 20m
+  batch: 64
+  report: 'step (?P<step>\d+), loss'
+  search: {nodes: 1, instances: [small]}
+"""
+FAILS = """
+run: echo no such file; exit 1
+mlcd: {work: 128000, deadline: 20m, search: {nodes: 1, instances: [small]}}
 """
 SCALE = """
 resources: {infra: aws}
@@ -58,12 +66,16 @@ mlcd:
     concurrency: 8
     tuning: {trials: 4, space: {learning_rate: [0.001, 1.0]}}
 """
-SERVE = ("serve", "net_a", "--on", "recorded:recorded/device", "--latency-p95", "20ms", "--trials", "3")
+SERVE = ("serve", "net_a", "--on", "recorded:inputs/device", "--latency-p95", "20ms", "--trials", "3")
 
 
 @dataclass(frozen=True)
 class Order:
-    """One command: the job file that it reads, if any, and where its process is killed."""
+    """One command; a run is named after its job.
+
+    `killed`: its process is killed right after it has set aside the worst case of so many probes, or so many launches
+    of the job itself, so that the last of them is open.
+    """
 
     name: str
     words: tuple[str, ...]
@@ -71,34 +83,61 @@ class Order:
     killed: tuple[str, int] | None = None
 
 
-TRAINED = (
-    Order("finished", ("train", "job.yaml", "-y"), TRAIN),
-    Order("probing", ("train", "job.yaml", "-y"), TRAIN, ("probe", 2)),
-    Order("running", ("train", "job.yaml", "-y"), TRAIN, ("run", 1)),
-    Order("infeasible", ("train", "job.yaml", "-y", "--budget", "1"), HINTS),
-    Order("recorded", ("train", "job.yaml", "-y", "--on", "recorded:recorded/training"), RECORDED),
+def train(name: str, *more: str, job: str = TRAIN, killed: tuple[str, int] | None = None) -> Order:
+    """Train, and run what was decided."""
+    return Order(name, ("train", "job.yaml", "-y", *more), job, killed)
+
+
+FINISHED = train("finished")
+PROBING = train("probing", killed=("probe", 2))
+RUNNING = train("running", killed=("run", 1))
+INFEASIBLE = train("infeasible", "--budget", "1", job=HINTS)
+ON_RECORDING = train("recorded", "--on", "recorded:inputs/training", job=RECORDED)
+SAVED = (train("saved", "--decide-only", job=CHECKPOINTS), train("saved", job=CHECKPOINTS, killed=("run", 1)))
+FAILED = train("failed", "--on", "local", job=FAILS)
+TOO_LITTLE = train("too-little", "--on", "local", job=REPORTS_TOO_LITTLE)
+DEAR_PROBES = (
+    train("dear-probes", "--max-probe", "0.01", "--max-hourly", "20"),
+    train("cheap-probes", "--max-probe", "5", killed=("probe", 2)),
 )
-CHECKPOINTED = (
-    Order("saved", ("train", "job.yaml", "--decide-only"), CHECKPOINTS),
-    Order("saved", ("train", "job.yaml", "-y"), CHECKPOINTS, ("run", 1)),
+OTHER_LIMITS = (
+    train("limits", "--budget", "1"),
+    Order("limits", ("resume", "limits-1", "--budget", "60", "-y"), killed=("run", 1)),
 )
-SCALED = (
-    Order("scaled", ("scale", "job.yaml", "-y"), SCALE),
-    Order("scaling", ("scale", "job.yaml", "-y"), SCALE, ("probe", 2)),
-    Order("rescaling", ("scale", "job.yaml", "-y", "--goal", "cheapest"), PRICED, ("run", 1)),
-    Order("scaled", ("scale", "job.yaml", "-y", "--search", "none"), SCALE),
+BEGUN_FROM = train("begun", "--from", "saved-1", job=CHECKPOINTS, killed=("run", 1))
+SURE = train("sure", "--confidence", "0.9", "--deadline", "1d", killed=("probe", 2))
+TRIED = train("tried", "--goal", "cheapest", "--deadline", "9h", "--budget", "none", job=ON_TRIAL, killed=("run", 1))
+
+SCALED = Order("scaled", ("scale", "job.yaml", "-y"), SCALE)
+SCALING = Order("scaling", ("scale", "job.yaml", "-y"), SCALE, ("probe", 2))
+PRICED_BY_UNIT = Order("rescaling", ("scale", "job.yaml", "-y", "--goal", "cheapest"), PRICED, ("run", 1))
+SCALED_AGAIN = Order("scaled", ("scale", "job.yaml", "-y", "--search", "none"), SCALE)
+SCALES = (SCALED, SCALING, PRICED_BY_UNIT, SCALED_AGAIN)
+
+SERVED = Order("served", SERVE)
+SERVING = Order("serving", SERVE, killed=("probe", 2))
+TOO_SLOW = Order("too-slow", (*SERVE, "--latency-p95", "0.1ms", "--min-rps", "100"))
+LANGUAGE = Order("tokens", ("serve", "small", "--on", "recorded:inputs/language", "--itl-p95", "60ms", "--trials", "3"))
+ONNX = ("serve", "inputs/tiny.onnx", "--shape", "length=4", "--trials", "2")
+ON_THIS_MACHINE = Order("onnx", (*ONNX, "--knobs", "inputs/knobs.yaml", "--latency-p95", "200ms", "--min-rps", "5"))
+NO_SERVER = Order("no-server", (*ONNX, "--knobs", "inputs/server.yaml"))
+SERVES = (SERVED, SERVING, TOO_SLOW, LANGUAGE, ON_THIS_MACHINE)
+
+TUNED = Order("tuned", ("tune", "job.yaml", "-y", "--budget", "1"), FUNCTIONS)
+TUNING = Order("tuning", ("tune", "job.yaml", "-y", "--budget", "1"), FUNCTIONS, ("run", 2))
+CALIBRATING = Order("calibrating", ("tune", "job.yaml", "-y", "--budget", "1", "--fresh"), FUNCTIONS, ("probe", 1))
+TRAINED = train("trained", "--deadline", "1h", job=FUNCTIONS)
+TRAINING = train("training", "--budget", "1", job=FUNCTIONS, killed=("run", 2))
+TUNES = (TUNED, TUNING, CALIBRATING, TRAINED, TRAINING)
+
+KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
+TEAM = (
+    Order("team", ("team", "add", "ann", "--role", "runner", "--team", "blue", "--budget", "50")),
+    Order("team", ("team", "budget", "blue", "100")),
 )
-SERVED = (
-    Order("served", SERVE),
-    Order("serving", SERVE, killed=("probe", 2)),
-    Order("too-slow", (*SERVE, "--latency-p95", "0.1ms", "--min-rps", "100")),
-)
-TUNED = (
-    Order("tuned", ("tune", "job.yaml", "-y", "--budget", "1"), FUNCTIONS),
-    Order("tuning", ("tune", "job.yaml", "-y", "--budget", "1"), FUNCTIONS, ("run", 2)),
-    Order("calibrating", ("tune", "job.yaml", "-y", "--budget", "1", "--fresh"), FUNCTIONS, ("probe", 1)),
-    Order("trained", ("train", "job.yaml", "-y", "--deadline", "1h"), FUNCTIONS),
-    Order("training", ("train", "job.yaml", "-y", "--budget", "1"), FUNCTIONS, ("run", 2)),
+MONTHLY = (
+    Order("team", ("team", "add", "ann", "--team", "blue", "--budget", "50", "--per", "month")),
+    Order("team", ("team", "budget", "blue", "100")),
 )
 
 
@@ -112,22 +151,30 @@ class Format:
 
 
 FORMATS = (
-    Format("01-first", "107c69a", TRAINED),
-    Format("02-rounds", "3065561", TRAINED),
-    Format("03-checkpoints", "1b47668", TRAINED + CHECKPOINTED),
-    Format("04-local", "fdddfa6", TRAINED + CHECKPOINTED),
-    Format("05-slowed", "a0c1e99", TRAINED + CHECKPOINTED),
-    Format("06-scale", "e1b6d71", CHECKPOINTED + SCALED),
-    Format("07-target-reached", "0999edf", CHECKPOINTED + SCALED),
-    Format("08-serve", "b581169", TRAINED + SCALED + SERVED),
-    Format("09-functions", "ee63078", TRAINED + SCALED + SERVED + TUNED),
-    Format("10-team", "f421403", TRAINED + SCALED + SERVED + TUNED),
-    Format("11-shared", "a3fbe8b", TRAINED + SCALED + SERVED + TUNED),
-    Format("12-monthly", "34918ce", TRAINED + SCALED + SERVED + TUNED),
-    Format("13-probe-price", "dddd640", TRAINED + SCALED + SERVED + TUNED),
-    Format("14-warnings", "e9f5e69", TRAINED + SCALED + SERVED + TUNED),
-    Format("15-other-limits", "247f3ea", TRAINED + SCALED + SERVED + TUNED),
-    Format("16-probe-price-follows", "ecae4ee", TRAINED + SCALED + SERVED + TUNED),
-    Format("17-confidence", "f361fc7", TRAINED + SCALED + SERVED + TUNED),
-    Format("18-fallback", "27ab6c7", TRAINED + SCALED + SERVED + TUNED),
+    Format("01-first", "107c69a", (FINISHED, PROBING, RUNNING, INFEASIBLE, ON_RECORDING)),
+    Format("02-rounds", "3065561", (FINISHED, PROBING, RUNNING)),
+    Format("03-checkpoints", "1b47668", (PROBING, *SAVED)),
+    Format("04-local", "fdddfa6", (PROBING, FAILED)),
+    Format("05-slowed", "a0c1e99", (FINISHED, PROBING, RUNNING)),
+    Format("06-scale", "e1b6d71", SCALES),
+    Format("07-target-reached", "0999edf", (*SAVED, *SCALES)),
+    Format("08-serve", "04942b1", (PROBING, SCALING, *SERVES)),
+    Format("09-functions", "ee63078", (PROBING, SCALING, SERVING, *TUNES)),
+    Format("10-team", "f421403", (*TEAM, *KILLED)),
+    Format("11-shared-by-workers", "a3fbe8b", (*TEAM, *KILLED)),
+    Format("12-monthly-budgets", "34918ce", (*MONTHLY, *KILLED)),
+    Format("13-probe-price", "dddd640", (*DEAR_PROBES, SCALING, SERVING, TUNING)),
+    Format("14-work-share", "51385b5", (SCALED, SCALING)),
+    Format("15-warnings", "e9f5e69", (PROBING, TOO_LITTLE)),
+    Format("16-other-limits", "247f3ea", (*OTHER_LIMITS, SAVED[0], BEGUN_FROM)),
+    Format("17-probe-price-follows", "ecae4ee", OTHER_LIMITS),
+    Format("18-confidence", "f361fc7", (SURE, *KILLED)),
+    Format(
+        "19-fallback",
+        "01c9ff7",
+        (
+            *(*MONTHLY, FINISHED, PROBING, RUNNING, INFEASIBLE, ON_RECORDING, *SAVED, FAILED, TOO_LITTLE),
+            *(*DEAR_PROBES, *OTHER_LIMITS, BEGUN_FROM, SURE, TRIED, *SCALES, *SERVES, NO_SERVER, *TUNES),
+        ),
+    ),
 )
