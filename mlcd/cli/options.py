@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mlcd.cli.server import asked_server, note
+from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import parse_confidence, parse_duration, parse_range, parse_share, parse_size, parse_usd
-from mlcd.planners.form.goal import NO_LIMIT
 from mlcd.planners.form.words import GOALS, MOST_PARALLEL
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
 
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
     """The job of a file, with what the command line says in place of what the file says."""
-    from mlcd.planners.form import asked_job
+    from mlcd.planners.form.jobs import asked_job
     from mlcd.planners.jobfile import load_job
 
     return asked_job(kind, load_job(path), chosen, str(path))

@@ -42,7 +42,7 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     \b
     mlcd plan job.yaml --budget 100
     """
-    from mlcd.planners.form import is_on_functions
+    from mlcd.planners.functions.form import is_on_functions
     from mlcd.planners.jobfile import load_job
 
     job = load_job(job_path)

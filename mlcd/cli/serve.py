@@ -11,7 +11,7 @@ import click
 from mlcd.cli.options import F, duration, output, probe_limits, shapes, usd, with_options, written
 from mlcd.core.units import parse_latency
 from mlcd.planners.form.words import GOALS
-from mlcd.planners.serve.form import CAPS, METHOD, TRIALS, WHERE
+from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
 
 if TYPE_CHECKING:
     from mlcd.core.job import Job
@@ -82,7 +82,7 @@ def _beforehand(run: Run) -> str:
 
 def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
     """The job of a command line: the model is looked at, or looked up in a recording."""
-    from mlcd.planners.form import serving_job
+    from mlcd.planners.serve.form import serving_job
     from mlcd.planners.serve.knobs_file import load_knobs
 
     facts, counted = _known(model, chosen)
@@ -92,7 +92,7 @@ def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
 
 def _known(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Counted]:
     """What is known of the model before any trial, and what its rate counts."""
-    from mlcd.planners.form import recorded_model
+    from mlcd.planners.serve.form import recorded_model
     from mlcd.planners.serve.nouns import Counted
     from mlcd.planners.serve.operators.facts import facts_of
 

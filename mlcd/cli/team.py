@@ -12,8 +12,8 @@ from click.core import ParameterSource
 
 from mlcd.cli.options import F, consoles, output, print_json, with_options, written
 from mlcd.cli.server import asked_server
+from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import parse_usd
-from mlcd.planners.form.goal import NO_LIMIT
 
 if TYPE_CHECKING:
     from mlcd.service.remote import Server

@@ -23,7 +23,8 @@ from mlcd.cli.ending import (
 from mlcd.cli.options import consoles
 from mlcd.core.errors import Interrupted, MlcdError
 from mlcd.core.ledger import Account, Decided, Line, Started, Status, Stopped
-from mlcd.planners.form import goal_again, parsed
+from mlcd.planners.form.goal import goal_again
+from mlcd.planners.form.words import parsed
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.headway import from_json
 from mlcd.reports.progress import ProgressLine

@@ -71,7 +71,7 @@ def _demo(ledger: Ledger, crew: Here) -> str:
     """The example's run, on its way: an empty page would show nobody what this is about."""
     from importlib.resources import files
 
-    from mlcd.planners.form import of_text
+    from mlcd.planners.form.jobs import of_text
     from mlcd.service.workers.asked import to_json
 
     job = of_text("train", files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8"), {})

@@ -11,7 +11,7 @@ from mlcd.cli.options import confidence, consoles, goal_options, open_ledger, ou
 from mlcd.cli.serve import service_options
 from mlcd.planners.form.words import GOALS
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.form import SERVICE_NAMES
+from mlcd.planners.serve.caps import SERVICE_NAMES
 from mlcd.planners.serve.nouns import ServingTask
 
 any_goal = click.option(
@@ -36,7 +36,8 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     """
     from mlcd.core.errors import UserError
     from mlcd.core.runs.run import what_if as decide_what_if
-    from mlcd.planners.form import asked_again, goal_again
+    from mlcd.planners.form.goal import goal_again
+    from mlcd.planners.serve.form import asked_again
     from mlcd.reports.document import decision_document, goal_document
     from mlcd.reports.functions.document import planned_documents
     from mlcd.reports.text import show_decision

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
@@ -53,13 +52,15 @@ class Ask(Payload):
 
     `may_be_on_trial`: its run may start on a configuration that is only likely to do, and move to a fallback.
     `replans`: its planner adapts the plan to the limits while it runs. `launches_compare`: two launches of one
-    configuration measure the same, so that they tell how far launches differ.
+    configuration measure the same, so that they tell how far launches differ. `has_confidence`: its owner may say how
+    sure a certificate has to be.
     """
 
     __slots__ = ()
     may_be_on_trial: ClassVar[bool] = True
     replans: ClassVar[bool] = False
     launches_compare: ClassVar[bool] = True
+    has_confidence: ClassVar[bool] = True
 
     @property
     def planner(self) -> str:
@@ -164,6 +165,8 @@ def _import_planner(name: str) -> None:
     try:
         import_module(f"{PLANNERS}.{name}.nouns")
     except ModuleNotFoundError:
+        from importlib.metadata import entry_points
+
         for found in entry_points(group=PLANNERS, name=name):
             found.load()
 

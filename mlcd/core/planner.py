@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
 from mlcd.core.drive import Guard, conclude, within_limits
-from mlcd.core.errors import UnknownName
+from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import refusal
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.options import Option, new_job
 from mlcd.core.payload import PLANNERS
 from mlcd.core.place import Cloud, cloud
 from mlcd.core.strategy import Finish, Strategy
@@ -30,12 +33,25 @@ class Planner:
     """One kind of question that MLCD answers, from the job file to what is remembered of a run.
 
     What is written here is what most planners do; a planner overrides the rest. `launches`: whether what was decided is
-    run by MLCD; if not, `instead` says in a line what to do with it.
+    run by MLCD; if not, `instead` says in a line what to do with it. `summary`: a line of help for its command.
+    `goals`: what it can look for, the usual one first. `options`: what its command knows besides goal, limits and
+    search. `block`: a `PlannerBlock`, where the job file has a block of its name.
     """
 
     name: str
+    summary: str = ""
     launches: bool = True
     instead: str = ""
+    goals: tuple[str, ...] = ("fastest", "cheapest")
+    options: tuple[Option, ...] = ()
+    block: type[Any] | None = None
+
+    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+        """The job of a file, for this planner, with what was asked in place of what the file says."""
+        ask = job.blocks.get(self.name)
+        if ask is None:
+            raise UserError(f"the job file has no `{self.name}:` block in `mlcd:`, and `mlcd {self.name}` reads it")
+        return new_job(job, chosen).asking(ask)
 
     def ready(self, job: Job, database: Database) -> Job:
         """The job as its run will keep it.
@@ -113,6 +129,12 @@ def built_in_names() -> tuple[str, ...]:
     return tuple(sorted(each.parent.name for each in folder.glob("*/planner.py")))
 
 
+@cache
+def added_names() -> tuple[str, ...]:
+    """The planners that other packages have registered."""
+    return tuple(sorted({found.name for found in entry_points(group=PLANNERS)} - set(built_in_names())))
+
+
 def planner_names() -> tuple[str, ...]:
     """All planners that are installed."""
-    return tuple(dict.fromkeys([*built_in_names(), *(found.name for found in entry_points(group=PLANNERS))]))
+    return (*built_in_names(), *added_names())

@@ -16,9 +16,9 @@ from mlcd.cli.train import train
 from mlcd.cli.tune import tune
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job, Objective
-from mlcd.planners.form import KINDS, of_text
+from mlcd.planners.form.jobs import KINDS, of_text
 from mlcd.planners.serve import form as serving
-from mlcd.planners.serve.form import CAPS
+from mlcd.planners.serve.caps import CAPS
 from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ModelFacts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

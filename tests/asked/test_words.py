@@ -17,8 +17,7 @@ from mlcd.cli.train import train
 from mlcd.cli.tune import tune
 from mlcd.cli.what_if import what_if
 from mlcd.core.errors import UserError
-from mlcd.planners.form import parsed
-from mlcd.planners.form.words import MOST_EACH, MOST_LETTERS, WORDS
+from mlcd.planners.form.words import MOST_EACH, MOST_LETTERS, WORDS, parsed
 
 COMMANDS: dict[str, click.Command] = {"train": train, "tune": tune, "scale": scale, "serve": serve, "what-if": what_if}
 OF_THE_COMMAND_ALONE = {"decide_only", "yes", "output", "knobs", "detach", "begin_from", "variables"}

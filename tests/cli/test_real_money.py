@@ -20,7 +20,7 @@ from mlcd.core.runs.real_money import rents
 from mlcd.core.runs.run import first_probes, start
 from mlcd.core.strategy import Finish
 from mlcd.core.units import format_usd
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -18,8 +18,8 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger, Line, Settled, Stopped
 from mlcd.core.ledger.entries import from_json
 from mlcd.core.runs.run import start, what_if
-from mlcd.planners.form import of_text, recorded_model
-from mlcd.planners.serve.form import serving_job
+from mlcd.planners.form.jobs import of_text
+from mlcd.planners.serve.form import recorded_model, serving_job
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.document import run_document
 from mlcd.reports.html import page

@@ -18,7 +18,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.memory.models import Identity, InDatabase, InFiles, Machine, StoredModel, shelf_of
 from mlcd.memory.stored_models import learned_models
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 
 KEPT = StoredModel(
     "digits-1", Identity("digits"), (Machine("a", 1.0, 1),), (1, 2), (32,), {"x": [1.0]}, Provenance.LIVE

@@ -13,7 +13,7 @@ from mlcd_fixtures.api import TRAIN, fill
 
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "pages" / "node_modules" / "axe-core" / "axe.min.js"

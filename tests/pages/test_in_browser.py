@@ -18,7 +18,7 @@ import pytest
 
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 
 DEMO = "resnet50-1"
 SCALE = Path(__file__).parents[2] / "mlcd" / "web" / "examples" / "scale.yaml"

@@ -12,7 +12,7 @@ from stage import API, Stage, staged
 from starlette.requests import Request
 
 from mlcd.core.errors import BackendError, LedgerCorrupt, LedgerError, MlcdError, UnknownName, UserError, WrongState
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 from mlcd.planners.serve.knobs_file import parse_knobs
 from mlcd.service.web.app import create_app
 from mlcd.service.web.failures import Refusal, refusal

@@ -19,7 +19,7 @@ from stage import API, Stage, staged
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start, what_if
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 from mlcd.reports.story import Story
 from mlcd.service.web.tradeoff import FARTHEST, tradeoff_of
 

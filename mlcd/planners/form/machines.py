@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlcd.core.job import Job
-from mlcd.planners.form.goal import new_goal
-from mlcd.planners.form.probe_limits import with_probe_limits
+from mlcd.core.options import new_goal, with_probe_limits
 
 
 def machines_job(job: Job, chosen: Mapping[str, Any]) -> Job:

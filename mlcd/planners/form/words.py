@@ -14,6 +14,7 @@ from typing import Any
 
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import parse_target
+from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import (
     parse_batches,
     parse_confidence,
@@ -24,8 +25,7 @@ from mlcd.core.units import (
     parse_size,
     parse_usd,
 )
-from mlcd.planners.form.goal import NO_LIMIT
-from mlcd.planners.serve.form import CAPS
+from mlcd.planners.serve.caps import CAPS
 
 Parser = Callable[[Any], Any]
 GOALS = {
@@ -204,14 +204,26 @@ _FIELDS = {"storage": "storages", "shape": "shapes"}
 """Where an option is told under another name than it is kept."""
 
 
+def words_of(kind: str) -> Mapping[str, Parser]:
+    """The options of a kind of question; of a planner of another package, the usual ones and its own."""
+    from mlcd.core.planner import planner_named
+
+    if kind in WORDS:
+        return WORDS[kind]
+    planner, usual = planner_named(kind), {**_LIMITS, **_CONFIDENCE, **_PROBE_LIMITS, **_SEARCH}
+    return {"goal": partial(_one_of, planner.goals), **usual, **{each.name: each.parse for each in planner.options}}
+
+
 def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
     """The values of these options, under the names that the builders of jobs know; `UserError` for the first mistake.
 
     Names may be written as on the command line (`early-look`) or with an underscore. None is as good as nothing.
     """
-    if kind not in WORDS:
-        raise UnknownName("kind of job", str(kind), WORDS)
-    known = WORDS[kind]
+    from mlcd.core.planner import added_names
+
+    if kind not in WORDS and kind not in added_names():
+        raise UnknownName("kind of job", str(kind), (*WORDS, *added_names()))
+    known = words_of(kind)
     chosen: dict[str, Any] = {}
     for said, value in words.items():
         name = str(said).replace("-", "_")

@@ -21,6 +21,7 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.planners.jobfile.keys import Count, Keys, Whole, nearest, read, whole
 from mlcd.planners.jobfile.task import listed
+from mlcd.planners.jobfile.work import PlannerBlock, Work
 
 USUAL = Tuning(1)
 
@@ -85,7 +86,7 @@ class TuningBlock(Keys):
         return Tuning(self.trials, self.eta, self.epochs_per_stage, self.space)
 
 
-class FunctionsBlock(Keys):
+class FunctionsBlock(PlannerBlock):
     """What is trained on functions, and between which ends it may be allocated.
 
     Sizes that are not told are those of MLCD's own models and data.
@@ -107,12 +108,17 @@ class FunctionsBlock(Keys):
     delta: Count = None
     tuning: TuningBlock | None = None
 
-    def settings(self, samples: float) -> FunctionsTask:
+    def check(self, work: Work) -> None:
+        """Epochs are counted, so an epoch must have a length."""
+        if work.dataset is None:
+            raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+
+    def ask(self, work: Work) -> FunctionsTask:
         """As the rest of MLCD knows it. A size of zero is still to be looked up."""
         workload = Workload(
             self.model,
             self.data,
-            int(samples),
+            int(work.dataset or 0.0),
             self.data_mb or 0.0,
             self.model_mb or 0.0,
             self.batch,

@@ -8,8 +8,7 @@ from typing import Any
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search, Target
-from mlcd.planners.form.goal import new_goal
-from mlcd.planners.form.probe_limits import with_probe_limits
+from mlcd.core.options import new_goal, with_probe_limits
 from mlcd.planners.functions.nouns import FunctionsTask, Tuning
 from mlcd.planners.functions.space import on_functions
 

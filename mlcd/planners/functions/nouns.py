@@ -220,6 +220,7 @@ class FunctionsTask(Ask):
     kind: ClassVar[str] = "functions.task"
     replans: ClassVar[bool] = True
     launches_compare: ClassVar[bool] = False
+    has_confidence: ClassVar[bool] = False
     workload: Workload
     functions: tuple[int, int] = (1, MOST_FUNCTIONS)
     memory_mb: tuple[int, int] = (SMALLEST_MB, LARGEST_MB)

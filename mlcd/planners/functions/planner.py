@@ -15,6 +15,7 @@ from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
 from mlcd.planners.functions.adaptive import AdaptiveTraining
+from mlcd.planners.functions.block import FunctionsBlock
 from mlcd.planners.functions.halving import SuccessiveHalving
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.functions.plans import PLANNERS
@@ -33,6 +34,7 @@ class Functions(Planner):
     """Allocations of functions, for a job or for the trials of a tuning."""
 
     name = "functions"
+    block = FunctionsBlock
 
     def ready(self, job: Job, database: Database) -> Job:
         """With its sizes, its prices and the limits of its platform."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, create_model, model_validator
 
-from mlcd.core.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search, Target
+from mlcd.core.job import CONFIDENCE, Communication, Fingerprint, Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.pattern import compile_pattern
-from mlcd.core.payload import Ask
+from mlcd.core.planner import planner_named, planner_names
 from mlcd.core.units import parse_confidence, parse_range, parse_share, parse_usd
-from mlcd.planners.functions.block import FunctionsBlock
 from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
 from mlcd.planners.jobfile.task import listed
-from mlcd.planners.scale.block import ElasticBlock, FingerprintBlock
+from mlcd.planners.jobfile.work import PlannerBlock, Work
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
@@ -62,35 +61,6 @@ def _report(written: Any) -> str:
     return str(written)
 
 
-class Work(Keys):
-    """How much there is to do."""
-
-    samples: Count = None
-    dataset: Count = None
-    epochs: Count = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _a_number_is_samples(cls, written: Any) -> Any:
-        return written if isinstance(written, dict) else {"samples": written}
-
-    @model_validator(mode="after")
-    def _one_way_to_say_it(self) -> Work:
-        both = self.dataset is not None and self.epochs is not None
-        if (self.samples is not None) == (self.dataset is not None or self.epochs is not None) or not (
-            self.samples is not None or both
-        ):
-            raise ValueError("work: say either `samples: 90M`, or `dataset: 1.28M` and `epochs: 70`")
-        if not math.isfinite(self.total):
-            raise ValueError("work: `dataset` times `epochs` is too large to be meant")
-        return self
-
-    @property
-    def total(self) -> float:
-        """In samples."""
-        return self.samples if self.samples is not None else (self.dataset or 0.0) * (self.epochs or 0.0)
-
-
 class SearchBlock(Keys):
     """How to search, and where."""
 
@@ -121,6 +91,19 @@ class SearchBlock(Keys):
         )
 
 
+class FingerprintBlock(Keys):
+    """What makes two jobs train alike."""
+
+    architecture: str = ""
+    data: str = ""
+    optimizer: str = ""
+
+    @property
+    def settings(self) -> Fingerprint:
+        """As the rest of MLCD knows it."""
+        return Fingerprint(self.architecture, self.data, self.optimizer)
+
+
 class Block(Keys):
     """The `mlcd:` block."""
 
@@ -137,15 +120,13 @@ class Block(Keys):
     checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
-    elastic: ElasticBlock | None = None
-    functions: FunctionsBlock | None = None
     fingerprint: FingerprintBlock = FingerprintBlock()
     on: str = Job.on
 
     @model_validator(mode="after")
-    def _functions_count_epochs(self) -> Block:
-        if self.functions is not None and self.work.dataset is None:
-            raise ValueError("work: on functions it is counted in epochs; say `dataset: 11M` and `epochs: 60`, at most")
+    def _blocks_go_with_the_rest(self) -> Block:
+        for block in self.planner_blocks.values():
+            block.check(self.work)
         return self
 
     @model_validator(mode="after")
@@ -163,22 +144,15 @@ class Block(Keys):
         return self
 
     @property
-    def target(self) -> Target | None:
-        """The metric that ends the job, in whichever block it is told."""
-        for block in (self.functions, self.elastic):
-            if block is not None and block.target is not None:
-                return block.target
-        return None
+    def planner_blocks(self) -> dict[str, PlannerBlock]:
+        """The blocks of planners that the file has, by the planner's name."""
+        found = {name: getattr(self, name) for name in type(self).model_fields}
+        return {planner_of_key(name): block for name, block in found.items() if isinstance(block, PlannerBlock)}
 
     @property
-    def blocks(self) -> dict[str, Ask]:
-        """What the file says to each planner."""
-        blocks: dict[str, Ask] = {}
-        if self.elastic is not None:
-            blocks["scale"] = self.elastic.settings
-        if self.functions is not None:
-            blocks["functions"] = self.functions.settings(self.work.dataset or 0.0)
-        return blocks
+    def target(self) -> Target | None:
+        """The metric that ends the job, in whichever block it is told."""
+        return next((block.target for block in self.planner_blocks.values() if block.target is not None), None)
 
     def job(self, name: str, task: Mapping[str, Any], folder: Path) -> Job:
         """The job; the path of a recording or of node types is relative to the job file's folder."""
@@ -186,6 +160,7 @@ class Block(Keys):
         kind, _, path = on.partition(":")
         if path and kind not in PLATFORMS:
             on = f"{kind}:{folder / path}"
+        blocks = {planner: block.ask(self.work) for planner, block in self.planner_blocks.items()}
         return Job(
             name=name,
             work_samples=self.work.total,
@@ -201,6 +176,23 @@ class Block(Keys):
             dataset_samples=self.work.dataset,
             target=self.target,
             fingerprint=self.fingerprint.settings,
-            ask=next(reversed(self.blocks.values()), None),
-            blocks=self.blocks,
+            ask=next(iter(blocks.values()), None),
+            blocks=blocks,
         )
+
+
+def block_for(keys: Iterable[str]) -> type[Block]:
+    """The `mlcd:` block of a file that has these keys: with the blocks of the planners that it names."""
+    others = [key for key in keys if key not in Block.model_fields and planner_of_key(key) in planner_names()]
+    models = {key: planner_named(planner_of_key(key)).block for key in sorted(others)}
+    fields: dict[str, Any] = {key: (model | None, None) for key, model in models.items() if model is not None}
+    return create_model("Block", __base__=Block, **fields) if fields else Block
+
+
+def planner_of_key(key: str) -> str:
+    """The planner whose block it is."""
+    return FORMER_NAMES.get(key, key)
+
+
+FORMER_NAMES = {"elastic": "scale"}
+"""What blocks of job files were called before."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
 from mlcd.core.errors import JobFileError
 from mlcd.core.job import Job
-from mlcd.planners.functions.block import FunctionsBlock
-from mlcd.planners.jobfile.blocks import Block, SearchBlock, Work
+from mlcd.core.planner import planner_named, planner_names
+from mlcd.planners.jobfile.blocks import FORMER_NAMES, Block, block_for
 from mlcd.planners.jobfile.keys import nearest
 from mlcd.planners.jobfile.marks import Marks, Trail, at, read_yaml
 from mlcd.planners.jobfile.task import TASK_KEYS, task_of
-from mlcd.planners.scale.block import ElasticBlock, FingerprintBlock
 
 
 def load_job(path: str | Path) -> Job:
@@ -43,15 +44,15 @@ def parse_job(text: str, path: Path) -> Job:
             )
     if not isinstance(written.get("mlcd"), dict):
         raise JobFileError(at(path, marks, ("mlcd",)) + "the `mlcd:` block is missing; it needs at least `work:`")
-    task = task_of(written, path, marks)
+    task, model = task_of(written, path, marks), block_for(map(str, written["mlcd"]))
     try:
-        block = Block.model_validate(written["mlcd"])
+        block = model.model_validate(written["mlcd"])
     except ValidationError as error:
-        raise JobFileError(_first_mistake(error, path, marks)) from None
+        raise JobFileError(_first_mistake(error, model, path, marks)) from None
     return block.job(str(written.get("name") or path.stem), task, path.parent)
 
 
-def _first_mistake(error: ValidationError, path: Path, marks: Marks) -> str:
+def _first_mistake(error: ValidationError, model: type[Block], path: Path, marks: Marks) -> str:
     # A key that is missing may be one that is mistyped: that is told first.
     mistake = min(error.errors(), key=lambda each: each["type"] == "missing")
     inside = tuple(mistake["loc"])
@@ -62,15 +63,7 @@ def _first_mistake(error: ValidationError, path: Path, marks: Marks) -> str:
     start = at(path, marks, where)
     match mistake["type"]:
         case "extra_forbidden":
-            blocks: dict[str, type[BaseModel]] = {
-                "search": SearchBlock,
-                "work": Work,
-                "elastic": ElasticBlock,
-                "functions": FunctionsBlock,
-                "fingerprint": FingerprintBlock,
-            }
-            parent = blocks.get(str(inside[0]), Block) if len(inside) > 1 else Block
-            return start + f"unknown key '{name}': {nearest(name, parent.model_fields)}"
+            return start + f"unknown key '{name}': {nearest(name, _known_keys(model, inside[:-1]))}"
         case "missing" if len(inside) > 1:
             return start + f"`{name}` is missing from the `{inside[-2]}:` block"
         case "missing":
@@ -82,3 +75,14 @@ def _first_mistake(error: ValidationError, path: Path, marks: Marks) -> str:
             return start + f"{name} '{mistake['input']}': expected keys below it"
         case _:
             return start + f"{name} '{mistake['input']}': {mistake['msg'][0].lower()}{mistake['msg'][1:]}"
+
+
+def _known_keys(model: type[BaseModel], inside: Sequence[str | int]) -> list[str]:
+    """The keys of the block in which a mistake is; of the whole block, those of every planner that has one, too."""
+    if not inside:
+        blocks = [name for name in planner_names() if planner_named(name).block is not None]
+        return [*(name for name in model.model_fields if name not in FORMER_NAMES), *blocks]
+    for part in inside:
+        kinds = get_args(model.model_fields[str(part)].annotation) or (model.model_fields[str(part)].annotation,)
+        model = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+    return list(model.model_fields)

@@ -1,4 +1,4 @@
-"""What a job file says of an elastic job: the target that ends it, and what may change while it runs."""
+"""What a job file says to `mlcd scale`: the target that ends the job, and what may change while it runs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from mlcd.core.job import Fingerprint, Target, parse_target
+from mlcd.core.job import Target, parse_target
 from mlcd.core.units import parse_batches, parse_range, parse_usd
 from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, one_of, read
+from mlcd.planners.jobfile.work import PlannerBlock, Work
 from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, UnitPrice
 
 DEFAULT = ScalingTask()
@@ -28,7 +29,7 @@ class UnitPriceBlock(Keys):
         return UnitPrice(self.cpu, self.gb, self.base or 0.0, self.per_sample or 0.0)
 
 
-class ElasticBlock(Keys):
+class ScaleBlock(PlannerBlock):
     """What may change while the job runs, and how it is found out."""
 
     workers: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.workers
@@ -39,21 +40,7 @@ class ElasticBlock(Keys):
     epochs: Count = None
     price: UnitPriceBlock | None = None
 
-    @property
-    def settings(self) -> ScalingTask:
+    def ask(self, work: Work) -> ScalingTask:
         """As the rest of MLCD knows it."""
         price = self.price.settings if self.price is not None else None
         return ScalingTask(self.workers, self.batch, self.search, self.learning_rate, self.epochs, price)
-
-
-class FingerprintBlock(Keys):
-    """What makes two jobs train alike."""
-
-    architecture: str = ""
-    data: str = ""
-    optimizer: str = ""
-
-    @property
-    def settings(self) -> Fingerprint:
-        """As the rest of MLCD knows it."""
-        return Fingerprint(self.architecture, self.data, self.optimizer)

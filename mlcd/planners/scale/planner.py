@@ -20,6 +20,7 @@ from mlcd.memory.earlier import seen_before
 from mlcd.memory.stored_models import learned_models
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.ready import check_goal, with_usual_place
+from mlcd.planners.scale.block import ScaleBlock
 from mlcd.planners.scale.lessons import lesson, remember
 from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.planners.scale.search import ElasticSearch
@@ -60,6 +61,7 @@ class Scale(Planner):
     """Workers x batch, both of which may change while the job runs."""
 
     name = "scale"
+    block = ScaleBlock
 
     def ready(self, job: Job, database: Database) -> Job:
         """With all that an elastic job needs, at a place that can be found again."""

@@ -9,26 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mlcd.core.errors import UnknownName
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.planners.form.goal import NO_LIMIT, new_goal
-from mlcd.planners.form.probe_limits import with_probe_limits
+from mlcd.core.options import NO_LIMIT, new_goal, with_probe_limits
+from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
 from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, ServingTask
 
 if TYPE_CHECKING:
     from mlcd.planners.serve.knobs_file import KnobsFile
 
-CAPS = {
-    "latency_p50": ("p50", "half of the answers come"),
-    "latency_p95": ("p95", "19 of 20 answers come"),
-    "latency_p99": ("p99", "99 of 100 answers come"),
-    "ttft_p50": ("ttft_p50", "half of the first tokens come"),
-    "ttft_p95": ("ttft_p95", "19 of 20 first tokens come"),
-    "itl_p50": ("itl_p50", "half of the next tokens come"),
-    "itl_p95": ("itl_p95", "19 of 20 next tokens come"),
-}
-"""Options that cap a figure, the figure of each, and what it means."""
-SERVICE_NAMES = (*CAPS, "min_rps")
-METHOD, TRIALS, WHERE = "grey-box", 10, "local"
-"""What is usual where nobody says otherwise."""
 
 
 def serving_job(

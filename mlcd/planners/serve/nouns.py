@@ -138,6 +138,7 @@ class ServingTask(Ask):
 
     kind: ClassVar[str] = "serve.task"
     launches_compare: ClassVar[bool] = False
+    has_confidence: ClassVar[bool] = False
     model: ModelFacts
     caps: tuple[Cap, ...] = ()
     min_rate: float | None = None

@@ -14,7 +14,8 @@ from typing import Any
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.runs.real_money import most_words, rents
-from mlcd.planners.form import KINDS, parsed
+from mlcd.planners.form.jobs import kinds
+from mlcd.planners.form.words import parsed
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
 from mlcd.service.team import Member, left, submit
@@ -105,8 +106,8 @@ def _counts_nothing(here: State, job: Job) -> bool:
 
 def read(here: State, asked: Submission) -> Job:
     """The job, read in a child and confined to what this service allows."""
-    if asked.kind not in KINDS:
-        raise UserError(f"kind '{asked.kind[:80]}': expected {', '.join(KINDS)}")
+    if asked.kind not in kinds():
+        raise UserError(f"kind '{asked.kind[:80]}': expected {', '.join(kinds())}")
     if asked.kind == "serve":
         return _served(here, asked)
     if asked.upload is not None or asked.model is not None or asked.knobs is not None:

@@ -17,8 +17,9 @@ from pydantic import TypeAdapter
 from mlcd.core.errors import MissingExtra, UserError
 from mlcd.core.job import Job
 from mlcd.core.planner import planner_of
-from mlcd.planners.form import of_text, recorded_model, serving
+from mlcd.planners.form.jobs import of_text, serving
 from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.form import recorded_model
 from mlcd.planners.serve.nouns import ModelFacts, Profile
 from mlcd.planners.serve.operators import open_model, profile_onnx
 from mlcd.planners.serve.operators.facts import BATCHES, family, kind_of_input

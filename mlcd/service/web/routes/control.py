@@ -9,7 +9,8 @@ from mlcd.core.errors import WrongState
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
 from mlcd.core.runs.machine import elsewhere
-from mlcd.planners.form import goal_again, parsed
+from mlcd.planners.form.goal import goal_again
+from mlcd.planners.form.words import parsed
 from mlcd.service.team import Member, Role, recheck, release
 from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.failures import Refusal, named

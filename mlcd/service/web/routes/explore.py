@@ -12,9 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.runs.run import decide_again
-from mlcd.planners.form import asked_again, goal_again, parsed
+from mlcd.planners.form.goal import goal_again
+from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.form import SERVICE_NAMES
+from mlcd.planners.serve.caps import SERVICE_NAMES
+from mlcd.planners.serve.form import asked_again
 from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.document import decision_document
 from mlcd.reports.functions.document import planned_documents
