@@ -24,7 +24,9 @@ from mlcd.clouds.local import teardown
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Account
 from mlcd.core.version import VERSION
-from mlcd.testing.live_backends import SAVING, TWO_TYPES
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from mlcd_fixtures.live_jobs import SAVING, TWO_TYPES
 
 KILLS_OF_ONE_RUN = 4
 RAY_NODES = """

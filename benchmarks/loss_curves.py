@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlcd.planners.functions.workloads import partition, trainer
+from mlcd.planners.functions.workloads import dataset, trainer
 from mlcd.planners.modeling.loss_curve import COVERED, fit
 
 POLLUX = Path(__file__).parents[2] / "shared/data/elastic/pollux/validation.csv"
@@ -71,7 +71,7 @@ def own_curves(epochs_share: float) -> Iterator[tuple[str, Losses]]:
 
             torch.set_num_threads(1)
         job = trainer(model, data)
-        features, labels = partition(data, samples, 0, 1)
+        features, labels = dataset(data).rows(0, samples)
         for rate, batch in settings:
             parameters, losses = job.initial(0), []
             for _ in range(max(FEWEST, round(epochs * epochs_share))):

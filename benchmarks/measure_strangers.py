@@ -2,8 +2,8 @@
 
 python3 benchmarks/measure_strangers.py --to DIR --minutes 9
 
-The machinery and the files are those of `python3 -m mlcd.learn.on_gpu`; the models are others: image transformers,
-large encoders and deeper networks of every family. Nothing may be tuned on them: they judge.
+The machinery and the files are those of `python3 -m mlcd_bench.learn.on_gpu`; the models are others: image
+transformers, large encoders and deeper networks of every family. Nothing may be tuned on them: they judge.
 Three passes a cell at the least, not five: the largest models take seconds a pass on an eighth of the device.
 """
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mlcd.learn import gpu_work, on_gpu, timing
-from mlcd.learn import torch_wired as own
-from mlcd.learn.torch_model import Module, TorchModel, images
-from mlcd.learn.torch_zoo import _bert, _language, _recommender, _recurrent, _vision
+from mlcd_bench.learn import gpu_work, on_gpu, timing
+from mlcd_bench.learn import torch_wired as own
+from mlcd_bench.learn.torch_model import Module, TorchModel, images
+from mlcd_bench.learn.torch_zoo import _bert, _language, _recommender, _recurrent, _vision
 
 
 def small_vit() -> Module:

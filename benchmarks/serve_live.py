@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mlcd.learn.zoo import cnn, recurrent, transformer
+from mlcd_bench.learn.zoo import cnn, recurrent, transformer
 
 ROOT = Path(__file__).parents[1]
 MODELS = {

@@ -43,7 +43,9 @@ from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable
 from mlcd.core.ledger import Ledger, Status
 from mlcd.service.team import Members, Role
-from mlcd.testing.postgres import PostgresServer
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from mlcd_fixtures.postgres import PostgresServer
 
 RECORDINGS = Path(__file__).parents[2] / "shared" / "data" / "train"
 ENDED = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE, Status.DECIDED)

@@ -25,7 +25,8 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from mlcd.testing.postgres import PASSWORD, PostgresServer
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from mlcd_fixtures.postgres import PASSWORD, PostgresServer
 
 NEAR, FAR, NETWORK = "10.213.77.1", "10.213.77.2", "10.213.77.0/24"
 SPACE, CABLE = "mlcd-far", "mlcd-cable"

@@ -14,12 +14,12 @@ from typing import Any
 from mlcd.clouds.places.recorded import recorded_cloud
 from mlcd.core.backend import Purpose
 from mlcd.core.clock import VirtualClock
-from mlcd.core.configuration import Configuration
-from mlcd.core.drive import drive, no_guard, search
+from mlcd.core.configuration import Configuration, Space
+from mlcd.core.drive import drive, search
 from mlcd.core.forecasts import remaining
 from mlcd.core.guarantee import choices, decide
 from mlcd.core.history import History
-from mlcd.core.job import Objective, Search
+from mlcd.core.job import Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line, Settled, Started
 from mlcd.core.place import Cloud
 from mlcd.core.strategy import Finish, Strategy
@@ -121,7 +121,7 @@ def _search(
     if guarded:
         decision = search(strategy, job, problem.space, cloud.profiler, book)
         return book.account.history, lines, decision.configuration, decision.certified
-    finish = drive(strategy, job, problem.space, cloud.profiler, book, guard=no_guard)
+    finish = drive(strategy, job, problem.space, cloud.profiler, book, guard=_no_guard)
     history = book.account.history
     chosen = _pick(problem, history, finish)
     certified = chosen in choices(remaining(job, history), problem.space, history)
@@ -211,3 +211,7 @@ def _fraction(settled: Settled) -> float:
     if whole_s is None or not settled.measurement.ok:
         return 1.0
     return min(1.0, round(settled.measurement.seconds / whole_s, 9))
+
+
+def _no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float) -> None:
+    """No protection at all: what a method does by itself."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import mlcd_fixtures.examples  # noqa: F401  the profile is loaded before any test is
 import pytest
+from mlcd_fixtures.postgres import WANTED, PostgresServer, binaries
 
 from mlcd.cli import main
-from mlcd.testing.postgres import WANTED, PostgresServer, binaries
 
 # Before anything imports NumPy: its matrices are small here, and threads that spin for their share take half the CPU.
 for library in ("OMP", "OPENBLAS"):

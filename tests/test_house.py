@@ -49,7 +49,7 @@ LEVEL = {
     **dict.fromkeys(PROTOCOLS, 1),
     **dict.fromkeys(SIDE_BY_SIDE, 2),
     **dict.fromkeys(("assemble", "asked"), 3),
-    **dict.fromkeys(("control", "record", "support", "learn", "testing", "workers"), 4),
+    **dict.fromkeys(("control", "record", "support", "testing", "workers"), 4),
     **dict.fromkeys(("web", "cli", "__main__", ""), 5),
     "mlcd_bench": 6,
 }

@@ -20,7 +20,7 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.heterbo import HeterBO
+from mlcd_bench.baselines.train.heterbo import HeterBO
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second
 SPACE = Space((Choice(OFFER, (1, 2)),), ProbeTime(600, 60))

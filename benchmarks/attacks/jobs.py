@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 
+from mlcd_fixtures.postgres import PASSWORD
+
 from attacks.target import CANARIES, Finding, Target, within
-from mlcd.testing.postgres import PASSWORD
 
 JOB = """\
 name: {name}

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from mlcd_fixtures.postgres import PASSWORD
+
 from attacks.greed import MODEST
 from attacks.target import Finding, Target, within
-from mlcd.testing.postgres import PASSWORD
 
 ELSEWHERE = "https://evil.example"
 SQL = ("x' OR '1'='1", "'; DROP TABLE members; --", "1 UNION SELECT token_hash FROM members", "%27%3B--")

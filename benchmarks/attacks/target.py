@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-
-from mlcd.testing.postgres import PASSWORD, PostgresServer
+from mlcd_fixtures.postgres import PASSWORD, PostgresServer
 
 PLACES = "simulated,recorded,local"
 CANARIES = {

@@ -60,7 +60,7 @@ COMMANDS = {
     "login": "mlcd.cli.login:login",
     "check": "mlcd.cli.check:check",
     "catalog": "mlcd.cli.offers:catalog",
-    "learn": "mlcd.cli.learn:learn",
+    "learn": "mlcd_bench.cli.learn:learn",
     "models": "mlcd.cli.models:models",
     "record": "mlcd.cli.record:record",
     "bench": "mlcd_bench.cli.bench:bench",

@@ -38,10 +38,6 @@ SAME_MISTAKES = 2
 """Probes that end with the same error of the job's own before the search is given up."""
 
 
-def no_guard(job: Job, space: Space, history: History, configurations: Sequence[Configuration], share: float) -> None:
-    """No protection at all, for measuring what a method does by itself. Only benchmarks use it."""
-
-
 def within_limits(job: Job, space: Space, history: History, finish: Finish) -> Decision:
     """The best that probes and final run together allow within the limits: what most planners decide by."""
     return guarantee.decide(job, space, history, finish.because, finish.configuration, finish.curve)

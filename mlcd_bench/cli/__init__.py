@@ -1,1 +1,1 @@
-"""The commands of `mlcd bench`."""
+"""The commands `mlcd bench` and `mlcd learn`."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, output, written
-from mlcd.cli.tables import several
 from mlcd.core.units import parse_share
 from mlcd_bench.cli.functions import serverless
+from mlcd_bench.cli.names import several
 from mlcd_bench.cli.paper import paper
 from mlcd_bench.cli.scale import elastic
 from mlcd_bench.cli.serve import serve

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.tables import plain_table, several
+from mlcd.cli.tables import plain_table
 from mlcd.core.units import counted, format_duration, format_usd
+from mlcd_bench.cli.names import several
 
 if TYPE_CHECKING:
     from rich.console import Console

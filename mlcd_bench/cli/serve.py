@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.tables import plain_table, several
+from mlcd.cli.tables import plain_table
+from mlcd_bench.cli.names import several
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -26,8 +26,8 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Step
-from mlcd.planners.modeling.gaussian_process import features
 from mlcd_bench.baselines.train.candidates import Mask, generator
+from mlcd_bench.baselines.train.gaussian_process import features
 from mlcd_bench.tools.trials import FIRST, TRIALS, Trial, draw, next_trial
 
 

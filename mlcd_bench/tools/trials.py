@@ -20,9 +20,9 @@ from mlcd.core.forecasts import forecasts, objective
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.modeling.gaussian_process import features
 from mlcd_bench.baselines.train.candidates import Mask, generator, untried
 from mlcd_bench.baselines.train.conventional import finish
+from mlcd_bench.baselines.train.gaussian_process import features
 
 TRIALS = 9
 """How many a user asks for. Failures count; more are made only until one configuration has run the job."""

@@ -32,7 +32,7 @@ def saved_model(folder: Path) -> Path:
     onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
     pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
     pytest.importorskip("aiohttp", reason="pip install 'mlcd[serve]'")
-    from mlcd.learn.zoo import recurrent
+    from mlcd_bench.learn.zoo import recurrent
 
     onnx.save(recurrent(width=8, sequence=None), str(folder / "lstm.onnx"))
     return folder / "lstm.onnx"

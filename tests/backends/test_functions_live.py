@@ -182,7 +182,8 @@ def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_noth
         def lose_all_it_knew() -> None:
             try:
                 _until(half_way.exists)
-                server.restart()
+                server.stop()
+                server.start()
             finally:
                 half_way.unlink(missing_ok=True)
 

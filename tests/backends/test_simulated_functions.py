@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF, functions_job, random_world, truth
+from mlcd_fixtures.functions_promises import billed_usd
 
 from mlcd.clouds.functions.simulated import SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Faults, Platform
@@ -187,7 +188,7 @@ def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allow
     settled = FunctionsProfiler(cloud.backend).measure(job, launch)
     assert cloud.clock.elapsed_s() == pytest.approx(settled.seconds)
     assert settled.seconds <= launch.lifetime_s * (1 + 1e-12)
-    billed = cloud.backend.billed_usd(job, launch, settled.seconds)
+    billed = billed_usd(cloud.backend, job, launch, settled.seconds)
     assert billed <= settled.usd * (1 + 1e-9)
     assert settled.usd <= most_usd * (1 + 1e-9)
     assert settled.metered is (settled.outcome is Outcome.OK)
@@ -212,7 +213,7 @@ def test_an_attempt_that_would_use_more_than_it_was_allotted_is_stopped_before()
     launch = replace(launch, most_usd=6 * one.usd)
     (ended,) = backend.run(TRAINING, launch)
     assert ended.outcome is Outcome.AT_THE_LIMIT
-    assert 4 * one.usd <= backend.billed_usd(TRAINING, launch) <= 6 * one.usd * (1 + 1e-9)
+    assert 4 * one.usd <= billed_usd(backend, TRAINING, launch) <= 6 * one.usd * (1 + 1e-9)
 
 
 def test_a_loss_depends_on_its_trial_and_epoch_alone():

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from mlcd_fixtures.live_jobs import last_account
 
 from mlcd.clouds.local import teardown
 from mlcd.core.backend import Launch, Purpose
@@ -22,7 +23,6 @@ from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Account, Ended, Ledger, Line, Reserved, Settled, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import resume
-from mlcd.testing.live_backends import last_account
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -15,10 +15,10 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from mlcd_fixtures.live_jobs import SAVING, TWO_TYPES, last_account
 
 from mlcd.clouds.local import teardown, why_not_isolated
 from mlcd.core.ledger import Account
-from mlcd.testing.live_backends import SAVING, TWO_TYPES, last_account
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
 

@@ -15,6 +15,7 @@ from time import monotonic
 
 import pytest
 from mlcd_fixtures.elastic_runs import JOB, SPACE
+from mlcd_fixtures.live_jobs import ONE_NODE, SAVING
 from rich.console import Console
 from served import Service, one_person
 
@@ -31,7 +32,6 @@ from mlcd.planners.jobfile import load_job
 from mlcd.reports.headway import Headway, from_json, to_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.service.remote import RemoteLedger, Server, watch
-from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")
 PATIENCE_S = 300.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.learn import zoo
+from mlcd_bench.learn import zoo
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")

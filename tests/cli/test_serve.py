@@ -127,7 +127,7 @@ def test_knobs_that_contradict_the_machine_or_the_model_are_one_line(
     mlcd: Mlcd, tmp_path: Path, knobs: str, told: str
 ) -> None:
     pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
-    from mlcd.learn.zoo import cnn
+    from mlcd_bench.learn.zoo import cnn
 
     model = cnn((4,), size=8)
     for each in (*model.graph.input, *model.graph.output):
@@ -142,7 +142,7 @@ def test_knobs_that_contradict_the_machine_or_the_model_are_one_line(
 
 def test_an_endpoint_that_is_down_is_one_line_before_anything_is_tried(mlcd: Mlcd, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
-    from mlcd.learn.zoo import cnn
+    from mlcd_bench.learn.zoo import cnn
 
     (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
     knobs = "knobs: {concurrency: [1]}\nprice: {base: 0.04}\nserver: {url: 'http://127.0.0.1:9', model: m}\n"
@@ -155,7 +155,7 @@ def test_an_endpoint_that_is_down_is_one_line_before_anything_is_tried(mlcd: Mlc
 
 def test_a_server_that_a_command_starts_need_not_be_there_before(mlcd: Mlcd, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
-    from mlcd.learn.zoo import cnn
+    from mlcd_bench.learn.zoo import cnn
 
     (tmp_path / "net.onnx").write_bytes(cnn((4,), size=8).SerializeToString())
     with socket.create_server(("127.0.0.1", 0)) as free:

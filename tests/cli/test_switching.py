@@ -15,6 +15,7 @@ from time import monotonic
 
 import pytest
 from mlcd_fixtures import elastic_job
+from mlcd_fixtures.live_jobs import last_account
 
 from mlcd.clouds.local import teardown
 from mlcd.core.configuration import Configuration, Space
@@ -28,7 +29,6 @@ from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.planners.jobfile import load_job
 from mlcd.planners.scale.nouns import ScalingTask, scaling_task
-from mlcd.testing.live_backends import last_account
 
 NODES = """
 probe: 8s

@@ -11,6 +11,7 @@ from threading import Barrier
 
 import psycopg
 import pytest
+from mlcd_fixtures.postgres import PASSWORD, PostgresServer
 from sqlalchemy import select
 
 from mlcd.core.database import Database, open_database
@@ -26,7 +27,6 @@ from mlcd.core.errors import (
     MlcdError,
     UserError,
 )
-from mlcd.testing.postgres import PASSWORD, PostgresServer
 
 
 @pytest.fixture

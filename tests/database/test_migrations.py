@@ -13,6 +13,7 @@ from threading import Barrier
 import psycopg
 import pytest
 from mlcd_fixtures.ledgers import begin
+from mlcd_fixtures.postgres import PostgresServer, binaries
 from sqlalchemy import Engine, make_url
 
 from mlcd.core.database import schema
@@ -22,7 +23,6 @@ from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
-from mlcd.testing.postgres import PostgresServer, binaries
 
 BEFORE_MIGRATIONS = """
 CREATE TABLE entries (

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.knowledge_folders import write_knowledge
 
 from mlcd.core.errors import RecordingError
-from mlcd.planners.serve.knowledge import read_curves, read_knowledge, write_knowledge
+from mlcd.planners.serve.knowledge import read_knowledge
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Figure, ModelFacts, Operator, Profile
 
@@ -71,28 +71,13 @@ def test_what_is_written_is_read_as_it_was(knowledge: Knowledge):
         assert read_knowledge(Path(folder)) == knowledge
 
 
-@given(st.dictionaries(words, st.dictionaries(st.sampled_from(list(SMALL.models[0].cells)), above_zero, min_size=1)))
-def test_curves_of_operators_are_read_as_they_were(curves):
-    with TemporaryDirectory() as folder:
-        write_knowledge(Path(folder), SMALL, curves)
-        assert read_curves(Path(folder)) == curves
-
-
-def test_a_word_that_reads_as_a_number_is_not_written(tmp_path: Path):
-    cells = {(("precision", "16"), ("batch", 1)): Cell(1.0, {})}
-    wrong = replace(SMALL, models=(replace(SMALL.models[0], cells=cells),))
-    with pytest.raises(ValueError, match="'16'"):
-        write_knowledge(tmp_path, wrong)
-
-
 def test_operators_and_host_may_be_missing(tmp_path: Path):
     write_knowledge(tmp_path, SMALL)
-    for name in ("operators.csv", "host.csv", "operator_curves.csv"):
+    for name in ("operators.csv", "host.csv"):
         (tmp_path / name).unlink()
     read = read_knowledge(tmp_path)
     assert read.models[0].facts.profiles == ()
     assert read.host_rates == {}
-    assert read_curves(tmp_path) == {}
 
 
 def _replaced(name: str, old: str, new: str) -> Callable[[Path], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlcd.core.errors import UnknownName
-from mlcd.planners.serve.knowledge import shipped, shipped_curves, shipped_names
+from mlcd.planners.serve.knowledge import shipped, shipped_names
 from mlcd.planners.serve.known_models import Kind
 from mlcd.planners.serve.nouns import Figure
 
@@ -51,15 +51,6 @@ def test_on_the_cpu_no_more_is_answered_than_its_clients_can_ask():
         for knobs, cell in model.cells.items():
             clients = max(2.0, 2 * float(dict(knobs)["batch"]))
             assert cell.rate * cell.figures[Figure.P50] <= 1.2 * clients, (model.facts.name, knobs)
-
-
-@pytest.mark.parametrize("name", ["cpu", "h200"])
-def test_operators_by_themselves_were_measured_over_the_same_cells(name: str):
-    curves, everywhere = shipped_curves(name), {cell for model in shipped(name).models for cell in model.cells}
-    assert len(curves) >= 9
-    assert all(set(rates) <= everywhere for rates in curves.values())
-    of_models = {each.name for model in shipped(name).models for p in model.facts.profiles for each in p.operators}
-    assert len(of_models & set(curves)) >= 7
 
 
 def test_the_h200_tells_what_its_host_prepares():

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mlcd_fixtures.ledgers import begin
+from mlcd_fixtures.postgres import PostgresServer
 
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import LedgerUnreachable, WrongState
 from mlcd.core.ledger import Ledger, Resumed, Stopped
 from mlcd.core.ledger.rows import Draft, draft
 from mlcd.core.ledger.session_lock import RECONNECT_S, HeldRun
-from mlcd.testing.postgres import PostgresServer
 
 STATEMENTS = 5
 """Of an append of two entries: BEGIN, the writers' lock, INSERT, INSERT, COMMIT."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlcd.clouds.functions.simulated import SimulatedFunctions
-from mlcd.core.backend import Purpose
+from mlcd.core.backend import Launch, Purpose
 from mlcd.core.drive import launch, search
 from mlcd.core.forecasts import remaining
 from mlcd.core.job import Job
@@ -110,13 +110,23 @@ def check_steps(job: Job, lines: Sequence[Line]) -> None:
         assert isinstance(again, Finish) or again.work == line.entry.launch.work, "other work than before"
 
 
+def billed_usd(backend: SimulatedFunctions, job: Job, launch: Launch, until_s: float = math.inf) -> float:
+    """What the platform charges for a launch that trains, if it ends then: what its bill would say in the end."""
+    schedule = backend._schedule(job, launch, launch.work or Work(0))
+    for attempt in schedule:
+        if attempt.end_s >= until_s:
+            break
+    over_s = until_s if schedule.broken is None else min(until_s, schedule.broken.end_s)
+    return math.fsum(each.usd(over_s) for each in schedule.begun)
+
+
 def check_bills(world: FunctionsWorld, lines: Sequence[Line]) -> None:
     """The platform never charges for more than the books hold."""
     backend = world.cloud().backend
     assert isinstance(backend, SimulatedFunctions)
     for entry in (line.entry for line in lines):
         if isinstance(entry, Settled) and entry.launch.work is not None and world.serverless.tuning is not None:
-            billed = backend.billed_usd(world.job, entry.launch, entry.measurement.seconds)
+            billed = billed_usd(backend, world.job, entry.launch, entry.measurement.seconds)
             assert billed <= entry.measurement.usd * (1 + HAIR), "billed for more than was settled"
 
 

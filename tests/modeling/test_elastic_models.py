@@ -237,9 +237,7 @@ def test_time_is_epochs_x_iterations_x_step_and_cost_is_time_x_nodes_x_price():
     seconds = 10 * 10_000 / batch * overlapping(nodes, np.array([64.0, 64.0]))
     assert forecast.seconds == pytest.approx(seconds, rel=0.05)
     assert forecast.usd == pytest.approx(forecast.seconds / 3600 * nodes * 3.0)
-    low, high = forecast.seconds_interval
-    assert (low < forecast.seconds).all()
-    assert (forecast.seconds < high).all()
+    assert (forecast.factor > 1).all()
 
 
 def test_memory_is_paid_for_by_the_local_batch():

@@ -8,10 +8,10 @@ from scipy import integrate, stats
 
 from mlcd.core.configuration import Offer
 from mlcd.core.job import Communication
-from mlcd.planners.modeling.acquisition import expected_improvement
-from mlcd.planners.modeling.gaussian_process import features, posterior
 from mlcd.planners.modeling.physics import Model, needed_gb, samples_per_s, step_s
 from mlcd.testing.clouds import small_recording
+from mlcd_bench.baselines.train.acquisition import expected_improvement
+from mlcd_bench.baselines.train.gaussian_process import features, posterior
 
 GPU = Offer("gpu", 3.0, 8, 64, "V100", 1, 15.7, 16, 10)
 MODEL = Model(25e6, 12e9, 256)

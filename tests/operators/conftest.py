@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.learn import zoo
+from mlcd_bench.learn import zoo
 
 FAMILIES: dict[str, Callable[[], Any]] = {
     "cnn": zoo.cnn,

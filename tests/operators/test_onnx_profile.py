@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.clock import VirtualClock
-from mlcd.learn import zoo
 from mlcd.planners.serve.operators import facts_of, key_operators, open_model, parts, profile_onnx
 from mlcd.planners.serve.operators.onnx_profile import own_times_us, read_passes
+from mlcd_bench.learn import zoo
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.live_jobs import ONE_NODE, SAVING
 
 from mlcd.clouds.local import teardown
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile import load_job
-from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 TALKING = "print('good morning', flush=True)\n" + SAVING.replace(
     "TOTAL", "200000"

@@ -14,9 +14,9 @@ from mlcd.core.history import History, Refusal
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe, Strategy
-from mlcd.planners.modeling.acquisition import expected_saving
 from mlcd.testing.clouds import job_on, small_recording
 from mlcd.testing.strategies import StrategyContract
+from mlcd_bench.baselines.train.acquisition import expected_saving
 from mlcd_bench.baselines.train.cherrypick import CherryPick, trimmed
 from mlcd_bench.baselines.train.convbo import ConvBO
 from mlcd_bench.baselines.train.conventional import LEAST_RUNS, MOST_RUNS, Belief

@@ -36,11 +36,11 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import enough_usd, format_usd
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.heterbo import HeterBO
 from mlcd.reports.figures.axes import Scale, shortened
 from mlcd.reports.figures.frontier import boundary
 from mlcd.reports.html import page
 from mlcd.reports.story import Story
+from mlcd_bench.baselines.train.heterbo import HeterBO
 
 SMALL = Offer("small", 0.5, 4, 16, accelerator="T4", accelerators=1, tflops_per_accelerator=8)
 LARGE = Offer("large", 4.0, 32, 128, accelerator="A100", accelerators=2, tflops_per_accelerator=19)

@@ -62,7 +62,8 @@ def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well
     with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
         storage, waiting = begun(server, brought, pool)
         with closing(storage):
-            server.restart()
+            server.stop()
+            server.start()
             with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost what it held"):
                 waiting.result(20)
         for left in meet(lambda: connect(name, server.url), "second", brought):
@@ -75,7 +76,8 @@ def test_a_server_that_keeps_is_waited_for_and_the_meeting_goes_on(name, tmp_pat
     with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
         storage, waiting = begun(server, brought, pool)
         with closing(storage):
-            server.restart()
+            server.stop()
+            server.start()
             with closing(connect(name, server.url)) as other:
                 assert np.array_equal(Meeting(other, "first", 0, 2).average(0, brought[0]), exact(brought))
             assert np.array_equal(waiting.result(20), exact(brought))

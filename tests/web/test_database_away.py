@@ -7,10 +7,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from mlcd_fixtures.postgres import PASSWORD, PostgresServer
 from stage import API, JOB, Stage, staged
 
 from mlcd.core.errors import LedgerError
-from mlcd.testing.postgres import PASSWORD, PostgresServer
 
 BODIES = {
     "submit_run": {"kind": "train", "job": JOB},

@@ -19,9 +19,10 @@ import pytest
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
+from mlcd_fixtures.postgres import PASSWORD, PostgresServer
+
 from mlcd.clouds.local.job_user import why_no_job_user
 from mlcd.core.ledger import Ledger, Status
-from mlcd.testing.postgres import PASSWORD, PostgresServer
 
 if (why := why_no_job_user()) is not None:
     pytest.skip(f"a service gives jobs users of their own only as root: {why}", allow_module_level=True)

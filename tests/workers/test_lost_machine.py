@@ -17,6 +17,7 @@ pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
 from mlcd_fixtures.examples import SLOW
 from mlcd_fixtures.ledgers import SPACE
+from mlcd_fixtures.postgres import PostgresServer
 
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
@@ -28,7 +29,6 @@ from mlcd.service.team import Audit
 from mlcd.service.workers.lost_machine import give_up_machine
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.run import Driven, see_through, take_down
-from mlcd.testing.postgres import PostgresServer
 
 Mlcd = Callable[..., Any]
 Move = Callable[[str], None]

@@ -22,8 +22,9 @@ from mlcd.planners.serve.nouns import ServingTask
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
+from mlcd_fixtures.postgres import PostgresServer
+
 from mlcd.core.ledger import Ledger, Status
-from mlcd.testing.postgres import PostgresServer
 
 Until = Callable[[Callable[[], bool]], None]
 JOB = """\

@@ -16,6 +16,8 @@ from in_the_middle import Gate, begun
 
 pytest.importorskip("procrastinate", reason="pip install 'mlcd[service]'")
 
+from mlcd_fixtures.postgres import PostgresServer
+
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Settled, Status, Stopped
@@ -26,7 +28,6 @@ from mlcd.service.workers.pace import PACE, Pace
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.supervise import Supervisor
 from mlcd.service.workers.worker import HURRY, sweeps
-from mlcd.testing.postgres import PostgresServer
 
 Until = Callable[[Callable[[], bool]], None]
 QUICK = Pace(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, doubt_s=0.5, poll_s=0.2, again_s=0.2)

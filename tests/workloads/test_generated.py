@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
+from mlcd_fixtures.partitions import partition
 
-from mlcd.core.errors import UserError
-from mlcd.planners.functions.workloads import DATA, dataset, facts, partition, trainer
+from mlcd.planners.functions.workloads import DATA, dataset, facts, trainer
 
 SETS = sorted(DATA)
 
@@ -68,12 +68,3 @@ def test_collisions_have_the_traits_of_the_higgs_set():
     signal, background = features[labels == 1, 21:], features[labels == 0, 21:]
     assert (signal.mean(axis=0) < background.mean(axis=0)).all()
     assert (signal.std(axis=0) < background.std(axis=0)).all()
-
-
-@pytest.mark.parametrize(
-    ("samples", "part", "parts", "words"),
-    [(10, 3, 3, "part 3 of 3: parts count from 0 to 2"), (10, 0, 11, "10 samples cannot be split among 11 functions")],
-)
-def test_a_part_that_cannot_be_is_refused_in_one_line(samples, part, parts, words):
-    with pytest.raises(UserError, match=words):
-        partition("higgs", samples, part, parts)

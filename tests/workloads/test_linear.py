@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
+from mlcd_fixtures.partitions import partition
 
 from mlcd.core.errors import UserError
-from mlcd.planners.functions.workloads import Trainer, partition, trainer
+from mlcd.planners.functions.workloads import Trainer, trainer
 from mlcd.planners.functions.workloads.linear import LogisticRegression, SupportVectorMachine
 
 LINEAR = (LogisticRegression, SupportVectorMachine)

@@ -6,9 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from mlcd_fixtures.partitions import partition
 
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.functions.workloads import partition, trainer
+from mlcd.planners.functions.workloads import trainer
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import textwrap
 
 import numpy as np
 import pytest
+from mlcd_fixtures.partitions import partition
 
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.functions.workloads import facts, partition, trainer
+from mlcd.planners.functions.workloads import facts, trainer
 
 NET = """
     from __future__ import annotations

@@ -11,13 +11,11 @@ Results are waited for here: `lithops.wait` looks every 0.1 s, prints, and takes
 
 from __future__ import annotations
 
-import atexit
 import logging
 import math
 import os
 import re
 import shlex
-import shutil
 import sys
 import tempfile
 import threading
@@ -25,12 +23,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mlcd.clouds.environment import inherited
+from mlcd.clouds.functions import lithops_internals
 from mlcd.clouds.functions.throttle import threads_of
 from mlcd.core.errors import BackendError, MissingExtra
 
@@ -83,7 +81,7 @@ class Call:
 
     def began_at(self, number: int) -> float | None:
         """When a function that has not answered began, if Lithops knows."""
-        return (self.futures[number]._call_status or {}).get("worker_start_tstamp")
+        return lithops_internals.began_at(self.futures[number])
 
     def _answer(self, future: Any) -> Answer:
         report = future.result(throw_except=False, internal_storage=self._bucket)
@@ -104,7 +102,7 @@ class Caller:
             if platform == LOCALHOST:
                 self._runtime = _interpreter(folder, memory_mb, mark)
                 self._executor = lithops.FunctionExecutor(config=_here(self._runtime, at_once), log_level=None)
-                self._know_runtime()
+                lithops_internals.know_runtime(self._executor, self._runtime)
             else:
                 self._executor = _elsewhere(lithops, platform)
 
@@ -115,7 +113,8 @@ class Caller:
 
     def call(self, function: Callable[..., Any], orders: Sequence[dict[str, Any]], timeout_s: float) -> Call:
         """Call the function once for each order, all at once. None lives longer than `timeout_s`."""
-        self._start_alone()
+        if self._platform == LOCALHOST:
+            lithops_internals.start_workers(self._executor)
         try:
             futures = self._executor.map(
                 function,
@@ -131,58 +130,22 @@ class Caller:
 
     def end(self, call: Call) -> None:
         """Have done with a call; functions that still run are ended where that can be done."""
-        self._executor.job_monitor.remove(call.futures)
+        lithops_internals.stop_watching(self._executor, call.futures)
         if self._platform == LOCALHOST:
-            keys = {future.job_key for future in call.futures}
-            self._executor.compute_handler.clear(keys, exception=BackendError("given up"))
-
-    def _start_alone(self) -> None:
-        """Start Lithops' workers without the thread that keeps this process up for as long as any function runs."""
-        if self._platform == LOCALHOST:
-            handler = self._executor.compute_handler
-            handler.job_manager = handler.job_manager or "none"
-            handler.env.start()
+            lithops_internals.kill(self._executor, call.futures, BackendError("given up"))
 
     def _gone(self, future: Any) -> bool:
         """Whether a function's process has ended; elsewhere nobody knows, and its timeout tells."""
-        if self._platform != LOCALHOST:
-            return False
-        here, of_job = self._executor.compute_handler.env, future.job_key
-        running = f"{of_job}-{future.call_id}" in here.task_processes
-        return not running and bool(future.running or (of_job in here.jobs and here.jobs[of_job].done))
+        return self._platform == LOCALHOST and lithops_internals.has_ended(self._executor, future)
 
     def close(self) -> None:
         """End everything that still runs, and remove what was only for these calls. Once is enough."""
         if self._closed:
             return
         self._closed = True
-        self._executor.job_monitor.stop()
-        self._executor.invoker.stop()
-        self._executor.compute_handler.clear()
-        atexit.unregister(self._executor._clean_at_exit)  # it would keep the executor for as long as this process
+        lithops_internals.close(self._executor)
         with suppress(Exception):  # a bucket that cannot be reached now keeps some small objects
-            self._forget()
-
-    def _forget(self) -> None:
-        number, bucket = self._executor.executor_id, self.bucket
-        bucket.delete_objects(bucket.bucket, bucket.list_keys(bucket.bucket, f"lithops.jobs/{number}"))
-        if self._runtime is None:
-            return
-        from lithops.constants import FN_LOG_FILE, JOBS_DIR, LOGS_DIR, RN_LOG_FILE
-
-        self._executor.internal_storage.delete_runtime_meta(self._runtime_key())
-        for place in (Path(JOBS_DIR), Path(LOGS_DIR)):
-            for left in place.glob(f"{number}-*"):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
-        for log in (RN_LOG_FILE, FN_LOG_FILE):  # they would grow for ever
-            Path(log).unlink(missing_ok=True)
-
-    def _know_runtime(self) -> None:
-        """Our interpreter is this one, so there is no need to start it and ask what it has."""
-        self._executor.internal_storage.put_runtime_meta(self._runtime_key(), _metadata())
-
-    def _runtime_key(self) -> str:
-        return str(self._executor.compute_handler.get_runtime_key(self._runtime))
+            lithops_internals.forget(self._executor, self._runtime)
 
 
 def _lithops(place: Path | None) -> Any:
@@ -216,22 +179,13 @@ def _folders_in(place: Path) -> Iterator[None]:
                 os.environ[name] = value
 
 
-@cache
-def _metadata() -> dict[str, Any]:
-    from lithops.worker.utils import get_runtime_metadata
-
-    return {**get_runtime_metadata(), "runtime_timeout": None}
-
-
 def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
     """This interpreter, as a script that marks what it starts. Lithops' folders are where this process has them."""
-    from lithops.constants import TEMP_DIR
-
     threads = str(threads_of(memory_mb))
     variables = {
         **inherited(),
         "MLCD_LAUNCH": mark,
-        "TMPDIR": TEMP_DIR,
+        "TMPDIR": lithops_internals.temporary_folder(),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         **{f"{library}_NUM_THREADS": threads for library in ("OMP", "OPENBLAS", "MKL")},
     }

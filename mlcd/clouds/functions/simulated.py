@@ -68,15 +68,6 @@ class SimulatedFunctions:
     def reclaim(self, label: str) -> None:
         """A simulated function dies with the process that simulates it."""
 
-    def billed_usd(self, job: Job, launch: Launch, until_s: float = math.inf) -> float:
-        """What the platform charges for a launch that trains, if it ends then: what its bill would say in the end."""
-        schedule = self._schedule(job, launch, work_of(launch) or TrainEpochs(0))
-        for attempt in schedule:
-            if attempt.end_s >= until_s:
-                break
-        over_s = until_s if schedule.broken is None else min(until_s, schedule.broken.end_s)
-        return math.fsum(each.usd(over_s) for each in schedule.begun)
-
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
         work = work_of(launch)
         model, where = self._model(job, work), _allocation(launch)

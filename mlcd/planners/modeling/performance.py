@@ -84,11 +84,6 @@ class Forecast:
     """An interval runs from value / factor to value x factor."""
     absolute: bool
 
-    @property
-    def seconds_interval(self) -> tuple[Floats, Floats]:
-        """90 %: low, high."""
-        return self.seconds / self.factor, self.seconds * self.factor
-
 
 @dataclass(frozen=True)
 class PerformanceModel:

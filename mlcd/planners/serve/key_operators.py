@@ -7,8 +7,6 @@ and 10 %. Algorithm 1 visits them by the mean of both shares, largest first.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlcd.planners.serve.nouns import Operator, Profile
@@ -46,18 +44,3 @@ def key_operators(profile: Profile, threshold: float = KEY_SHARE) -> tuple[str, 
     """The names of the key operators, that of the largest shares first."""
     found = sorted((part for part in parts(profile, threshold) if part.key), key=lambda part: -part.weight)
     return tuple(part.operator.name for part in found)
-
-
-def key_weights(profiles: Sequence[Profile]) -> Mapping[str, float]:
-    """The key operators of a model over all passes that were profiled, in order, each with the mean of its shares.
-
-    None at all where nobody looked.
-    """
-    time: dict[str, float] = defaultdict(float)
-    memory: dict[str, float] = defaultdict(float)
-    for profile in profiles:
-        for part in parts(profile):
-            time[part.operator.name] += part.time_share / len(profiles)
-            memory[part.operator.name] += part.memory_share / len(profiles)
-    both = {name: (time[name] + memory[name]) / 2 for name in time if max(time[name], memory[name]) >= KEY_SHARE}
-    return {name: both[name] for name in sorted(both, key=lambda name: (-both[name], name))}

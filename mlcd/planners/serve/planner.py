@@ -20,16 +20,12 @@ from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.ready import one_at_a_time, with_usual_place
 from mlcd.planners.serve import promise
-from mlcd.planners.serve.falcon import Falcon
-from mlcd.planners.serve.gp_ei import GpEi
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.prepare import knowledge_for
 from mlcd.planners.serve.promise import service_of
 
-SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins(
-    "mlcd.methods", "serve", {"grey-box": GreyBox, "falcon": Falcon, "gp-ei": GpEi}
-)
+SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins("mlcd.methods", "serve", {"grey-box": GreyBox})
 """How to make each method that looks for a serving configuration, from models seen before and a seed."""
 
 

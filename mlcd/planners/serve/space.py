@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.planners.serve.knobs import Knob, Knobs, KnobTable
-from mlcd.planners.serve.nouns import ServerSettings, knobs_of
+from mlcd.planners.serve.nouns import ServerSettings
 
 TRIAL = ProbeTime(60.0, 0.0)
 """A trial of a server takes a minute at the most, where nobody says otherwise."""
@@ -49,9 +49,3 @@ def _offer(table: KnobTable, bought: Knobs) -> Offer:
 
 def _words(name: str, setting: Knob) -> str:
     return str(setting) if isinstance(setting, str) else f"{name} {setting:g}"
-
-
-def columns(space: Space, names: Sequence[str]) -> dict[str, tuple[Knob, ...]]:
-    """For each knob, how it is set in every configuration of a space, in the space's order."""
-    told = [dict(knobs_of(configuration)) for configuration in space.configurations]
-    return {name: tuple(knobs[name] for knobs in told) for name in names}

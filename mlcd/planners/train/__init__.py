@@ -1,1 +1,1 @@
-"""Training: instance type x node count. `net_value` is ours, and the default; `heterbo` is the paper's."""
+"""Training: instance type x node count. `net_value` is the method."""

@@ -10,20 +10,10 @@ from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Strategy
 from mlcd.planners.train.net_value import NetValue
 
-
-def _heterbo(search: Search) -> Strategy:
-    from mlcd.planners.train.heterbo import HeterBO
-
-    return HeterBO()
-
-
 METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
     "mlcd.methods",
     "train",
-    {
-        "net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel),
-        "heterbo": _heterbo,
-    },
+    {"net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel)},
 )
 """How to make each method from what the job says of the search."""
 

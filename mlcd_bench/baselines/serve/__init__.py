@@ -2,6 +2,8 @@
 
 from mlcd_bench.baselines.serve.ernest import Ernest
 from mlcd_bench.baselines.serve.exhaustive import Exhaustive
+from mlcd_bench.baselines.serve.falcon import Falcon
+from mlcd_bench.baselines.serve.gp_ei import GpEi
 from mlcd_bench.baselines.serve.heterbo import HeterBO
 from mlcd_bench.baselines.serve.morphling import Morphling
 from mlcd_bench.baselines.serve.popular import Popular
@@ -9,4 +11,15 @@ from mlcd_bench.baselines.serve.portfolio import Portfolio
 from mlcd_bench.baselines.serve.random_trials import RandomTrials
 from mlcd_bench.baselines.serve.vesta import Vesta
 
-__all__ = ["Ernest", "Exhaustive", "HeterBO", "Morphling", "Popular", "Portfolio", "RandomTrials", "Vesta"]
+__all__ = [
+    "Ernest",
+    "Exhaustive",
+    "Falcon",
+    "GpEi",
+    "HeterBO",
+    "Morphling",
+    "Popular",
+    "Portfolio",
+    "RandomTrials",
+    "Vesta",
+]

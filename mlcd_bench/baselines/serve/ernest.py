@@ -19,11 +19,11 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.candidates import Mask, over, untried
-from mlcd.planners.serve.features import points
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import Served
 from mlcd.planners.serve.promise import service_of
+from mlcd_bench.baselines.serve.candidates import Mask, over, untried
+from mlcd_bench.baselines.serve.features import points
 
 DESIGNED = 5
 """Trials that are taken for what they tell, before the model chooses."""

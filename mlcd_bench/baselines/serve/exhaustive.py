@@ -10,8 +10,8 @@ from mlcd.core.configuration import Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.candidates import over, untried
 from mlcd.planners.serve.known_models import Knowledge
+from mlcd_bench.baselines.serve.candidates import over, untried
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """HeterBO carried over to serving: Bayesian optimisation that pays for its trials.
 
-Yi et al., 'Not All Explorations Are Equal', IPDPS 2020; `planners/train/heterbo.py` is the method itself. What is kept
+Yi et al., 'Not All Explorations Are Equal', IPDPS 2020; `baselines/train/heterbo.py` is the method itself. What is kept
 of it, and how: docs/methods/serve-baselines.md.
 
 Symbols   type   a way to set the knobs that are words        EI     expected improvement: see `process.py`
@@ -17,10 +17,10 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.candidates import Mask, generator, over, untried
-from mlcd.planners.serve.gp_ei import drawn_best, expectation, improvements
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import knobs_of
+from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
+from mlcd_bench.baselines.serve.gp_ei import drawn_best, expectation, improvements
 
 Type = tuple[str, ...]
 

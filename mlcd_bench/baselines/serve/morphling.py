@@ -18,12 +18,13 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.candidates import generator, over, untried
-from mlcd.planners.serve.features import KEPT, SeenValues, points, seen_values, shown
-from mlcd.planners.serve.gp_ei import drawn_best, expectation
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.process import expected_improvement, posterior
+from mlcd.planners.serve.same import KEPT
+from mlcd_bench.baselines.serve.candidates import generator, over, untried
+from mlcd_bench.baselines.serve.features import SeenValues, points, seen_values, shown
+from mlcd_bench.baselines.serve.gp_ei import drawn_best, expectation
 from mlcd_bench.baselines.serve.meta_model import MetaModel
+from mlcd_bench.baselines.serve.process import expected_improvement, posterior
 
 SPREAD = 0.2
 """How far a new model's values stray from an adapted meta-model, of an optimum of 1, where too few trials tell."""

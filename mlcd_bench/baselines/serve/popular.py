@@ -13,9 +13,9 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.candidates import Mask, over, untried
-from mlcd.planners.serve.features import seen_values
 from mlcd.planners.serve.known_models import Knowledge
+from mlcd_bench.baselines.serve.candidates import Mask, over, untried
+from mlcd_bench.baselines.serve.features import seen_values
 
 NOTHING_SEEN = "the cheapest: no model was seen that would do"
 

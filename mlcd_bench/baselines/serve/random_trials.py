@@ -13,8 +13,8 @@ from mlcd.core.configuration import Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.candidates import generator, over, untried
 from mlcd.planners.serve.known_models import Knowledge
+from mlcd_bench.baselines.serve.candidates import generator, over, untried
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from mlcd_bench.baselines.train.convbo import ConvBO
 from mlcd_bench.baselines.train.ei_per_dollar import EIPerDollar
 from mlcd_bench.baselines.train.ernest import Ernest
 from mlcd_bench.baselines.train.exhaustive import Exhaustive
+from mlcd_bench.baselines.train.heterbo import HeterBO
 from mlcd_bench.baselines.train.one_node_linear import OneNodeLinear
 from mlcd_bench.baselines.train.paleo import Paleo
 from mlcd_bench.baselines.train.random_search import RandomSearch
@@ -18,6 +19,7 @@ __all__ = [
     "EIPerDollar",
     "Ernest",
     "Exhaustive",
+    "HeterBO",
     "OneNodeLinear",
     "Paleo",
     "RandomSearch",
@@ -77,3 +79,8 @@ def random(search: Search) -> RandomSearch:
 def exhaustive(search: Search) -> Exhaustive:
     """Everything, one after the other."""
     return Exhaustive()
+
+
+def heterbo(search: Search) -> HeterBO:
+    """HeterBO as published."""
+    return HeterBO()

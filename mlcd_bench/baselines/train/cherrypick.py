@@ -18,7 +18,6 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.modeling.gaussian_process import features
 from mlcd_bench.baselines.train.candidates import Mask, untried
 from mlcd_bench.baselines.train.conventional import (
     LEAST_RUNS,
@@ -30,6 +29,7 @@ from mlcd_bench.baselines.train.conventional import (
     longest_s,
     over,
 )
+from mlcd_bench.baselines.train.gaussian_process import features
 
 FIRST_POINTS = 3
 STOP_SHARE = 0.10

@@ -24,9 +24,9 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish, Probe
-from mlcd.planners.modeling.acquisition import expected_saving
-from mlcd.planners.modeling.gaussian_process import features, posterior
+from mlcd_bench.baselines.train.acquisition import expected_saving
 from mlcd_bench.baselines.train.candidates import Mask, best_measured
+from mlcd_bench.baselines.train.gaussian_process import features, posterior
 
 LEAST_RUNS = 6
 """CherryPick's: before so many have run, the posterior knows too little of its own scale to say that EI is small."""

@@ -1,7 +1,7 @@
 """Ernest: a curve for each instance type from a few small probes, extrapolated to every size.
 
 Venkataraman et al., 'Ernest: Efficient Performance Prediction for Large-Scale Advanced Analytics', NSDI 2016.
-Differences from the paper: docs/methods/baselines.md. The curve itself: `modeling/scale_out.py`.
+Differences from the paper: docs/methods/baselines.md. The curve itself: `scale_out.py`.
 
 Symbols   m, n   instance type, nodes      tau(m, n) = theta_m (1, 1/n, log n, n)   seconds for one sample
           S      samples to train          T = S tau

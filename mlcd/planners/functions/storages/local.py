@@ -186,11 +186,6 @@ class Server:
             for left in Path("/").glob(pattern.removeprefix("/")):
                 left.unlink(missing_ok=True)
 
-    def restart(self) -> None:
-        """Kill it and start it again, at the same address."""
-        self.stop()
-        self.start()
-
     def __enter__(self) -> Server:
         return self
 

@@ -1,6 +1,6 @@
-"""What is trained on functions: models and data by name, and the samples of each function."""
+"""What is trained on functions: models and data by name."""
 
-from mlcd.planners.functions.workloads.named import DATA, MODELS, dataset, facts, partition, trainer
+from mlcd.planners.functions.workloads.named import DATA, MODELS, dataset, facts, trainer
 from mlcd.planners.functions.workloads.protocol import Dataset, Features, Labels, Trainer, Vector
 
 __all__ = [
@@ -13,6 +13,5 @@ __all__ = [
     "Vector",
     "dataset",
     "facts",
-    "partition",
     "trainer",
 ]

@@ -12,7 +12,7 @@ from mlcd.planners.functions.workloads.beside_job import find_class
 from mlcd.planners.functions.workloads.generated import Higgs, Images, Yfcc
 from mlcd.planners.functions.workloads.linear import LogisticRegression, SupportVectorMachine
 from mlcd.planners.functions.workloads.mobilenet import MobileNet
-from mlcd.planners.functions.workloads.protocol import BYTES, Dataset, Features, Labels, Trainer, lacks
+from mlcd.planners.functions.workloads.protocol import BYTES, Dataset, Trainer, lacks
 
 MODELS: Mapping[str, Callable[..., Trainer]] = {
     "lr": LogisticRegression,
@@ -37,17 +37,6 @@ def dataset(data: str, folder: str = "") -> Dataset:
     build = DATA.get(data) or _own("data", data, folder, DATA)
     found: Dataset = _built("data", data, Dataset, build)
     return found
-
-
-def partition(
-    data: str, samples: int, part: int, parts: int, seed: int = 0, folder: str = ""
-) -> tuple[Features, Labels]:
-    """One of so many parts of the first so many samples: always the same set, in shares that differ by one at most."""
-    if not 0 <= part < parts:
-        raise UserError(f"part {part} of {parts}: parts count from 0 to {parts - 1}")
-    if parts > samples:
-        raise UserError(f"{samples} samples cannot be split among {parts} functions: use {samples} functions at most")
-    return dataset(data, folder).rows(samples * part // parts, samples * (part + 1) // parts, seed)
 
 
 def facts(model: str, data: str, samples: int, folder: str = "") -> tuple[float, float]:

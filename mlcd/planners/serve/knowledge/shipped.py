@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import as_file, files
 
 from mlcd.core.errors import UnknownName
-from mlcd.planners.serve.knowledge.folder import ABOUT, Curves, read_curves, read_knowledge
+from mlcd.planners.serve.knowledge.folder import ABOUT, read_knowledge
 from mlcd.planners.serve.known_models import Knowledge
 
 
@@ -20,19 +20,7 @@ def shipped_names() -> tuple[str, ...]:
 @cache
 def shipped(name: str) -> Knowledge:
     """The one of that name."""
-    _check(name)
-    with as_file(files("mlcd.planners.serve.knowledge") / name) as folder:
-        return read_knowledge(folder)
-
-
-@cache
-def shipped_curves(name: str) -> Curves:
-    """The rates of operators by themselves that belong to it."""
-    _check(name)
-    with as_file(files("mlcd.planners.serve.knowledge") / name) as folder:
-        return read_curves(folder)
-
-
-def _check(name: str) -> None:
     if name not in shipped_names():
         raise UnknownName("knowledge base", name, shipped_names())
+    with as_file(files("mlcd.planners.serve.knowledge") / name) as folder:
+        return read_knowledge(folder)

@@ -6,7 +6,6 @@ from mlcd.planners.serve.operators.onnx_feed import example_feed
 from mlcd.planners.serve.operators.onnx_file import OnnxModel, Tensor, open_model
 from mlcd.planners.serve.operators.onnx_profile import profile_onnx
 from mlcd.planners.serve.operators.onnx_session import open_session
-from mlcd.planners.serve.operators.torch_profile import profile_torch
 
 __all__ = [
     "KEY_SHARE",
@@ -20,5 +19,4 @@ __all__ = [
     "open_session",
     "parts",
     "profile_onnx",
-    "profile_torch",
 ]

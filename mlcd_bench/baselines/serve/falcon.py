@@ -1,0 +1,140 @@
+"""Falcon: a tree for each key operator of the model, searched by MCTS-BO.
+
+Wu et al., 'Serving Unseen Deep Learning Models with Near-Optimal Configurations', SoCC 2022, section 3.3, Algorithm 1.
+Differences from the paper: docs/methods/falcon.md. The parts: `key_operators.py`, `falcon_curves.py`,
+`falcon_trees.py`, `falcon_walk.py`.
+
+Symbols   KOP             key operator                  Omega_n, Omega_nm   tree n, its region m
+          a_j, v_j        trial j, and its value        V(Omega)            what a region is predicted to give
+          s               the new model's scale: v is about s V of the leaf; EI within a region: see `process.py`
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
+from mlcd.core.strategy import Probe, Step
+from mlcd.planners.serve.key_operators import KEY_SHARE, parts
+from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import Profile
+from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.same import KEPT
+from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
+from mlcd_bench.baselines.serve.falcon_trees import Tree, planted
+from mlcd_bench.baselines.serve.falcon_walk import Forest, Place, follow
+from mlcd_bench.baselines.serve.features import SeenValues, seen_values, shown
+from mlcd_bench.baselines.serve.gp_ei import drawn_best
+from mlcd_bench.baselines.serve.process import expected_improvement, posterior
+
+SPREAD = 0.2
+"""How far a new model's values stray from V, of an optimum of 1, where too few trials tell."""
+
+
+@dataclass(frozen=True)
+class Falcon:
+    """One trial by lot, then left while results improve and right when they do not, by a Gaussian process inside.
+
+    `stored`: trees that were planted before, by `trees` or from a file.
+    """
+
+    knowledge: Knowledge
+    seed: int = 0
+    stored: tuple[Tree, ...] = ()
+
+    def next_step(self, job: Job, space: Space, history: History) -> Step:
+        """Where Algorithm 1 goes next."""
+        open_ = untried(job, space, history)
+        if (end := over(job, history, open_)) is not None:
+            return end
+        rng, (rows, v) = generator(self.seed, history), shown(job, space, history)
+        if not rows:
+            pick = int(rng.choice(np.flatnonzero(open_)))
+            return Probe(space.configurations[pick], "by lot: the first trial shows the model's key operators")
+        forest = Forest.of(self.stored or self.trees(job, space), space, rows, v)
+        place = follow(forest, open_)
+        if place is not None:
+            return _trial(forest, place, open_, rng)
+        pick = drawn_best(np.where(open_, _Belief.of(forest, 0).promises, -1.0), rng)
+        return Probe(space.configurations[pick], "every region was searched: the most promising of what was pruned")
+
+    def trees(self, job: Job, space: Space) -> tuple[Tree, ...]:
+        """Of the model's key operators in their order, those that seen models have too.
+
+        Where there is none of these, or nobody looked at the operators: one tree for all seen models alike.
+        """
+        seen, wanted = seen_values(self.knowledge, job, space), key_weights(service_of(job).model.profiles)
+        known = tuple(tree for operator in wanted if (tree := _tree(seen, operator)) is not None)
+        return known or (_tree_of_all(seen),)
+
+
+@lru_cache(4 * KEPT)
+def _tree(seen: SeenValues, operator: str) -> Tree | None:
+    """From the models that have this key operator, each counting by its share; None if there is none."""
+    shares = np.array([key_weights(model.facts.profiles).get(operator, 0.0) for model in seen.knowledge.models])
+    best = seen.y.max(axis=1, initial=0.0)
+    counts = (shares > 0) & (best > 0)
+    if not counts.any():
+        return None
+    v: Floats = shares[counts] @ (seen.y[counts] / best[counts, None]) / shares[counts].sum()
+    return planted(operator, v, seen.space)
+
+
+@lru_cache(KEPT)
+def _tree_of_all(seen: SeenValues) -> Tree:
+    return planted("all operators", seen.average, seen.space)
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """Of every configuration, in units of s: V of its leaf, and a Gaussian process of what trials leave of it."""
+
+    mu: Floats
+    sigma: Floats
+    best: float
+
+    @staticmethod
+    def of(forest: Forest, tree: int) -> _Belief:
+        rows, v, view = forest.rows, forest.v / forest.scale(tree), forest.views[tree]
+        mu, sigma = posterior(view.x[rows], v - view.leaf_values[rows], view.x, SPREAD)
+        return _Belief(view.leaf_values + mu, sigma, float(v.max()))
+
+    @property
+    def promises(self) -> Floats:
+        """EI."""
+        return expected_improvement(self.mu, self.sigma, self.best)
+
+
+def _trial(forest: Forest, place: Place, open_: Mask, rng: np.random.Generator) -> Probe:
+    """The best that was seen in a region, if nothing was tried there yet; else the largest EI in it."""
+    configurations, inside = forest.space.configurations, forest.inside(place)
+    said = f"{forest.trees[place.tree].operator}: {place.because}"
+    best = forest.best(place)
+    if best is not None and open_[best] and not inside[forest.rows].any():
+        return Probe(configurations[best], f"{said}; the best there for the seen models")
+    belief = _Belief.of(forest, place.tree)
+    inside = forest.deeper(place, belief.mu, inside & open_)
+    pick = drawn_best(np.where(inside, belief.promises, -1.0), rng)
+    return Probe(configurations[pick], f"{said}; the most promising of {int(inside.sum())} there")
+
+
+def key_weights(profiles: Sequence[Profile]) -> Mapping[str, float]:
+    """The key operators of a model over all passes that were profiled, in order, each with the mean of its shares.
+
+    None at all where nobody looked.
+    """
+    time: dict[str, float] = defaultdict(float)
+    memory: dict[str, float] = defaultdict(float)
+    for profile in profiles:
+        for part in parts(profile):
+            time[part.operator.name] += part.time_share / len(profiles)
+            memory[part.operator.name] += part.memory_share / len(profiles)
+    both = {name: (time[name] + memory[name]) / 2 for name in time if max(time[name], memory[name]) >= KEY_SHARE}
+    return {name: both[name] for name in sorted(both, key=lambda name: (-both[name], name))}

@@ -1,0 +1,193 @@
+"""Falcon's trees: the space of an operator, split again and again into a good and a bad region.
+
+Wu et al., SoCC 2022, section 3.2. Where the paper is silent: docs/methods/falcon.md.
+
+Symbols   D = {(a_i, v_i)}   configurations and what they are worth to an operator, offline
+          Omega_nm           region m of tree n; its left child is the good one
+          V(Omega)           mean of v over D in Omega, equation (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+
+from mlcd.core.configuration import Floats, Space
+from mlcd.planners.serve.knobs import Knobs
+from mlcd.planners.serve.nouns import knobs_of
+from mlcd_bench.baselines.serve.falcon_curves import Curve, best_setting, curves, kept_knobs
+from mlcd_bench.baselines.serve.features import KnobCode, Points, points
+
+HEIGHT = 8
+"""Section 6: 'we measure the tree height empirically and set it to eight'."""
+FEWEST = 4
+"""Configurations that a region needs to be split."""
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A linear support vector machine's: good where columns of the points times weights, plus bias, is above zero."""
+
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    bias: float
+
+    def is_good(self, x: Floats) -> NDArray[np.bool_]:
+        """On which side each point lies."""
+        good: NDArray[np.bool_] = x[:, list(self.columns)] @ np.array(self.weights) + self.bias > 0
+        return good
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the space, with V and the best configuration that was seen there; split, or a leaf."""
+
+    value: float
+    best: Knobs
+    boundary: Boundary | None = None
+    left: Region | None = None
+    right: Region | None = None
+
+    @property
+    def height(self) -> int:
+        """Boundaries on the longest way down."""
+        return 0 if self.left is None or self.right is None else 1 + max(self.left.height, self.right.height)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The regions of one operator. `fixed`: knobs that hardly matter, set to what is best on average."""
+
+    operator: str
+    codes: tuple[KnobCode, ...]
+    fixed: Knobs
+    curves: tuple[Curve, ...]
+    root: Region
+
+    def encode(self, told: Points) -> Floats:
+        """The points of a space as this tree sees them."""
+        if self.codes == told.codes:
+            return told.x
+        blocks = [code.encode(told.settings[code.name]) for code in self.codes]
+        return np.hstack(blocks) if blocks else told.x
+
+    def boundaries(self, path: str) -> Iterator[tuple[Boundary, bool]]:
+        """Down a path such as 'LLR': each boundary, and whether the path keeps to its good side."""
+        here: Region | None = self.root
+        for turn in path:
+            if here is None or here.boundary is None:
+                return
+            yield here.boundary, turn == "L"
+            here = here.left if turn == "L" else here.right
+
+    def at(self, path: str) -> Region | None:
+        """The region at the end of a path; None if the tree ends before."""
+        here: Region | None = self.root
+        for turn in path:
+            if here is None:
+                return None
+            here = here.left if turn == "L" else here.right
+        return here
+
+
+def planted(operator: str, v: Floats, space: Space) -> Tree:
+    """The tree of what configurations are worth to an operator."""
+    told = points(space)
+    settings = {code.name: told.settings[code.name] for code in told.codes}
+    if not settings:
+        return Tree(operator, told.codes, (), (), Region(float(v.mean()), knobs_of(space.configurations[0])))
+    kept = kept_knobs(v, settings)
+    fixed = tuple((name, best_setting(v, settings[name])) for name in settings if name not in kept)
+    rows = fitting(told, fixed)
+    if not len(rows):  # a space with holes may not have the best of everything at once
+        kept, fixed, rows = tuple(settings), (), np.arange(len(space))
+    found = curves(v[rows], {name: tuple(settings[name][i] for i in rows) for name in kept})
+    return Tree(operator, told.codes, fixed, found, _Grower(space, told, v).grown(rows, _levels(found)))
+
+
+def fitting(told: Points, fixed: Knobs) -> Rows:
+    """The configurations whose knobs are set like this."""
+    fits = np.ones(len(told.x), dtype=bool)
+    for name, setting in fixed:
+        fits &= np.array([each == setting for each in told.settings[name]])
+    return np.flatnonzero(fits)
+
+
+def _levels(found: tuple[Curve, ...]) -> tuple[tuple[str, ...], ...]:
+    """The knobs that each level of a tree splits by: curve after curve, then again from the first."""
+    once = [curve.knobs for curve in found for _ in range(curve.levels)]
+    return tuple(islice(cycle(once), HEIGHT)) if once else ()
+
+
+@dataclass(frozen=True)
+class _Grower:
+    space: Space
+    told: Points
+    v: Floats
+
+    def grown(self, rows: Rows, levels: tuple[tuple[str, ...], ...]) -> Region:
+        """The region of some configurations, split by the first level that can."""
+        v = self.v[rows]
+        value, best = float(v.mean()), knobs_of(self.space.configurations[int(rows[np.argmax(v)])])
+        for i, knobs in enumerate(levels):
+            boundary = split(self.told.x[rows], v, self.told.columns(*knobs))
+            if boundary is not None:
+                good = boundary.is_good(self.told.x[rows])
+                left, right = (self.grown(rows[side], levels[i + 1 :]) for side in (good, ~good))
+                return Region(value, best, boundary, left, right)
+        return Region(value, best)
+
+
+def split(x: Floats, v: Floats, columns: list[int]) -> Boundary | None:
+    """K-means finds a good and a bad cluster of points with their values, a support vector machine their boundary.
+
+    None where that leaves one side empty, or the better side is not better.
+    """
+    from sklearn.svm import SVC  # slow to import, and few commands come here
+
+    spread = float(np.ptp(v))
+    if len(v) < FEWEST or spread < 1e-9 or not columns or np.ptp(x[:, columns], axis=0).max() == 0:
+        return None
+    both = np.column_stack([x[:, columns], (v - v.min()) / spread])
+    good = two_means(both, both[int(np.argmin(v))], both[int(np.argmax(v))])
+    if good.all() or not good.any():
+        return None
+    # Configurations that differ in other knobs fall on one point: counted, they give the same machine much sooner.
+    labelled, count = np.unique(np.column_stack([x[:, columns], good]), axis=0, return_counts=True)
+    machine = SVC(kernel="linear").fit(labelled[:, :-1], labelled[:, -1], sample_weight=count)
+    weights, bias = machine.coef_[0], float(machine.intercept_[0])
+    boundary = Boundary(tuple(columns), tuple(float(weight) for weight in weights), bias)
+    side = boundary.is_good(x)
+    if side.all() or not side.any() or v[side].mean() <= v[~side].mean():
+        return None
+    return boundary
+
+
+def two_means(rows: Floats, bad: Floats, good: Floats) -> NDArray[np.bool_]:
+    """Lloyd's k-means for two clusters, from two given centres: which rows end up with the second."""
+    member = np.zeros(len(rows), dtype=bool)
+    while True:
+        nearer: NDArray[np.bool_] = ((rows - good) ** 2).sum(axis=1) < ((rows - bad) ** 2).sum(axis=1)
+        if (nearer == member).all() or nearer.all() or not nearer.any():
+            return nearer
+        member, good, bad = nearer, rows[nearer].mean(axis=0), rows[~nearer].mean(axis=0)
+
+
+_CODEC: TypeAdapter[tuple[Tree, ...]] = TypeAdapter(tuple[Tree, ...])
+
+
+def to_json(trees: tuple[Tree, ...]) -> str:
+    """Trees as text, to be kept: linear boundaries are a weight for each column and a bias."""
+    return _CODEC.dump_json(trees, indent=1).decode()
+
+
+def from_json(text: str) -> tuple[Tree, ...]:
+    """The trees that were written; `ValueError` if the text is none."""
+    return _CODEC.validate_json(text)

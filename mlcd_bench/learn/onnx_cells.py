@@ -1,0 +1,63 @@
+"""`python -m mlcd_bench.learn.onnx_cells MODEL`: time a model at some batches in this process, as our server runs it.
+
+Writes a line of JSON for each batch as soon as it is known: its passes in seconds, and the most memory that the process
+has held. Batches go up, so what a larger one holds is not counted for a smaller one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from mlcd.clouds.servers.cores import server_cores
+from mlcd.clouds.servers.memory import peak_gb
+from mlcd.clouds.servers.model import Model
+from mlcd.core.errors import UserError
+from mlcd.planners.serve.operators.onnx_feed import example_feed
+from mlcd.planners.serve.operators.onnx_file import open_model
+from mlcd.planners.serve.operators.onnx_session import told_on_one_line
+from mlcd_bench.learn.timing import timed
+
+
+def cells(path: Path, threads: int, batches: Sequence[int], shapes: Mapping[str, int]) -> Iterator[dict[str, object]]:
+    """What each batch comes to; `reason` where it did not run."""
+    with contextlib.suppress(ImportError):  # a server holds it, too
+        import_module("aiohttp.web")
+    told, model = open_model(path), Model(path, path.stem, threads)
+    for batch in sorted(batches):
+        try:
+            feed = example_feed(told, batch, shapes)
+            with told_on_one_line(path):
+                seconds = timed(lambda feed=feed: _once(model, feed))  # type: ignore[misc]
+            yield {"batch": batch, "seconds": seconds, "peak_gb": peak_gb([os.getpid()])}
+        except UserError as error:
+            yield {"batch": batch, "reason": str(error)}
+
+
+def _once(model: Model, feed: Mapping[str, object]) -> float:
+    began = time.perf_counter()
+    model.run(feed)  # type: ignore[arg-type]
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Read the arguments, write the lines."""
+    parser = argparse.ArgumentParser("python -m mlcd_bench.learn.onnx_cells", description=__doc__)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1,))
+    parser.add_argument("--shapes", type=json.loads, default={}, help='such as {"sequence": 128}')
+    given = parser.parse_args()
+    os.sched_setaffinity(0, server_cores(given.threads))
+    for cell in cells(given.model, given.threads, given.batches, given.shapes):
+        print(json.dumps(cell), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""A model measured as `mlcd serve` will try it: our own server under load, one trial for each batch.
+
+What a server adds to a model's own passes (taking requests in, waiting for a batch, sending answers) is in the rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mlcd.clouds.serving import Embedded
+from mlcd.clouds.serving.trial import Pace
+from mlcd.core.backend import Launch, Purpose
+from mlcd.core.clock import WallClock
+from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.job import Job
+from mlcd.core.measurement import Measurement
+from mlcd.planners.serve.measure import ServingProfiler
+from mlcd.planners.serve.nouns import Figure, ModelFacts, ServerSettings, ServingTask, served_by
+from mlcd_bench.learn.cells_process import Batch, Stopped
+
+LONGEST_S = 10.0
+PACE = Pace(every_s=0.2)
+"""Reports come often, so that a trial may be short."""
+TIGHT = 0.25
+"""With so wide an interval of its rate a trial may end: many of them are learned from together."""
+
+
+def measure_trials(
+    model: Path,
+    precision: str,
+    threads: int,
+    batches: Sequence[int],
+    shapes: Mapping[str, int],
+    stop: Callable[[], bool] = lambda: False,
+) -> list[Batch]:
+    """Every batch, in ascending order."""
+    service = ServingTask(ModelFacts(model.stem), path=str(model.resolve()), shapes=shapes, trial_s=LONGEST_S)
+    job = Job(model.stem, 0.0, ask=service)
+    found = []
+    with TemporaryDirectory(prefix="mlcd-learn-") as home:
+        for batch in sorted(batches):
+            if stop():
+                raise Stopped
+            profiler = ServingProfiler(
+                Embedded(Path(home), WallClock(datetime.now(UTC)), PACE), noise_floor=0.01, tight=TIGHT
+            )
+            knobs = (("precision", precision), ("threads", threads), ("batch", batch))
+            place = Configuration(Offer("this machine", 1.0, float(threads), 1.0), 1, ServerSettings(knobs))
+            label = f"learn-{model.stem}-{precision}-{threads}-{batch}"
+            order = Launch(label, place, Purpose.PROBE, 0.0, LONGEST_S, batch)
+            found.append(_batch(batch, profiler.measure(job, order)))
+    return found
+
+
+def _batch(batch: int, shown: Measurement) -> Batch:
+    served = served_by(shown)
+    if not shown.ok or served is None:
+        return Batch(batch, reason=shown.ending)
+    middle, high = served.figures[Figure.P50], served.figures[Figure.P95]
+    return Batch(batch, shown.rate, middle, high, served.peak_gb)

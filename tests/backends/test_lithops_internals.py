@@ -1,0 +1,43 @@
+"""What Lithops does not document is used in one file, and only with the version that the file was written against."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import mlcd
+from mlcd.clouds.functions.lithops_internals import WRITTEN_AGAINST
+
+ROOT = Path(mlcd.__file__).parent
+INTERNALS = re.compile(
+    r"lithops\.(?:constants|storage|worker|utils|job|monitor|invokers|future)\b"
+    r"|\.(?:compute_handler|job_monitor|invoker|task_processes|_call_status|_clean_at_exit)\b"
+)
+
+
+def test_the_extra_asks_for_the_version_that_the_internals_were_written_against():
+    extras = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (asked,) = (Requirement(each) for each in extras["lithops"] if each.startswith("lithops"))
+    major, minor = map(int, WRITTEN_AGAINST.split("."))
+    for patch in (0, 1, 20):
+        assert asked.specifier.contains(f"{major}.{minor}.{patch}")
+    assert not asked.specifier.contains(f"{major}.{minor - 1}.9")
+    assert not asked.specifier.contains(f"{major}.{minor + 1}.0")
+
+
+def test_what_is_installed_is_that_version():
+    try:
+        installed = version("lithops")
+    except PackageNotFoundError:
+        pytest.skip("pip install 'mlcd[lithops]'")
+    assert installed.startswith(f"{WRITTEN_AGAINST}."), "read lithops_internals.py beside the new version"
+
+
+def test_no_other_file_uses_internals_of_lithops():
+    found = {p.relative_to(ROOT).as_posix() for p in ROOT.rglob("*.py") if INTERNALS.search(p.read_text("utf-8"))}
+    assert {Path(name).name for name in found} == {"lithops_internals.py"}, found
