@@ -38,8 +38,8 @@ from mlcd.planners.serve.planner import SERVE_METHODS, serve_method
 from mlcd.planners.train.methods import METHODS
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.words import plan_name
+from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view.view import view_of
-from mlcd.service.web.tradeoff import tradeoff_of
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
 from mlcd.testing.services import random_world as service_world
 from mlcd.testing.serving import random_job, serve

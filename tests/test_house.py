@@ -55,7 +55,7 @@ LEVEL = {
 }
 MAY_SEE = {("planners", "modeling"), ("backends", "platforms"), ("backends", "modeling"), ("profilers", "backends")}
 MAY_SEE |= {("backends", "load"), ("backends", "servers"), ("backends", "operators"), ("servers", "operators")}
-MAY_SEE |= {("backends", "storages"), ("backends", "workloads"), ("remote", "team")}
+MAY_SEE |= {("backends", "storages"), ("backends", "workloads"), ("remote", "team"), ("reports", "modeling")}
 """The few sights between rooms that stand side by side."""
 
 

@@ -13,7 +13,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.command()
 @run_name
-@click.option("--html", "html", metavar="FILE", type=_FILE, help="Write a page to look at and to send.")
+@click.option("--html", "html", metavar="FILE", type=_FILE, help="Write the report, which has the picture.")
 @click.option("--svg", "svg", metavar="FILE", type=_FILE, help="Write the picture alone.")
 @output
 def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
@@ -25,14 +25,16 @@ def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
     mlcd curves last --html curve.html
     """
     from mlcd.reports.curve import curve_document, curve_of, curve_table, notes
-    from mlcd.reports.figures import alone, key, tradeoff
-    from mlcd.reports.html import WIDE, curve_page
+    from mlcd.reports.figures.curve import curve_picture
+    from mlcd.reports.html import page
 
-    story, curve = curve_of(open_ledger().lines(run))
+    ledger = open_ledger()
+    lines = ledger.lines(run)
+    story, curve = curve_of(lines)
     if html is not None:
-        _write(html, curve_page(story), "--html")
+        _write(html, page(lines, driven=ledger.is_driven(story.run)), "--html")
     if svg is not None:
-        _write(svg, alone(tradeoff(curve, WIDE), key(curve)), "--svg")
+        _write(svg, curve_picture(curve), "--svg")
     if output == "json":
         print_json(curve_document(story, curve))
         return

@@ -1,4 +1,4 @@
-"""mlcd report: one page to look at and to send."""
+"""mlcd report: one file to look at, to print and to send."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def report(run: str, to: Path | None, output: str) -> None:
 
     ledger = open_ledger()
     lines = ledger.lines(run)
-    path = to or Path(f"{lines[0].run}.html")
+    name = lines[0].run
+    path = to or Path(f"{name}.html")
     try:
-        path.write_text(page(lines, boundary_points(ledger.account(run))), encoding="utf-8")
+        content = page(lines, boundary_points(ledger.account(run)), ledger.is_driven(name))
+        path.write_text(content, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}; choose another with --to") from error
     if output == "json":
-        print_json({"run": lines[0].run, "path": str(path), "bytes": path.stat().st_size})
+        print_json({"run": name, "path": str(path), "bytes": path.stat().st_size})
         return
     click.echo(f"Wrote {path} ({path.stat().st_size / 1000:.0f} kB); open it in a browser.")

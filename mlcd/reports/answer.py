@@ -1,4 +1,4 @@
-"""The top of the report: the answer in a sentence, the key figures, and the sum that makes it safe."""
+"""The top of a run's page: the answer in a sentence, the key figures, and the sum that makes it safe."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from collections.abc import Callable
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Forecast, Relaxation
 from mlcd.core.forecasts import keeps_limits
-from mlcd.core.history import History
-from mlcd.core.job import Goal, Target
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.reports.finishing import last_metric
-from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
 from mlcd.reports.words import (
     all_the_work_words,
@@ -27,20 +23,6 @@ Card = tuple[str, str, str]
 """A key figure: its name, its value, and a note on it."""
 MOST_WARNINGS = 3
 """That are told beside the answer."""
-
-
-def answer(story: Story) -> str:
-    """The answer in one sentence, and one more where it needs saying."""
-    sentence, more = sentences(story)
-    paragraphs = [element("p", text(sentence), class_="answer")]
-    paragraphs += [element("p", text(line), class_="more") for line in more if line]
-    paragraphs += [element("p", text(f"Warning: {warning}."), class_="more") for warning in newest_warnings(story)]
-    return "".join(paragraphs)
-
-
-def key_figures(story: Story) -> str:
-    """The few numbers that a reader looks for first."""
-    return element("dl", *(card(*each) for each in cards(story)), class_="cards")
 
 
 def cards(story: Story) -> list[Card]:
@@ -69,54 +51,11 @@ def cards(story: Story) -> list[Card]:
     return found
 
 
-def certificate(story: Story) -> str:
-    """The reserve that made it safe, as an equation for each limit."""
-    found, goal = where_it_ends(story), story.goal
-    if found is None or not goal.limited:
-        return ""
-    configuration, ahead = found
-    rows = equations(goal, story.search, ahead)
-    note = element("p", text(reserve_note(story, ahead)), class_="note")
-    where = f"The reserve on {configuration}"
-    return element("div", element("h3", text(where)), *rows, note, class_="certificate")
-
-
 def reserve_note(story: Story, ahead: Forecast) -> str:
     """What the reserve's equations say, in a sentence."""
     verb = "stays within" if keeps_limits(story.goal, story.search, ahead) else "does not stay within"
     rate = "the slow end of the measured rate" if story.decision is None else slow_rate_words(story.decision)
     return f"What the search took, plus finishing{where_words(ahead)} at {rate}, {verb} the limit."
-
-
-def equations(goal: Goal, gone: History, ahead: Forecast) -> list[str]:
-    """What is gone and what is counted on, against each limit."""
-    rows = []
-    if goal.budget_usd is not None:
-        rows.append(_equation(gone.spent_usd, ahead.worst_usd, goal.budget_usd, "usd"))
-    if goal.deadline_s is not None:
-        rows.append(_equation(gone.elapsed_s, ahead.worst_seconds, goal.deadline_s, "s"))
-    return rows
-
-
-def actual(story: Story) -> str:
-    """The final run against its forecast, if it had one, and its target; empty where there was none."""
-    decision = story.decision
-    if not story.final_runs or decision is None or (decision.forecast is None and not decision.curve):
-        return ""
-    seconds, usd = sum(run.seconds for run in story.final_runs), sum(run.usd for run in story.final_runs)
-    ahead = decision.forecast
-    rows = [
-        _compared("Time", ahead.seconds if ahead else None, seconds, format_duration),
-        _compared("Cost", ahead.usd if ahead else None, usd, format_usd),
-    ]
-    if (target := story.job.target) is not None:
-        rows.append(_judged(target, last_metric(story.final_runs)))
-    names = ("", "Forecast", "Actual", "Difference")
-    head = element("tr", *(element("th", name, scope="col", class_="num" if name else None) for name in names))
-    table = element("table", element("thead", head), element("tbody", *rows))
-    launches = f", {len(story.final_runs)} launches" if len(story.final_runs) > 1 else ""
-    title = element("h3", text(f"The final run against its forecast{launches}"))
-    return element("div", title, element("div", table, class_="scroll"), class_="actual")
 
 
 def newest_warnings(story: Story) -> list[str]:
@@ -213,46 +152,3 @@ def where_it_ends(story: Story) -> tuple[Configuration, Forecast] | None:
 def left_words(left: float, words: Callable[[float], str]) -> str:
     """'$1.20 left', 'passed by 5 m'."""
     return f"{words(left)} left" if left >= 0 else f"passed by {words(-left)}"
-
-
-def card(name: str, value: str, note: str) -> str:
-    """One of the key figures: its name, its value, and a note on it."""
-    return element(
-        "div", element("dt", text(name)), element("dd", element("b", text(value)), element("span", text(note)))
-    )
-
-
-def _equation(gone: float, kept: float, limit: float, unit: str) -> str:
-    words = format_usd if unit == "usd" else format_duration
-    holds = gone + kept <= limit
-    parts = [
-        ("", words(gone), "spent" if unit == "usd" else "elapsed"),
-        ("+", words(kept), "conservative finish"),
-        ("=", words(gone + kept), "counted on"),
-        ("≤" if holds else ">", words(limit), "budget" if unit == "usd" else "deadline"),
-    ]
-    return element("p", *(_term(*part) for part in parts), class_="equation")
-
-
-def _term(sign: str, value: str, name: str) -> str:
-    """A sign and its term stay on one line; the equation may break between them."""
-    before = element("span", text(sign), class_="sign") if sign else ""
-    return element(
-        "span", before, element("span", element("b", text(value)), element("small", text(name))), class_="term"
-    )
-
-
-def _compared(name: str, foreseen: float | None, real: float, words: Callable[[float], str]) -> str:
-    difference = f"{100 * (real / foreseen - 1):+.1f} %" if foreseen else "–"
-    return _row(name, "–" if foreseen is None else words(foreseen), words(real), difference.replace("-", "−"))
-
-
-def _judged(target: Target, metric: float | None) -> str:
-    verdict = "never reported" if metric is None else "reached" if target.reached(metric) else "not reached"
-    asked = f"{'≥' if target.at_least else '≤'} {target.value:g}"
-    return _row(target.metric, asked, "–" if metric is None else f"{metric:.4g}", verdict)
-
-
-def _row(name: str, *cells: str) -> str:
-    numbers = (element("td", text(cell), class_="num") for cell in cells)
-    return element("tr", element("th", text(name), scope="row"), *numbers)

@@ -1,23 +1,23 @@
-"""The report's tables: what was measured, and the ledger itself."""
+"""Tables of a run in words, each with a title: the page of the run and its report show them as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from mlcd.core.backend import Purpose
 from mlcd.core.forecasts import objective
-from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Started, Voided
+from mlcd.core.job import Target
 from mlcd.core.measurement import Z
-from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.scale.nouns import Noise
-from mlcd.reports.curve import Curve, cells
-from mlcd.reports.figures.marks import outcome_words
-from mlcd.reports.markup import element, text
+from mlcd.core.units import format_duration, format_rate, format_usd
+from mlcd.planners.scale.nouns import Noise, noise_of
+from mlcd.reports.curve import Curve, cells, notes
+from mlcd.reports.finishing import last_metric
 from mlcd.reports.story import Story, Tried
-from mlcd.reports.words import noise_words, result_words
+from mlcd.reports.words import noise_words, outcome_words
 
 Columns = Sequence[tuple[str, str]]
+"""Names, and 'num' for what stands at the right."""
+Cells = Sequence[str]
 _MEASURED = (
     ("#", "num"), ("Configuration", ""), ("GPUs", ""), ("$/h", "num"), ("Samples/s", "num"), ("±", "num"),
     ("Forecast time", "num"), ("Forecast cost", "num"), ("Probe time", "num"), ("Probe cost", "num"),
@@ -26,116 +26,95 @@ _MEASURED = (
 _CURVE = (
     ("Configuration", ""), ("Time", "num"), ("Cost", "num"), ("9 of 10 times", "num"), ("From", ""), ("Mark", ""),
 )  # fmt: skip
-_LEDGER = (
-    ("#", "num"), ("Written (UTC)", ""), ("Elapsed", "num"), ("Entry", ""), ("Configuration", ""),
-    ("Dollars", "num"), ("Seconds", "num"), ("Reason", "wrap"),
-)  # fmt: skip
 
 
-def measured(story: Story) -> str:
+@dataclass(frozen=True)
+class Table:
+    """`chosen`: the rows of what was chosen, counted from 0. `folded`: below, to be opened; else at the page's top."""
+
+    title: str
+    columns: Columns
+    rows: Sequence[Cells]
+    total: Cells = ()
+    note: str = ""
+    chosen: Sequence[int] = ()
+    folded: bool = True
+
+
+def final_run(story: Story) -> list[Table]:
+    """The final run against its forecast, if it had one, and its target; none where there was no run."""
+    decision, runs = story.decision, story.final_runs
+    if not runs or decision is None or (decision.forecast is None and not decision.curve):
+        return []
+    ahead = decision.forecast
+    rows = [
+        _compared("Time", ahead.seconds if ahead else None, sum(run.seconds for run in runs), format_duration),
+        _compared("Cost", ahead.usd if ahead else None, sum(run.usd for run in runs), format_usd),
+    ]
+    if (target := story.job.target) is not None:
+        rows.append(_judged(target, last_metric(runs)))
+    launches = f", {len(runs)} launches" if len(runs) > 1 else ""
+    columns = (("What", ""), ("Forecast", "num"), ("Actual", "num"), ("Difference", "num"))
+    return [Table(f"The final run against its forecast{launches}", columns, rows, folded=False)]
+
+
+def measured(story: Story) -> list[Table]:
     """Every probe: the best for the goal first, failures last, the chosen row marked."""
+    if not story.probes:
+        return []
     good = sorted(
         (probe for probe in story.probes if probe.measurement.ok),
         key=lambda probe: (objective(story.goal, story.ahead(probe)), probe.number),
     )
-    noisy = any(isinstance(probe.measurement.evidence, Noise) for probe in story.probes)
+    shown, noisy = [*good, *story.failed], any(isinstance(probe.measurement.evidence, Noise) for probe in story.probes)
+    rows = [[*_measured_row(story, probe), *([_noise(probe)] if noisy else [])] for probe in shown]
     columns = (*_MEASURED, ("Noise", "num")) if noisy else _MEASURED
-    rows = [_measured_row(story, probe, columns) for probe in (*good, *story.failed)]
-    seconds, usd = (
-        sum(probe.measurement.seconds for probe in story.probes),
-        sum(probe.measurement.usd for probe in story.probes),
-    )
-    summed = ["", "All probes", "", "", "", "", "", "", format_duration(seconds), format_usd(usd), "", ""]
-    total = row([*summed, *([""] if noisy else [])], columns)
-    return table(columns, rows, total, "Everything that was measured")
+    seconds = sum(probe.measurement.seconds for probe in shown)
+    usd = sum(probe.measurement.usd for probe in shown)
+    total = ["", "All probes", *[""] * 6, format_duration(seconds), format_usd(usd), *[""] * (3 if noisy else 2)]
+    chosen = [i for i, probe in enumerate(shown) if probe is story.chosen]
+    return [Table("Everything measured, the best first", columns, rows, total, chosen=chosen)]
 
 
-def expected(curve: Curve) -> str:
-    """Every configuration of a curve: the fastest first, the chosen row marked."""
-    rows = [row(cells(curve, p), _CURVE, class_="chosen" if p.chosen else None) for p in curve.points]
-    return table(_CURVE, rows, "", "What each configuration is expected to take")
+def expected(story: Story) -> list[Table]:
+    """Of a run of `mlcd scale`: what each configuration is expected to take, the fastest first."""
+    curve = Curve.of(story)
+    if curve is None:
+        return []
+    rows = [cells(curve, p) for p in curve.points]
+    chosen = [i for i, p in enumerate(curve.points) if p.chosen]
+    return [Table("Every configuration of the curve", _CURVE, rows, note=" ".join(notes(curve)), chosen=chosen)]
 
 
-def ledger(story: Story) -> str:
-    """Every entry in order. Reservations are promises, in brackets; what was settled adds up to the last line."""
-    rows = [row(_ledger_cells(line), _LEDGER, class_=line.entry.kind) for line in story.lines]
-    settled = [line.entry.measurement for line in story.lines if isinstance(line.entry, Settled)]
-    usd, seconds = sum(m.usd for m in settled), sum(m.seconds for m in settled)
-    total = row(["", "", "", "settled", counted(len(settled), "launch"), _exact(usd), f"{seconds:,.1f}", ""], _LEDGER)
-    return table(_LEDGER, rows, total, "The ledger of this run")
-
-
-def _measured_row(story: Story, probe: Tried, columns: Columns) -> str:
-    measurement = probe.measurement
-    configuration, chosen = measurement.configuration, probe is story.chosen
-    offer = configuration.offer
-    gpus = f"{offer.accelerators * configuration.nodes} x {offer.accelerator}" if offer.accelerators else "–"
-    cells = [str(probe.number), str(configuration), gpus, f"{configuration.usd_per_hour:,.2f}"]
-    if measurement.ok:
+def _measured_row(story: Story, probe: Tried) -> list[str]:
+    m = probe.measurement
+    offer = m.configuration.offer
+    gpus = f"{offer.accelerators * m.configuration.nodes} x {offer.accelerator}" if offer.accelerators else "–"
+    named = f"{m.configuration} (chosen)" if probe is story.chosen else str(m.configuration)
+    told = [str(probe.number), named, gpus, f"{m.configuration.usd_per_hour:,.2f}"]
+    if m.ok:
         ahead = story.ahead(probe)
-        cells += [format_rate(measurement.rate), f"{100 * Z * measurement.rel_error:.1f} %"]
-        cells += [format_duration(ahead.seconds), format_usd(ahead.usd)]
+        told += [format_rate(m.rate), f"{100 * Z * m.rel_error:.1f} %"]
+        told += [format_duration(ahead.seconds), format_usd(ahead.usd)]
         verdict = "yes" if story.certified(probe) else "no"
         last = ["ok", verdict if probe in story.good else "measured again"]
     else:
-        cells += ["–"] * 4
-        last = [outcome_words(measurement.outcome), "–"]
-    cells += [format_duration(measurement.seconds), format_usd(measurement.usd), *last]
-    if columns is not _MEASURED:
-        cells.append(noise_words(measurement.evidence) if isinstance(measurement.evidence, Noise) else "–")
-    if chosen:
-        cells[1] += " (chosen)"
-    return row(cells, columns, class_="chosen" if chosen else None if measurement.ok else "failed")
+        told += ["–"] * 4
+        last = [outcome_words(m.outcome), "–"]
+    return [*told, format_duration(m.seconds), format_usd(m.usd), *last]
 
 
-def _ledger_cells(line: Line) -> list[str]:
-    entry, where, usd, seconds = line.entry, "", "", ""
-    because: str = getattr(entry, "because", "")
-    kind: str = entry.kind
-    match entry:
-        case Started():
-            because = f"{entry.job.name} on {entry.on} ({entry.provenance})"
-        case Reserved():
-            where, kind = str(entry.launch.configuration), _purposeful(kind, entry.launch.purpose)
-            usd, seconds = f"({_exact(entry.worst_usd)})", f"({entry.worst_s:,.1f})"
-        case Settled(measurement=m):
-            where, kind = str(m.configuration), _purposeful(kind, entry.launch.purpose)
-            usd, seconds = _exact(m.usd), f"{m.seconds:,.1f}"
-            because = outcome_words(m.outcome) + (f": {m.detail}" if m.detail else "")
-            because = result_words(m) if isinstance(m.configuration.setting, Allocation) else because
-        case Voided():
-            where, usd, seconds = str(entry.launch.configuration), _exact(0.0), "0.0"
-        case Refused():
-            where = str(entry.configuration)
-        case Decided(decision=decision):
-            where, because = str(decision.configuration or "none"), decision.because
-    written = f"{line.written_at:%Y-%m-%d %H:%M:%S}"
-    return [str(line.seq), written, format_duration(line.elapsed_s), kind, where, usd, seconds, because]
+def _noise(probe: Tried) -> str:
+    noise = noise_of(probe.measurement)
+    return noise_words(noise) if noise is not None else "–"
 
 
-def _purposeful(kind: str, purpose: Purpose) -> str:
-    return f"{kind}, final run" if purpose is Purpose.RUN else kind
+def _compared(name: str, foreseen: float | None, real: float, words: Callable[[float], str]) -> Cells:
+    difference = f"{100 * (real / foreseen - 1):+.1f} %" if foreseen else "–"
+    return [name, "–" if foreseen is None else words(foreseen), words(real), difference.replace("-", "−")]
 
 
-def _exact(usd: float) -> str:
-    """To the hundredth of a cent, in every row, so that a reader can add them up."""
-    return f"${usd:,.4f}"
-
-
-def row(cells: Sequence[str], columns: Columns, class_: str | None = None) -> str:
-    """A row of words."""
-    tds = (element("td", text(cell), class_=kind or None) for cell, (_, kind) in zip(cells, columns, strict=True))
-    return element("tr", *tds, class_=class_)
-
-
-def table(columns: Columns, rows: Sequence[str], total: str, caption: str) -> str:
-    """A table that scrolls by itself where it is too wide."""
-    head = element("tr", *(element("th", text(name), scope="col", class_=kind or None) for name, kind in columns))
-    drawn = element(
-        "table",
-        element("caption", text(caption)),
-        element("thead", head),
-        element("tbody", *rows),
-        element("tfoot", total) if total else "",
-    )
-    return element("div", drawn, class_="scroll breakout", tabindex=0, role="region", aria_label=caption)
+def _judged(target: Target, metric: float | None) -> Cells:
+    verdict = "never reported" if metric is None else "reached" if target.reached(metric) else "not reached"
+    asked = f"{'≥' if target.at_least else '≤'} {target.value:g}"
+    return [target.metric, asked, "–" if metric is None else f"{metric:.4g}", verdict]

@@ -188,3 +188,8 @@ def reached_words(target: Target, metric: float | None) -> str:
         return f"{target.metric} was never reported ({sign} {target.value:g} was asked for)"
     verdict = "reached" if target.reached(metric) else "not reached"
     return f"{target.metric} {metric:.4g} ({sign} {target.value:g}: {verdict})"
+
+
+def outcome_words(outcome: str) -> str:
+    """'out_of_memory' -> 'out of memory'."""
+    return outcome.replace("_", " ")

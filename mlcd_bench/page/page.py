@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from mlcd.core.units import counted
-from mlcd.reports.figures.marks import legend
+from mlcd.reports.figures.marks import marker
 from mlcd.reports.markup import element, text
 from mlcd_bench.page.cells import percent
 from mlcd_bench.page.data import Contest, Focus, Standing, Trace
 from mlcd_bench.page.duels import duels, places
 from mlcd_bench.page.paths import title, trace
 from mlcd_bench.page.standings import heat, standings
-from mlcd_bench.page.style import STYLE
 
 WIDE, NARROW = 840, 350
 MOST_CRASHES = 20
@@ -40,7 +39,7 @@ _TRACE_NOTE = (
 
 def page(contest: Contest) -> str:
     """The page."""
-    style = files("mlcd.reports").joinpath("report.css").read_text(encoding="utf-8") + STYLE
+    style = files("mlcd_bench.page").joinpath("page.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         + '<meta name="color-scheme" content="light dark"><meta name="generator" content="MLCD">'
@@ -116,8 +115,9 @@ def _traces(traces: Sequence[Trace]) -> list[str]:
     found = []
     for number, shown in enumerate(traces):
         drawn = trace(number, shown, WIDE) + trace(number, shown, NARROW)
-        order = {found.method: index for index, found in enumerate(shown.paths)}
-        found.append(element("figure", element("h3", text(title(shown))), drawn, legend(order)))
+        names = (element("li", _mark(index), text(line.method)) for index, line in enumerate(shown.paths))
+        key = element("ul", *names, class_="legend")
+        found.append(element("figure", element("h3", text(title(shown))), drawn, key))
     return found
 
 
@@ -134,6 +134,10 @@ def _all(contest: Contest) -> list[Standing]:
 def _swatch(kind: str) -> str:
     mark = element("rect", x=1, y=3, width=18, height=10, class_="box")
     return element("svg", mark, viewBox="0 0 20 16", width=20, height=16, class_=kind, aria_hidden="true")
+
+
+def _mark(index: int) -> str:
+    return element("svg", marker(index, 8, 8), viewBox="0 0 16 16", width=16, height=16, aria_hidden="true")
 
 
 def _note(words: str) -> str:

@@ -116,6 +116,13 @@ export function moment(iso: string, now: Date = new Date()): string {
   return at.getFullYear() === now.getFullYear() ? `${DAY.format(at)} ${TIME.format(at)}` : YEAR.format(at);
 }
 
+const INSTANT = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
+
+/** The same on every screen and on paper: '16 November 2026 at 05:42 UTC'. */
+export function instant(iso: string): string {
+  return `${INSTANT.format(new Date(iso))} UTC`;
+}
+
 /** '2026-11' -> 'Nov 2026'. */
 export function month(written: string): string {
   return MONTH.format(new Date(`${written}-01T00:00:00Z`));

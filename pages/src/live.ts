@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ROOT, withQuery } from "./api";
 import { oneAtATime } from "./parts/oneAtATime";
+import { answered } from "./parts/report";
 import type { Headway, News } from "./types";
 
 /** Between two tries to reach a server that is gone. */
@@ -22,7 +23,7 @@ export interface Got<T> {
  */
 export function useGet<T>(path: string | null): Got<T> {
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; loading: boolean }>({
-    data: null,
+    data: path === null ? null : answered<T>(path),
     error: null,
     loading: path !== null,
   });

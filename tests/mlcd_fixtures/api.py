@@ -25,6 +25,7 @@ from mlcd.reports.document import run_document
 from mlcd.reports.html import page
 from mlcd.service.workers.asked import to_json
 from mlcd_fixtures.recorded_services import write_device
+from mlcd_fixtures.reports import inside
 
 TRAIN = """\
 name: demo
@@ -175,7 +176,7 @@ class ReadingContract:
         view = self.ask(api, f"/runs/{run}")
         assert view["summary"]["run"] == run
         assert view["path"] == []
-        for part in ("report", "ledger", "tradeoff", "what-if?budget=3", "export?to=skypilot"):
+        for part in ("report", "ledger", "tables", "tradeoff", "what-if?budget=3", "export?to=skypilot"):
             told = api.get(f"/runs/{run}/{part}")
             assert told.status == 409
             _one_line(told)
@@ -254,8 +255,13 @@ class ReadingContract:
         assert told.headers["content-type"].startswith("text/html")
         assert told.body.decode() == page(api.ledger.lines("demo-1"))
 
+    @pytest.mark.parametrize("run", BEGUN)
+    def test_a_report_holds_what_the_api_answers(self, api: Api, run: str) -> None:
+        for path, answer in inside(api.get(f"/runs/{run}/report").body.decode())["answers"].items():
+            assert self.ask(api, f"/runs/{run}{path}") == answer
+
     @pytest.mark.parametrize(
-        "path", ["", "/entries", "/events", "/ledger", "/report", "/logs", "/what-if", "/tradeoff"]
+        "path", ["", "/entries", "/events", "/ledger", "/tables", "/report", "/logs", "/what-if", "/tradeoff"]
     )
     @pytest.mark.parametrize("run", ["nobody-1", "..%2f..%2fetc%2fpasswd", "demo-1'%20OR%201=1", "%00", "%F0%9F%92%A3"])
     def test_an_unknown_run_is_not_found_whatever_is_asked_of_it(self, api: Api, run: str, path: str) -> None:

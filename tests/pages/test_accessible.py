@@ -79,6 +79,14 @@ def test_a_run_of_every_kind(looking, rich, run):
     check(looking)
 
 
+@pytest.mark.parametrize("run", [run for run in RUNS if run != "demo-4"])
+def test_the_report_of_every_kind(looking, rich, run):
+    opened(looking, f"{rich.url}/api/v1/runs/{run}/report", ".answer")
+    for folded in looking.locator(".opened > summary").all():
+        folded.click()
+    check(looking)
+
+
 @pytest.mark.parametrize("run", ["demo-1", "elastic-1", "net-a-1", "tuned-1"])
 def test_what_if_of_every_kind(looking, rich, run):
     opened(looking, f"{rich.url}/runs/{run}/explore", ".verdict-line")

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES, STATIC = ROOT / "pages", ROOT / "mlcd" / "web" / "static"
+BUILT = {"build:pages": STATIC, "build:report": ROOT / "mlcd" / "reports" / "static"}
 
 
 @pytest.fixture
@@ -24,13 +25,19 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_what_is_committed_is_what_the_source_makes(npm: str, tmp_path: Path) -> None:
-    command = [npm, "run", "--silent", "build", "--", "--outDir", str(tmp_path / "static"), "--logLevel", "error"]
+@pytest.mark.parametrize(("script", "built"), BUILT.items())
+def test_what_is_committed_is_what_the_source_makes(npm: str, tmp_path: Path, script: str, built: Path) -> None:
+    command = [npm, "run", "--silent", script, "--", "--outDir", str(tmp_path / "static"), "--logLevel", "error"]
     done = subprocess.run(command, cwd=PAGES, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    made, committed = contents(tmp_path / "static"), contents(STATIC)
+    made, committed = contents(tmp_path / "static"), contents(built)
     assert made.keys() == committed.keys()
     assert [name for name in made if made[name] != committed[name]] == [], "build them again: make pages"
+
+
+def test_every_type_is_right(npm: str) -> None:
+    done = subprocess.run([npm, "run", "--silent", "check"], cwd=PAGES, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_parts_of_the_pages_do_what_they_say(npm: str) -> None:
@@ -39,7 +46,7 @@ def test_the_parts_of_the_pages_do_what_they_say(npm: str) -> None:
 
 
 def test_the_pages_load_nothing_from_elsewhere() -> None:
-    for name, content in contents(STATIC).items():
+    for name, content in {**contents(STATIC), **contents(BUILT["build:report"])}.items():
         for scheme in (b'src="http', b'href="http', b"url(http", b'import("http', b"@import"):
             assert scheme not in content, name
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mlcd_fixtures.elastic_runs import BATCHES, JOB, LATE, NODE, SPACE, curve, elastic_run, seconds
+from mlcd_fixtures.reports import inside, tables, view, words
 from rich.console import Console
 
 from mlcd.core.configuration import Configuration, Offer
@@ -26,8 +27,8 @@ from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, batch_of
 from mlcd.reports.curve import Curve, curve_document, curve_of, curve_table, notes
 from mlcd.reports.document import run_document
-from mlcd.reports.figures import alone, key, tradeoff
-from mlcd.reports.html import NARROW, WIDE, curve_page, page
+from mlcd.reports.figures.curve import curve_picture
+from mlcd.reports.html import page
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, show_decision, show_outcome
 from mlcd.reports.words import goal_words, reached_words, result_words
@@ -81,7 +82,7 @@ def test_a_ranking_is_told_in_factors_and_never_as_a_time() -> None:
     table = printed(curve_table(found))
     assert "x1.00" in table
     assert f"x{KNEE.seconds / min(p.seconds for p in curve()):.2f}" in table
-    texts = [table, *notes(found), tradeoff(found, WIDE)]
+    texts = [table, *notes(found), curve_picture(found)]
     times = {format_duration(seconds(c)) for c in SPACE.configurations}
     assert not any(re.search(rf"(?<!\d){time}(?! *\w)", text) for time in times for text in texts)
     assert "$" not in table
@@ -91,43 +92,38 @@ def test_a_ranking_is_told_in_factors_and_never_as_a_time() -> None:
         assert row["cost_factor"] >= 1
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("relative", [False, True])
-def test_the_picture_has_every_configuration_a_line_for_each_batch_and_what_was_chosen(
-    width: int, relative: bool
-) -> None:
+def test_the_picture_has_every_configuration_a_line_for_each_batch_and_what_was_chosen(relative: bool) -> None:
     _, found = curve_of(lines(curve(relative=relative)))
-    svg = ElementTree.fromstring(tradeoff(found, width))
+    svg = ElementTree.fromstring(curve_picture(found))
     classes = [each.get("class", "") for each in svg.iter()]
     names = [each.text for each in svg.iter() if each.tag.endswith("title")]
     assert sum(name is not None and name.startswith(tuple("12345678")) for name in names) == len(SPACE)
     assert sum("thread" in each for each in classes) == len(BATCHES)
-    assert classes.count("ring") == 1
-    assert classes.count("best") == 1
+    assert classes.count("ring") == 2  # one of them in the legend
+    assert classes.count("best") == 2
     assert sum("whisker" in each for each in classes) == (0 if relative else len(SPACE))
-    assert ("dot" in classes) is not relative
+    assert any(name is not None and name.startswith("actual: ") for name in names) is not relative
 
 
-def test_what_the_limits_forbid_is_shaded_where_it_is_near() -> None:
+def test_a_limit_is_drawn_where_it_is_near() -> None:
     def picture(goal: Goal) -> str:
-        return tradeoff(curve_of(lines(job=replace(JOB, goal=goal)))[1], WIDE)
+        return curve_picture(curve_of(lines(job=replace(JOB, goal=goal)))[1])
 
     far, near = picture(Goal(Objective.KNEE, 1_000.0)), picture(Goal(Objective.KNEE, 0.4, 600.0))
-    assert "forbidden" not in far
-    assert near.count("forbidden") == 2
+    assert 'class="limit"' not in far
+    assert near.count('class="limit"') == 2
     assert "deadline, 8 m 40 s left" in near
     assert "budget, $0.32 left" in near
 
 
-def test_a_picture_of_its_own_needs_nothing_else_and_says_what_its_marks_mean() -> None:
-    _, found = curve_of(lines())
-    whole = alone(tradeoff(found, WIDE), key(found))
-    ElementTree.fromstring(whole)
+def test_a_picture_needs_nothing_else_and_says_what_its_marks_mean() -> None:
+    whole = curve_picture(curve_of(lines())[1])
     assert "<style>" in whole
     assert "prefers-color-scheme: dark" in whole
     assert "url(http" not in whole
-    for words in ("batch 64", "batch 1024", "chosen", "hollow: modelled, not measured", "what the run took"):
-        assert f">{words}</text>" in whole
+    for named in ("batch 64", "batch 1024", "chosen", "hollow: modelled, not measured", "what the run took"):
+        assert f">{named}</text>" in whole
 
 
 offers = st.sampled_from([NODE, Offer("other <one>", 3.0, 8, 32), Offer("free", 0.0, 8, 32)])
@@ -151,26 +147,27 @@ def predictions(draw: st.DrawFn) -> tuple[Prediction, ...]:
 def test_whatever_the_curve_it_can_be_drawn_and_told(predicted: tuple[Prediction, ...], ended: bool) -> None:
     written = lines(predicted, ended=ended)
     story, found = curve_of(written)
-    for width in (WIDE, NARROW):
-        drawn = tradeoff(found, width)
-        ElementTree.fromstring(drawn)
-        assert "nan" not in drawn
-        ElementTree.fromstring(alone(drawn, key(found)))
+    drawn = curve_picture(found)
+    ElementTree.fromstring(drawn)
+    assert "nan" not in drawn
     json.dumps([curve_document(story, found), run_document(written)], allow_nan=False)
     assert len(printed(curve_table(found)).splitlines()) == len(predicted) + 1
-    assert curve_page(story).endswith("</html>\n")
+    table = tables(page(written))["Every configuration of the curve"]
+    assert len(table["rows"]) == len(predicted)
 
 
-def test_the_report_of_an_elastic_run_shows_the_curve_and_of_another_it_does_not() -> None:
+def test_the_report_of_an_elastic_run_has_the_curve_and_of_another_it_has_not() -> None:
     whole = page(lines())
-    assert "The trade-off curve" in whole
-    assert whole.count('class="wide"') == whole.count('class="narrow"')
-    assert "mlcd scale JOB.yaml" in whole
-    assert "≥ 0.97" in whole
-    assert "noise 812 ± 12 %, not stable yet</td>" in whole
-    bare = [replace(line, entry=_plain(line)) for line in lines()]
-    assert "The trade-off curve" not in page(bare)
-    assert "mlcd train JOB.yaml" in page(bare)
+    points = inside(whole)["answers"]["/tradeoff"]["points"]
+    assert {point["label"] for point in points} == {str(c) for c in SPACE.configurations}
+    rows = tables(whole)["Every configuration of the curve"]["rows"]
+    assert [row[0] for row in rows if "chosen" in row[-1]] == [str(KNEE.configuration)]
+    assert "mlcd scale JOB.yaml" in words(whole)
+    assert "≥ 0.97" in words(whole)
+    assert "noise 812 ± 12 %, not stable yet" in words(whole)
+    bare = page([replace(line, entry=_plain(line)) for line in lines()])
+    assert "Every configuration of the curve" not in tables(bare)
+    assert "mlcd train JOB.yaml" in words(bare)
 
 
 def _plain(line: Line) -> Entry:
@@ -196,9 +193,9 @@ def test_a_run_without_a_curve_is_one_line_that_says_why() -> None:
 def test_what_is_chosen_unprobed_is_still_counted_and_certified() -> None:
     story = Story.of(lines(ended=False))
     assert story.chosen is None
-    whole = page(list(story.lines))
-    assert f"The reserve on {KNEE.configuration}" in whole
-    assert "expected, probes included" in whole
+    found = view(page(list(story.lines)))
+    assert found["certificate"]["headline"] == f"The reserve on {KNEE.configuration}"
+    assert "expected, probes included" in [card["note"] for card in found["cards"]]
 
 
 def test_a_probe_is_told_with_what_the_curve_says_of_it_and_not_by_its_rate() -> None:
@@ -225,7 +222,7 @@ def test_a_choice_that_was_only_ranked_claims_no_time_and_no_certificate() -> No
         return Decided(replace(line.entry.decision, forecast=None, certified=False))
 
     written = [replace(line, entry=unproven(line)) for line in lines(curve(relative=True), job=UNKNOWN)]
-    said, whole = told(written), page(written)
+    said, whole = told(written), words(page(written))
     assert f"{KNEE.configuration}: ranked best and not measured; no time is claimed, and nothing is certified" in said
     assert "no time was claimed" in said
     assert "Target: accuracy 0.9712 (>= 0.97: reached)" in said
@@ -267,4 +264,4 @@ def test_an_unended_run_has_no_actual() -> None:
     found = Curve.of(Story.of(lines(ended=False)))
     assert found is not None
     assert found.actual is None
-    assert "what the run took" not in str(key(found))
+    assert "what the run took" not in curve_picture(found)

@@ -2,68 +2,39 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from mlcd_fixtures.serverless_runs import (
-    TRAINED,
-    TUNED,
-    decision,
-    infeasible,
-    plan,
-    points,
-    training_lines,
-    tuning_lines,
-)
+from mlcd_fixtures.serverless_runs import TRAINED, TUNED, decision, infeasible, plan, points
 
-from mlcd.core.job import Target
-from mlcd.core.ledger import Account
-from mlcd.planners.functions.nouns import Allocation, Planned, Stage, StagePlan, Tuning, functions_task, plan_of
-from mlcd.reports.figures import allocations, allocations_key, alone, loss_curve, loss_key, stages, stages_key
-from mlcd.reports.figures.axes import Scale, fitted, time_ticks, usd_tick
-from mlcd.reports.figures.loss import can_be_drawn
+from mlcd.planners.functions.nouns import Allocation, StagePlan, Planned, Stage, Tuning
+from mlcd.reports.figures.axes import Scale, fitted, shortened, time_ticks, usd_tick
 from mlcd.reports.functions.picture import plan_picture
-from mlcd.reports.functions.rows import best_path
-from mlcd.reports.html import NARROW, WIDE
 
 SVG = "{http://www.w3.org/2000/svg}"
-MANY = replace(TUNED, ask=replace(functions_task(TUNED), tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
+MANY = replace(TUNED, serverless=replace(TUNED.serverless, tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
 
 
-def path_of(lines):
-    return best_path(Account.replay((line.entry, line.elapsed_s) for line in lines))
+PICTURES = {
+    "tuning": plan_picture(decision(MANY), points()),
+    "training": plan_picture(decision(TRAINED), points()),
+    "infeasible": plan_picture(infeasible(TUNED), points()),
+    "no boundary": plan_picture(decision(MANY)),
+    "one point": plan_picture(decision(TRAINED), points()[:1]),
+    "nothing": plan_picture(replace(infeasible(TUNED), plans=())),
+}
 
 
-def drawings(width: int) -> dict[str, tuple[str, list[tuple[str, str]]]]:
-    made = plan_of(decision(MANY)).plans
-    path = path_of(training_lines())
-    return {
-        "stages": (stages(made, made[0], width), stages_key(made, made[0])),
-        "no choice": (stages(made, None, width), stages_key(made, None)),
-        "allocations": (allocations(points(), made[0], width), allocations_key(points(), made[0])),
-        "no plan": (allocations(points(), None, width), allocations_key(points(), None)),
-        "one point": (allocations(points()[:1], None, width), allocations_key(points()[:1], None)),
-        "loss": (loss_curve(path, TRAINED.target, width), loss_key(path)),
-        "no target": (loss_curve(path_of(tuning_lines()), None, width), loss_key(path)),
-        "one epoch": (loss_curve(path[:1], TRAINED.target, width), loss_key(path[:1])),
-    }
-
-
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("name", drawings(WIDE))
-def test_every_picture_stands_alone_with_its_title_and_keeps_inside_its_frame(name, width):
-    drawn, marks = drawings(width)[name]
-    root = ElementTree.fromstring(alone(drawn, marks))
+@pytest.mark.parametrize("drawn", PICTURES.values(), ids=PICTURES)
+def test_every_picture_stands_alone_with_its_title_and_keeps_inside_its_frame(drawn):
+    root = ElementTree.fromstring(drawn)
     assert root.find(f"{SVG}title") is not None
     description = root.find(f"{SVG}desc")
     assert description is not None
     assert description.text
-    for _, words in marks:
-        assert words in alone(drawn, marks)
-    height = float(re.search(r'viewBox="0 0 \d+ (\d+)"', drawn)[1])  # type: ignore[index]
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
     for text in root.iter(f"{SVG}text"):
         assert -1 <= float(text.get("x", "0")) <= width + 1
     for circle in root.iter(f"{SVG}circle"):
@@ -72,56 +43,32 @@ def test_every_picture_stands_alone_with_its_title_and_keeps_inside_its_frame(na
     assert "nan" not in re.sub(r"<(title|desc|text|style).*?</\1>", "", drawn, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "made", [decision(MANY), decision(TRAINED), infeasible(TUNED)], ids=["tuning", "training", "no"]
-)
-def test_a_plan_is_one_picture_of_all_that_there_is_to_draw(made):
-    root = ElementTree.fromstring(plan_picture(made, points()))
-    inside = [each.get("aria-labelledby", "") for each in root.findall(f"{SVG}svg")]
-    assert len(inside) == (2 if made.plans and len(made.plans[0].stages) > 1 else 1)
-    assert inside[-1].startswith("allocations")
-    assert "predicted from a calibration" in plan_picture(made, points())
-    ElementTree.fromstring(plan_picture(replace(made, plans=()), ()))
+def test_a_plan_is_one_picture_of_all_that_there_is_to_draw():
+    for name, charts in {"tuning": 3, "training": 1, "infeasible": 1, "no boundary": 2, "nothing": 0}.items():
+        assert PICTURES[name].count("<clipPath") == charts
+    assert "predicted from a calibration" in PICTURES["tuning"]
+    assert "There is no plan to draw." in PICTURES["nothing"]
 
 
 def test_stages_are_named_by_their_trials_and_every_point_tells_its_allocation():
-    made = plan_of(decision(MANY)).plans
-    drawn = stages(made, made[0], WIDE)
+    drawn = PICTURES["no boundary"]
     for stage in plan(MANY).stages:
         assert f">{stage.stage.trials:,}</text>" in drawn
         assert str(stage.allocation) in drawn
-    assert drawn.count("<title>") == 2 * sum(len(each.stages) for each in made)
+    assert drawn.count("<title>") == 2 * sum(len(each.stages) for each in decision(MANY).plans)
 
 
 def test_allocations_of_the_plan_are_ringed_once_each_with_their_stages():
     where = points()[3]
-    twice = StagePlan("exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2)))
-    drawn = allocations(points(), twice, WIDE)
-    assert drawn.count('class="ring"') == 1
-    assert "stages 1-3: " in drawn
+    thrice = StagePlan("exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2)))
+    drawn = plan_picture(replace(decision(TUNED), plans=(thrice,)), points())
+    assert drawn.count('class="ring"') == 2  # one of them in the legend
+    assert "stages 1, 2, 3: " in drawn
 
 
 def test_a_boundary_of_thousands_is_thinned_to_what_can_be_seen():
     many = [Planned(Stage(1, 1), Allocation(i, 512, "s3"), float(i), 1 / i) for i in range(1, 5_000)]
-    assert allocations(many, None, WIDE).count("<circle") <= 240
-    assert allocations(many, None, NARROW).count("<circle") <= 90
-
-
-def test_the_loss_has_a_mark_for_each_epoch_and_a_line_for_each_change_of_allocation():
-    path = path_of(training_lines())
-    drawn = loss_curve(path, TRAINED.target, WIDE)
-    assert drawn.count("<title>epoch ") == len(path) == 39
-    assert drawn.count('class="off"') == 2
-    assert "loss &lt;= 0.5" in drawn
-    assert "12 x 1769 MB, vm-ps" in drawn
-
-
-def test_a_loss_that_was_never_a_number_is_not_drawn():
-    rows = path_of(training_lines())
-    broken = [replace(row, epoch=replace(row.epoch, loss=math.nan)) for row in rows if row.epoch is not None]
-    assert not can_be_drawn(broken)
-    assert can_be_drawn([*broken, rows[-1]])
-    assert "From " in loss_curve([*broken, rows[-1]], Target("loss", 0.5, at_least=False), WIDE)
+    assert plan_picture(replace(infeasible(TUNED), plans=()), many).count("<title>") <= 240
 
 
 def test_times_have_round_ticks_from_milliseconds_to_days():
@@ -140,3 +87,15 @@ def test_numbers_that_hardly_differ_are_not_drawn_far_apart():
     assert all(len(usd_tick(tick)) <= 8 for tick in close.ticks())
     apart = fitted([1.0, 3.0], 0.0, 100.0)
     assert apart(3.0) - apart(1.0) > 80.0
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(("low", "high"), [(1, 50), (0.0001, 0.0009), (3.0, 3.3), (1, 1e9), (7, 7)])
+def test_ticks_are_few_and_inside(low: float, high: float, log: bool):
+    ticks = Scale(low, high, 0, 100, log).ticks(6)
+    assert 1 <= len(ticks) <= 7
+    assert all(low <= tick <= high for tick in ticks)
+
+
+def test_a_long_name_keeps_both_ends():
+    assert shortened("Standard_ND96amsr_A100_v4_reserved", 20) == "Standard_N…_reserved"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from io import StringIO
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.reports import inside, tables, view, words
 from mlcd_fixtures.serving_runs import (
     JOB,
     SERVICE,
@@ -33,11 +32,11 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.planners.serve import promise
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served, ServingTask, knobs_of, served_by
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served
+from mlcd.reports.again import command
 from mlcd.reports.document import run_document
-from mlcd.reports.figures import best_so_far, latencies, latency_tradeoff
 from mlcd.reports.headway import Gauge
-from mlcd.reports.html import NARROW, WIDE, command, page
+from mlcd.reports.html import page
 from mlcd.reports.serve.words import (
     asked_words,
     decision_sentence,
@@ -50,13 +49,11 @@ from mlcd.reports.serve.words import (
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
 
-TIGHT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
-HALF_KEPT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
-RATED = replace(JOB, goal=Goal(Objective.CHEAPEST), ask=replace(SERVICE, min_rate=700.0))
-FREE = replace(JOB, goal=Goal(Objective.FASTEST), ask=replace(SERVICE, caps=()))
-BIG_IN_LITTLE = next(
-    c for c in SPACE.configurations if ("batch", 32) in knobs_of(c) and ("memory_gb", 0.5) in knobs_of(c)
-)
+TIGHT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
+HALF_KEPT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
+RATED = replace(JOB, goal=Goal(Objective.CHEAPEST), service=replace(SERVICE, min_rate=700.0))
+FREE = replace(JOB, goal=Goal(Objective.FASTEST), service=replace(SERVICE, caps=()))
+BIG_IN_LITTLE = next(c for c in SPACE.configurations if ("batch", 32) in c.knobs and ("memory_gb", 0.5) in c.knobs)
 SOME_FAIL = [*some(), BIG_IN_LITTLE]
 
 
@@ -66,16 +63,14 @@ def fails(place: Configuration) -> Measurement:
 
 def bare(place: Configuration) -> Measurement:
     """A trial that tells its rate and nothing else."""
-    return replace(show(place), evidence=None)
+    return replace(show(place), served=None)
 
 
 def half_known(place: Configuration) -> Measurement:
     """Too few requests for an upper end."""
     shown = show(place)
-    assert isinstance(shown.evidence, Served)
-    return replace(
-        shown, evidence=replace(served_by(shown), high=dict.fromkeys(shown.evidence.high, math.inf), failures=3)
-    )
+    assert shown.served is not None
+    return replace(shown, served=replace(shown.served, high=dict.fromkeys(shown.served.high, math.inf), failures=3))
 
 
 def then(written: list[Line], *entries: object) -> list[Line]:
@@ -169,9 +164,7 @@ def test_a_broken_cap_says_so_and_a_kept_one_does_not() -> None:
 
 
 def test_the_table_has_the_knobs_that_vary_and_marks_the_chosen_one() -> None:
-    places = [
-        c for c in SPACE.configurations if ("precision", "fp32") in knobs_of(c) and ("memory_gb", 4.0) in knobs_of(c)
-    ]
+    places = [c for c in SPACE.configurations if ("precision", "fp32") in c.knobs and ("memory_gb", 4.0) in c.knobs]
     said = told(serving_lines(places=places))
     head = next(line for line in said.splitlines() if line.startswith("BATCH"))
     names = re.split(r"\s{2,}", head.strip())
@@ -184,13 +177,13 @@ def test_the_sentence_has_the_rate_the_upper_end_and_what_a_million_cost() -> No
     story = Story.of(serving_lines())
     chosen = story.chosen
     assert chosen is not None
-    assert isinstance(chosen.measurement.evidence, Served)
+    assert chosen.measurement.served is not None
     assert story.decision is not None
     m = chosen.measurement
     price = m.configuration.usd_per_hour
     assert usd_per_million(m) == pytest.approx(price * 1e6 / (m.rate * 3_600))
     said = decision_sentence(story.decision, story.job, story.search)
-    high = chosen.measurement.evidence.high[Figure.P95]
+    high = chosen.measurement.served.high[Figure.P95]
     assert said.startswith(f"{m.configuration}: ")
     assert f"(at most {format_s(high)}), {format_price(price)} an hour" in said
     assert f"{format_price(usd_per_million(m))} a million requests; certified" in said
@@ -199,9 +192,7 @@ def test_the_sentence_has_the_rate_the_upper_end_and_what_a_million_cost() -> No
 def test_where_nothing_keeps_the_cap_the_closest_is_named_with_its_figure() -> None:
     story = Story.of(serving_lines(TIGHT))
     assert story.decision is not None
-    least = min(
-        p.measurement.evidence.figures[Figure.P95] for p in story.good if isinstance(p.measurement.evidence, Served)
-    )
+    least = min(p.measurement.served.figures[Figure.P95] for p in story.good if p.measurement.served is not None)
     said = decision_sentence(story.decision, story.job, story.search)
     assert said.startswith("none of 6 configurations tried keeps p95 <= 2 ms; the closest, ")
     assert said.endswith(f", has p95 {format_s(least)}")
@@ -228,13 +219,13 @@ def test_tokens_are_called_tokens() -> None:
 def test_the_document_is_json_and_holds_every_trial(written: list[Line]) -> None:
     document = json.loads(json.dumps(run_document(written), allow_nan=False))
     settled = [line.entry.measurement for line in written if isinstance(line.entry, Settled)]
-    assert [trial["knobs"] for trial in document["trials"]] == [dict(knobs_of(m.configuration)) for m in settled]
+    assert [trial["knobs"] for trial in document["trials"]] == [dict(m.configuration.knobs) for m in settled]
     assert [trial["rate"] for trial in document["trials"]] == [m.samples_per_s for m in settled]
     job = Story.of(written).job
     assert [trial["value"] for trial in document["trials"]] == [promise.value(job, m) for m in settled]
-    assert isinstance(job.ask, ServingTask)
-    assert document["model"]["name"] == job.ask.model.name
-    assert len(document["caps"]) == len(job.ask.caps)
+    assert job.service is not None
+    assert document["model"]["name"] == job.service.model.name
+    assert len(document["caps"]) == len(job.service.caps)
     assert sum(trial["usd"] for trial in document["trials"]) == pytest.approx(document["spent_usd"])
 
 
@@ -253,136 +244,56 @@ def test_the_document_tells_the_figures_the_decision_and_what_would_have_been_ke
     assert way["configuration"]["knobs"]
 
 
-class Balance(HTMLParser):
-    """Fails on a tag that closes another one, and collects ids and the words that a reader sees."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.seen: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.ids += [value for name, value in attrs if name == "id" and value]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.seen.append(data)
+def test_every_run_has_a_report_in_the_words_of_a_service(written: list[Line]) -> None:
+    report = page(written)
+    for said in (str(view(report)["answer"]), str(view(report)["cards"]), str(list(tables(report).values())[:-1])):
+        assert "samples" not in said
+        assert "probe" not in said
+    assert not re.search(r"\b(?:nan|inf)\b", words(report))
 
 
-def read(document: str) -> Balance:
-    parser = Balance()
-    parser.feed(document)
-    parser.close()
-    return parser
-
-
-def test_every_run_has_a_well_formed_page_that_needs_nothing_else(written: list[Line]) -> None:
-    document = page(written)
-    parser = read(document)
-    assert parser.open == []
-    assert len(parser.ids) == len(set(parser.ids))
-    assert not re.search(r"<script|<link|<img|(?:src|href)\s*=", document)
-    assert not re.search(r'[="(, ](?:nan|inf|-inf)\b', document)
-    words = " ".join(parser.seen)
-    assert "samples" not in words
-    assert "probe" not in words
-    for drawn in re.findall(r'<svg[^>]*class="(?:wide|narrow)".*?</svg>', document, re.DOTALL):
-        root = ElementTree.fromstring(drawn)
-        _, _, width, height = (float(number) for number in root.attrib["viewBox"].split())
-        for node in root.iter("{http://www.w3.org/2000/svg}text"):
-            assert -1 <= float(node.attrib["x"]) <= width + 1
-            assert 0 <= float(node.attrib["y"]) <= height
-
-
-def test_the_page_says_the_answer_and_the_cost_of_a_million() -> None:
+def test_the_report_says_the_answer_the_cost_of_a_million_and_what_is_asked() -> None:
     written = serving_lines()
-    story = Story.of(written)
+    story, report = Story.of(written), page(written)
     assert story.decision is not None
     assert story.chosen is not None
-    words = " ".join(read(page(written)).seen)
-    sentence = decision_sentence(story.decision, story.job, story.search)
-    assert sentence[1:] in words
-    assert f"A million requests {format_price(usd_per_million(story.chosen.measurement))}" in words
-    assert "mlcd serve resnet50.onnx --on local --goal per-dollar --latency-p95 30ms --budget 5 --trials 6" in words
+    assert decision_sentence(story.decision, story.job, story.search)[1:] in view(report)["answer"]["sentence"]
+    price = format_price(usd_per_million(story.chosen.measurement))
+    assert ("A million requests", price) in [(card["name"], card["value"]) for card in view(report)["cards"]]
+    (asked,) = tables(report)[f"What is asked of {story.decision.configuration}"]["rows"]
+    assert asked[:2] == ["p95", "≤ 30 ms"]
+    again = dict(tables(report)["How it was made"]["rows"])["To reproduce"]
+    assert again.startswith(
+        "mlcd serve resnet50.onnx --on local --goal per-dollar --latency-p95 30ms --budget 5 --trials 6"
+    )
     assert "--ttft-p95 400ms --itl-p50 50ms" in command(Story.of(language_lines()))
+
+
+def test_the_decision_is_in_the_report_as_files_for_every_tool() -> None:
+    answers = inside(page(serving_lines()))["answers"]
+    for tool in ("kserve", "triton", "compose"):
+        assert answers[f"/export?to={tool}"]["main"] in answers[f"/export?to={tool}"]["files"]
+    assert not any(path.startswith("/export") for path in inside(page(serving_lines(TIGHT)))["answers"])
 
 
 def test_what_the_user_wrote_stays_words() -> None:
     hostile = "</title><script>alert('x')</script>\x00"
-    job = replace(JOB, name=hostile, ask=replace(SERVICE, model=replace(SERVICE.model, name=hostile)))
-    document = page(serving_lines(job, show=fails))
-    assert "<script" not in document
-    assert "\x00" not in document
-    assert "killed </td>" not in document
-    assert read(document).open == []
+    job = replace(JOB, name=hostile, service=replace(SERVICE, model=replace(SERVICE.model, name=hostile)))
+    report = page(serving_lines(job, show=fails))
+    assert "<script>alert" not in report
+    assert "\x00" not in report
+    assert view(report)["summary"]["job"] == hostile
     assert "[red]" in told(
-        serving_lines(replace(JOB, ask=replace(SERVICE, model=replace(SERVICE.model, name="[red]"))))
+        serving_lines(replace(JOB, service=replace(SERVICE, model=replace(SERVICE.model, name="[red]"))))
     )
 
 
-def test_the_trade_off_has_every_trial_once_the_cap_and_one_ring() -> None:
-    story = Story.of(serving_lines(HALF_KEPT, places=SOME_FAIL))
-    assert latencies(story) == [Figure.P95]
-    for width in (WIDE, NARROW):
-        drawn = latency_tradeoff(story, width, Figure.P95)
-        assert drawn.count('class="ring"') == 1
-        assert drawn.count(" mark") + drawn.count(" hollow") + drawn.count(" cross") == len(SOME_FAIL)
-        assert drawn.count(" cross") == len(story.failed) == 1
-        broken = [p for p in story.good if promise.value(story.job, p.measurement) == 0]
-        assert drawn.count(" hollow") == len(broken) > 0
-        assert "p95 ≤ 12.7 ms" in drawn
-        assert 'class="forbidden"' in drawn
-        titles = re.findall(r"<title>#(\d+)  ", drawn)
-        assert sorted(int(number) for number in titles) == list(range(1, len(SOME_FAIL) + 1))
-
-
-def test_what_breaks_its_cap_lies_in_the_shade_and_nothing_else_does() -> None:
-    story = Story.of(serving_lines(HALF_KEPT, places=SPACE.configurations))
-    root = ElementTree.fromstring(latency_tradeoff(story, WIDE, Figure.P95))
-    svg = "{http://www.w3.org/2000/svg}"
-    shade = next(float(node.attrib["x"]) for node in root.iter(f"{svg}rect") if node.attrib["class"] == "forbidden")
-    places = dict(marks(root, svg))
-    assert set(places) == {trial.number for trial in story.good}
-    for trial in story.good:
-        breaks = promise.value(story.job, trial.measurement) == 0
-        assert (places[trial.number] > shade) is breaks
-
-
-def marks(root: ElementTree.Element, svg: str) -> Iterator[tuple[int, float]]:
-    """Of every trial that ran, its number and how far right its mark is."""
-    for group in root.iter(f"{svg}g"):
-        title, mark = group.find(f"{svg}title"), group[1] if len(group) > 1 else None
-        if title is None or mark is None or "cross" in mark.attrib["class"]:
-            continue
-        corners = [float(x) for x in re.findall(r"([\d.]+),", mark.attrib.get("d", ""))] or [float(mark.attrib["cx"])]
-        yield int(re.findall(r"#(\d+)", title.text or "")[0]), sum(corners) / len(corners)
-
-
-def test_the_best_so_far_never_gets_worse() -> None:
-    for job in (JOB, HALF_KEPT, RATED):
-        story = Story.of(serving_lines(job, places=SPACE.configurations))
-        line = re.search(r'<path d="M([^"]*)" class="boundary"', best_so_far(story, WIDE))
-        assert line is not None
-        heights = [float(point.split(",")[1]) for point in line[1].split("L")]
-        falling = job.goal.objective is Objective.CHEAPEST  # fewer dollars lie lower
-        assert heights == sorted(heights, reverse=not falling)
-
-
-def test_the_table_of_the_page_has_a_row_for_each_trial_and_adds_up() -> None:
-    document = page(serving_lines(places=SOME_FAIL))
-    table = document[document.index("Every trial</caption>") :]
-    body = table[table.index("<tbody>") : table.index("</tbody>")]
-    assert body.count("<tr") == len(SOME_FAIL)
-    assert body.count('<tr class="chosen">') == 1
-    assert body.count('<tr class="failed">') == 1
-    foot = table[table.index("<tfoot>") : table.index("</tfoot>")]
-    assert foot.count("<td") == body[: body.index("</tr>")].count("<td")
+def test_the_table_has_a_row_for_each_trial_and_adds_up() -> None:
+    table = tables(page(serving_lines(places=SOME_FAIL)))["Everything measured, the best first"]
+    assert len(table["rows"]) == len(SOME_FAIL)
+    assert len(table["chosen"]) == 1
+    assert len(table["total"]) == len(table["columns"])
+    assert [row[0] for row in table["rows"] if "failed" in row or "out of memory" in row] == [table["rows"][-1][0]]
 
 
 def test_a_configuration_tried_again_counts_once() -> None:
@@ -390,7 +301,7 @@ def test_a_configuration_tried_again_counts_once() -> None:
     order = next(line.entry for line in reversed(written) if isinstance(line.entry, Reserved))
     again = then(written, order, written[-1].entry)
     assert len(Story.of(again).good) == 2
-    assert "tried again" in page(again)
+    assert "tried again" in words(page(again))
 
 
 def test_the_band_is_what_confirms_a_choice_that_is_not_certain() -> None:
@@ -406,7 +317,7 @@ def test_the_band_is_what_confirms_a_choice_that_is_not_certain() -> None:
 def test_only_knobs_that_differ_are_named() -> None:
     assert knob_names(SPACE.configurations) == ["batch", "threads", "precision", "memory_gb"]
     assert knob_names(SPACE.configurations[:1]) == ["batch", "threads", "precision", "memory_gb"]
-    assert knob_names([c for c in SPACE.configurations if ("batch", 1) in knobs_of(c)]) == [
+    assert knob_names([c for c in SPACE.configurations if ("batch", 1) in c.knobs]) == [
         "threads",
         "precision",
         "memory_gb",
@@ -439,8 +350,8 @@ def trials(draw: st.DrawFn) -> tuple[Job, list[Configuration], dict[Configuratio
         served = draw(
             st.none() | st.just(Served(figures, high, 10, draw(st.integers(0, 5)), draw(st.none() | st.just(1.2))))
         )
-        found[place] = replace(answered(place, draw(st.floats(1e-3, 1e6)), {}), evidence=served)
-    return replace(JOB, goal=goal, ask=service), places, found
+        found[place] = replace(answered(place, draw(st.floats(1e-3, 1e6)), {}), served=served)
+    return replace(JOB, goal=goal, service=service), places, found
 
 
 @given(trials())
@@ -451,7 +362,7 @@ def test_any_trials_can_be_told_drawn_and_written(
     written = serving_lines(job, places=places, show=shown.__getitem__, provenance=Provenance.RECORDED)
     assert not re.search(r"samples|\binf\b|\bnan\b", told(written))
     json.dumps(run_document(written), allow_nan=False)
-    assert read(page(written)).open == []
+    assert inside(page(written))
 
 
 def test_a_trial_under_way_is_told_in_requests() -> None:

@@ -21,7 +21,7 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start, what_if
 from mlcd.planners.form.jobs import of_text
 from mlcd.reports.story import Story
-from mlcd.service.web.tradeoff import FARTHEST, tradeoff_of
+from mlcd.reports.tradeoff import FARTHEST, tradeoff_of
 
 FUNCTIONS = files("mlcd.service.web").joinpath("examples", "tune.yaml").read_text(encoding="utf-8")
 

@@ -8,32 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
 
 from mlcd.core.decision import Decision, Forecast, Relaxation
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Objective
-from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_usd
+from mlcd.planners.functions.beliefs.spread import spread
 from mlcd.planners.functions.nouns import Calibration, FunctionsPlan, StagePlan, TrainEpochs
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import configuration
 
-LEAST_SPREAD = 0.05
-"""Relative error that is assumed of every plan: a calibration of seconds has not seen what an hour brings."""
 SLOWEST, GRACE_S = 4.0, 30.0
 """A launch is given up once it has taken so many times what was planned for it, and so much longer."""
-
-
-def spread(calibration: Calibration) -> float:
-    """How much longer than planned, at the worst, everything is counted on to take: a factor.
-
-    What was never measured has none: a plan that rests on it is an outlook, and promises nothing.
-    """
-    if calibration.modelled:
-        return 1.0
-    return exp(Z * max(calibration.rel_error, LEAST_SPREAD / Z))
 
 
 def patience_s(planned_s: float) -> float:

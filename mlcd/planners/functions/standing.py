@@ -18,8 +18,8 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
+from mlcd.planners.functions.beliefs.spread import LEAST_SPREAD, spread
 from mlcd.planners.functions.choice import Options, options
-from mlcd.planners.functions.foresight import LEAST_SPREAD, spread
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
 
 RECENT = 5

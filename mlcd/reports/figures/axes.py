@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from mlcd.core.units import format_duration
 from mlcd.reports.markup import element, text
@@ -74,20 +73,6 @@ class Room:
         """Take a box."""
         self.taken.append(box)
 
-    def among(self, boxes: Sequence[Box]) -> Box:
-        """The first of these boxes that is free, or the first; it is taken."""
-        box = next((box for box in boxes if self.free(box)), boxes[0])
-        self.take(box)
-        return box
-
-    def take_line(self, points: Sequence[tuple[float, float]]) -> None:
-        """Take what a line covers, in small steps."""
-        for (x1, y1), (x2, y2) in pairwise(points):
-            steps = max(1, int(math.hypot(x2 - x1, y2 - y1) / 5))
-            for i in range(steps + 1):
-                x, y = x1 + (x2 - x1) * i / steps, y1 + (y2 - y1) * i / steps
-                self.take((x - 1, y - 1, x + 1, y + 1))
-
     def label(
         self,
         x: float,
@@ -95,17 +80,11 @@ class Room:
         words: str,
         gap: float = 8.0,
         class_: str = "label",
-        right: float = 0.0,
-        left: float = 0.0,
     ) -> str | None:
-        """The words beside a point, wherever there is room; None where there is none.
-
-        `right` and `left`: what is taken on these sides already.
-        """
+        """The words beside a point, wherever there is room; None where there is none."""
         wide, high = CHARACTER * len(words), 12.0
         for dx, dy in ((1, 0), (-1, 0), (0, -1), (0, 1), (0.7, -0.8), (0.7, 0.8), (-0.7, -0.8), (-0.7, 0.8)):
-            beside = (right if dx > 0 else -left if dx < 0 else 0) if dy == 0 else 0
-            anchor_x, middle = x + dx * gap + beside, y + dy * (gap + 3)
+            anchor_x, middle = x + dx * gap, y + dy * (gap + 3)
             start = anchor_x - wide * (0.5 if dx == 0 else 1 if dx < 0 else 0)
             box = (start, middle - high / 2, start + wide, middle + high / 2)
             if self.free(box):
@@ -199,11 +178,6 @@ def shortened(name: str, most: int = 28) -> str:
     """A long name with its middle left out: types of one family differ at both ends."""
     half = (most - 1) // 2
     return name if len(name) <= most else f"{name[: most - 1 - half]}…{name[-half:]}"
-
-
-def hours_tick(hours: float) -> str:
-    """'6 h'; less than an hour in smaller units."""
-    return f"{hours:,.10g} h" if hours >= 1 or hours == 0 else format_duration(hours * 3_600)
 
 
 def usd_tick(usd: float) -> str:

@@ -6,24 +6,12 @@ from mlcd.core.decision import Forecast
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import plan_of
-from mlcd.reports.answer import Card, actual, card, equations, left_words
+from mlcd.reports.answer import Card, left_words
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.functions.rows import best_path, best_trial
 from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, functions_of
-from mlcd.reports.markup import element, text
 from mlcd.reports.story import Story
 from mlcd.reports.words import reached_words
-
-
-def answer(story: Story) -> str:
-    """The answer in one sentence, and one more where it needs saying."""
-    sentence, more = sentences(story)
-    return element("p", text(sentence), class_="answer") + (element("p", text(more), class_="more") if more else "")
-
-
-def key_figures(story: Story) -> str:
-    """The few numbers that a reader looks for first."""
-    return element("dl", *(card(*each) for each in cards(story)), class_="cards")
 
 
 def cards(story: Story) -> list[Card]:
@@ -44,22 +32,6 @@ def cards(story: Story) -> list[Card]:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
         found.append(("Deadline", format_duration(goal.deadline_s), left))
     return found
-
-
-def kept(story: Story) -> str:
-    """The reserve as an equation for each limit, and the run against its plan."""
-    decision = story.decision
-    if decision is None or decision.forecast is None:
-        return ""
-    return _reserve(story, decision.forecast) + actual(story)
-
-
-def _reserve(story: Story, ahead: Forecast) -> str:
-    if not story.goal.limited:
-        return ""
-    rows, title = equations(story.goal, story.search, ahead), element("h3", "The reserve of the plan")
-    note = element("p", text(reserve_note(story, ahead)), class_="note")
-    return element("div", title, *rows, note, class_="certificate")
 
 
 def reserve_note(story: Story, ahead: Forecast) -> str:

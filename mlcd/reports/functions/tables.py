@@ -1,71 +1,56 @@
-"""The tables of a page about a run on functions."""
+"""The tables of a run on functions: what was run, the best trial, every plan, and the calibration that all rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
-from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan
-from mlcd.reports.functions.boundary import brief, marks
+from mlcd.planners.functions.nouns import plan_of
 from mlcd.reports.functions.cells import (
-    BOUNDARY,
     CALIBRATION,
     COMPARISON,
     EPOCHS,
-    PLAN,
     STAGES,
-    Columns,
-    boundary_cells,
     calibration_cells,
     comparison_cells,
     epoch_cells,
-    plan_cells,
-    plan_total,
     rows_total,
     stage_cells,
 )
-from mlcd.reports.functions.rows import EpochRow, StageRow, folded
-from mlcd.reports.tables import row, table
+from mlcd.reports.functions.rows import best_path, epoch_rows, folded, stage_rows
+from mlcd.reports.functions.words import basis_words, chosen_plan, functions_of, source_words
+from mlcd.reports.story import Story
+from mlcd.reports.tables import Table
 
 
-def plan_rows(plan: StagePlan) -> str:
-    """The stages of a plan."""
-    cells = [plan_cells(i, each) for i, each in enumerate(plan.stages, 1)]
-    return _table(PLAN, cells, "The plan", total=plan_total(plan))
+def ran(story: Story) -> list[Table]:
+    """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
+    if functions_of(story.job).tuning is None:
+        epochs = epoch_rows(story.account)
+        rows = [epoch_cells(each) for each in folded(epochs)]
+        return [Table("Every epoch that was run", EPOCHS, rows, rows_total(epochs))] if epochs else []
+    stages = stage_rows(story.account)
+    if not stages:
+        return []
+    path = [epoch_cells(each) for each in best_path(story.account)]
+    best = [Table("The best trial, epoch by epoch", EPOCHS, path)] if path else []
+    rows = [stage_cells(each) for each in stages]
+    return [Table("Every stage that was run", STAGES, rows, rows_total(stages)), *best]
 
 
-def comparison(plans: Sequence[StagePlan], chosen: StagePlan | None) -> str:
-    """The plan beside those of other methods."""
-    cells = comparison_cells(plans, chosen)
-    return _table(COMPARISON, cells, "Plans", chosen=[i for i, each in enumerate(cells) if each[-1]])
+def plans(story: Story) -> list[Table]:
+    """The plan beside those of other methods, also of those that have none within the limits."""
+    decision = story.decision
+    if decision is None or not plan_of(decision).plans:
+        return []
+    rows = comparison_cells(plan_of(decision).plans, chosen_plan(decision))
+    basis = f"All numbers are {basis_words(plan_of(decision).calibration, story.account.provenance)}."
+    chosen = [i for i, cells in enumerate(rows) if cells[-1]]
+    return [Table("The plan beside those of other methods", COMPARISON, rows, note=basis, chosen=chosen)]
 
 
-def boundary_rows(points: Sequence[Planned], chosen: Collection[Allocation]) -> str:
-    """A dozen points of the boundary."""
-    shown, named = brief(points), marks(points)
-    cells = [boundary_cells(point, named.get(point.allocation, "")) for point in shown]
-    return _table(BOUNDARY, cells, "The boundary", chosen=[i for i, p in enumerate(shown) if p.allocation in chosen])
-
-
-def ran(rows: Sequence[StageRow] | Sequence[EpochRow]) -> str:
-    """What was run, stage by stage or epoch by epoch."""
-    stages = [each for each in rows if isinstance(each, StageRow)]
-    if stages:
-        return _table(STAGES, [stage_cells(each) for each in stages], "Stages", total=rows_total(stages))
-    epochs = [each for each in rows if isinstance(each, EpochRow)]
-    return _table(EPOCHS, [epoch_cells(each) for each in folded(epochs)], "Epochs", total=rows_total(epochs))
-
-
-def calibrated(calibration: Calibration) -> str:
+def calibrated(story: Story) -> list[Table]:
     """What was found out about the platform."""
-    return _table(CALIBRATION, calibration_cells(calibration), "Calibration")
-
-
-def _table(
-    columns: Columns,
-    rows: Sequence[Sequence[str]],
-    caption: str,
-    total: Sequence[str] = (),
-    chosen: Collection[int] = (),
-) -> str:
-    drawn = [row(cells, columns, class_="chosen" if i in chosen else None) for i, cells in enumerate(rows)]
-    return table(columns, drawn, row(total, columns) if total else "", caption)
+    calibration = plan_of(story.decision).calibration if story.decision is not None else None
+    if calibration is None:
+        return []
+    said = source_words(calibration, story.account.provenance)
+    note = f"{said[:1].upper()}{said[1:]}."
+    return [Table("The calibration", CALIBRATION, calibration_cells(calibration), note=note)]

@@ -7,10 +7,9 @@ import math
 from mlcd.core.ledger import Status
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Figure, Served, ServingTask, served_by
+from mlcd.planners.serve.nouns import Figure, Served, ServingTask
 from mlcd.planners.serve.promise import best, service_of
-from mlcd.reports.answer import Card, card, left_words
-from mlcd.reports.markup import element, text
+from mlcd.reports.answer import Card, left_words
 from mlcd.reports.serve.words import (
     UNITS,
     certificate_words,
@@ -23,17 +22,6 @@ from mlcd.reports.serve.words import (
     usd_per_million,
 )
 from mlcd.reports.story import Story
-
-
-def answer(story: Story) -> str:
-    """The answer in one sentence, and one more where it needs saying."""
-    sentence, more = sentences(story)
-    return element("p", text(sentence), class_="answer") + (element("p", text(more), class_="more") if more else "")
-
-
-def key_figures(story: Story) -> str:
-    """The few numbers that a reader looks for first."""
-    return element("dl", *(card(*each) for each in cards(story)), class_="cards")
 
 
 def cards(story: Story) -> list[Card]:
@@ -51,28 +39,6 @@ def cards(story: Story) -> list[Card]:
         left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
         told.append(("Deadline", format_duration(goal.deadline_s), left))
     return told
-
-
-def kept(story: Story) -> str:
-    """Everything that is asked, beside what was measured and its unlucky end; empty where nothing is asked."""
-    service, found = service_of(story.job), found_trial(story)
-    if found is None or not (service.caps or service.min_rate is not None):
-        return ""
-    served = served_by(found) or Served({}, {})
-    figures, high = served.figures, served.high
-    rows = []
-    for cap in service.caps:
-        value, end = figures.get(cap.figure, math.inf), high.get(cap.figure, math.inf)
-        rows.append(_row(cap.figure, f"≤ {format_s(cap.at_most_s)}", format_s(value), format_s(end)))
-    if service.min_rate is not None:
-        rates = (service.min_rate, found.rate, found.slow_samples_per_s)
-        asked, measured, slow = (format_rate(rate) for rate in rates)
-        rows.append(_row(UNITS[service.counted], f"≥ {asked}", measured, slow))
-    names = ("", "Asked", "Measured", "At the unlucky end")
-    head = element("tr", *(element("th", name, scope="col", class_="num" if name else None) for name in names))
-    table = element("table", element("thead", head), element("tbody", *rows))
-    title = element("h3", text(f"What is asked of {found.configuration}"))
-    return element("div", title, element("div", table, class_="scroll"), class_="actual")
 
 
 def found_trial(story: Story) -> Measurement | None:
@@ -131,8 +97,3 @@ def _figure(found: Measurement, figure: Figure, service: ServingTask) -> tuple[s
     said = [f"at most {format_s(high)}"] if math.isfinite(high) else []
     said += [f"cap {format_s(cap.at_most_s)}" for cap in service.caps if cap.figure is figure]
     return format_s(found.evidence.figures[figure]), ", ".join(said) or "no cap"
-
-
-def _row(name: str, *cells: str) -> str:
-    numbers = (element("td", text(cell), class_="num") for cell in cells)
-    return element("tr", element("th", text(name), scope="row"), *numbers)

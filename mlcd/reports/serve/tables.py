@@ -1,30 +1,63 @@
-"""The table of a serving run's trials."""
+"""The tables of a serving run: what is asked beside what was measured, and every trial."""
 
 from __future__ import annotations
+
+import math
 
 from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Figure, Served, knobs_of, served_by
 from mlcd.planners.serve.promise import service_of
-from mlcd.reports.figures.marks import outcome_words
 from mlcd.reports.serve.aim import per_dollar, ranked
-from mlcd.reports.serve.words import SHORT, certified, format_gb, format_price, format_s, knob_names, usd_per_million
+from mlcd.reports.serve.answer import found_trial
+from mlcd.reports.serve.words import (
+    SHORT,
+    UNITS,
+    certified,
+    format_gb,
+    format_price,
+    format_s,
+    knob_names,
+    usd_per_million,
+)
 from mlcd.reports.story import Story, Tried
-from mlcd.reports.tables import row, table
+from mlcd.reports.tables import Table
+from mlcd.reports.words import outcome_words
 
 
-def trials(story: Story) -> str:
+def asked(story: Story) -> list[Table]:
+    """Everything that is asked, beside what was measured and its unlucky end; none where nothing is asked."""
+    service, found = service_of(story.job), found_trial(story)
+    if found is None or not (service.caps or service.min_rate is not None):
+        return []
+    served = served_by(found) or Served({}, {})
+    figures, high = served.figures, served.high
+    rows = []
+    for cap in service.caps:
+        value, end = figures.get(cap.figure, math.inf), high.get(cap.figure, math.inf)
+        rows.append([str(cap.figure), f"≤ {format_s(cap.at_most_s)}", format_s(value), format_s(end)])
+    if service.min_rate is not None:
+        rates = (service.min_rate, found.rate, found.slow_samples_per_s)
+        least, measured, slow = (format_rate(rate) for rate in rates)
+        rows.append([UNITS[service.counted], f"≥ {least}", measured, slow])
+    columns = (("What", ""), ("Asked", "num"), ("Measured", "num"), ("At the unlucky end", "num"))
+    return [Table(f"What is asked of {found.configuration}", columns, rows, folded=False)]
+
+
+def trials(story: Story) -> list[Table]:
     """Every trial: what keeps all that is asked first, the best for the goal first among those, failures last."""
+    if not story.probes:
+        return []
     measured = [trial.measurement for trial in story.probes]
     place = {id(m): i for i, m in enumerate(ranked(story.job, measured))}
     order = sorted(story.probes, key=lambda trial: (place.get(id(trial.measurement), len(place)), trial.number))
-    knobs = knob_names([m.configuration for m in measured])
-    figures = _figures(story)
+    knobs, figures = knob_names([m.configuration for m in measured]), _figures(story)
     columns = _columns(story, knobs, figures)
-    rows = [_row(story, trial, knobs, figures, columns) for trial in order]
+    rows = [_row(story, trial, knobs, figures) for trial in order]
     seconds, usd = sum(m.seconds for m in measured), sum(m.usd for m in measured)
-    summed = ["", "all trials", *[""] * (len(columns) - 4), format_duration(seconds), format_usd(usd)]
-    return table(columns, rows, row(summed, columns), "Every trial")
+    total = ["", "all trials", *[""] * (len(columns) - 4), format_duration(seconds), format_usd(usd)]
+    chosen = [i for i, trial in enumerate(order) if trial is story.chosen]
+    return [Table("Everything measured, the best first", columns, rows, total, chosen=chosen)]
 
 
 def _figures(story: Story) -> list[Figure]:
@@ -41,15 +74,14 @@ def _columns(story: Story, knobs: list[str], figures: list[Figure]) -> list[tupl
     return [*head, *((str(name), "num") for name in [*numbers, "Time", "Cost"])]
 
 
-def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure], columns: list[tuple[str, str]]) -> str:
+def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure]) -> list[str]:
     m, told = trial.measurement, dict(knobs_of(trial.measurement.configuration))
-    chosen = trial is story.chosen
     again = m.ok and trial not in story.good
     verdict = (
         "tried again" if again else certified(story.job, story.together(trial)) if m.ok else outcome_words(m.outcome)
     )
     cells = [str(trial.number), *(str(told.get(name, "–")) for name in knobs)]
-    cells += [f"{verdict} (chosen)" if chosen else verdict, f"{m.configuration.usd_per_hour:,.3g}"]
+    cells += [f"{verdict} (chosen)" if trial is story.chosen else verdict, f"{m.configuration.usd_per_hour:,.3g}"]
     if m.ok:
         served = m.evidence.figures if isinstance(m.evidence, Served) else {}
         peak = m.evidence.peak_gb if isinstance(m.evidence, Served) else None
@@ -59,5 +91,4 @@ def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure], co
         cells += [f"{format_gb(peak)} GB" if peak is not None else "–"]
     else:
         cells += ["–"] * (5 + len(figures))
-    cells += [format_duration(m.seconds), format_usd(m.usd)]
-    return row(cells, columns, class_="chosen" if chosen else None if m.ok else "failed")
+    return [*cells, format_duration(m.seconds), format_usd(m.usd)]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mlcd.reports.tradeoff import Point, Ranked
 from mlcd.reports.view import Summary
-from mlcd.service.web.tradeoff import Point, Ranked
 
 MEANING = {
     304: "It has not changed since the `ETag` that was sent.",

@@ -18,13 +18,12 @@ from mlcd.core.ledger import Account, Line
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
 from mlcd.reports.functions.boundary import brief
+from mlcd.reports.html import MOST_POINTS
 from mlcd.reports.view import waiting_view
 from mlcd.reports.view.summary import REFUSED
 from mlcd.service.web.feed import Feed
 from mlcd.service.web.known import NOTHING
 
-MOST_POINTS = 120
-"""Of a boundary."""
 MOST = 400
 """Of these that are kept, the least used go first."""
 

@@ -25,8 +25,20 @@ export function Boundary({ boundary, used }: { boundary: Point[]; used: Set<stri
         ...(points.some((point) => used.has(point.label)) ? [{ ...CHOSEN, words: "in the plan" }] : []),
       ]}
       table={{
-        head: ["Allocation", "Time", "Cost"],
-        rows: points.map((point) => [point.label, duration(point.seconds), usd(point.usd)]),
+        head: ["Allocation", "Time", "Cost", "Mark"],
+        rows: points.map((point, i) => [
+          point.label,
+          duration(point.seconds),
+          usd(point.usd),
+          [
+            i === 0 && "fastest",
+            point.knee && "knee",
+            i === points.length - 1 && "cheapest",
+            used.has(point.label) && "in the plan",
+          ]
+            .filter(Boolean)
+            .join(", ") || null,
+        ]),
       }}
       draw={(width) => drawn(width, points, order, used)}
       of={[boundary, used]}

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX, RefObject } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { PAPER_PX, usePrinting } from "../parts/printing";
 import { Table } from "../parts/Table";
 import "./charts.css";
 import type { Key } from "./marks";
@@ -33,7 +34,8 @@ interface Props {
 export function Figure({ title, summary, note, keys = [], table, draw, of, switches, over }: Props): JSX.Element {
   const [asTable, setAsTable] = useState(false);
   const [drawn, setDrawn] = useState<Drawn | null>(null);
-  const [box, width] = useWidth();
+  const [box, seen] = useWidth();
+  const width = usePrinting() ? PAPER_PX : seen;
   const holder = useRef<HTMLDivElement>(null);
   const id = useId();
   useLayoutEffect(() => {

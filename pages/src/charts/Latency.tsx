@@ -18,15 +18,20 @@ interface Props {
   minRate?: number | null;
   /** The number of the trial to ring. */
   chosen?: number | null;
+  /** The latency to begin with; else one that has a cap. */
+  first?: string;
 }
 
 const BREAKS: Key = { mark: <circle r={4.5} class="hollow" />, words: "breaks what is asked" };
 const FAILED: Key = { mark: <path d={crossed()} class="cross" />, words: "failed: no rate" };
 
-export function Latency({ serving, caps = capsOf(serving), minRate = null, chosen }: Props): JSX.Element {
+export function Latency({ serving, caps = capsOf(serving), minRate = null, chosen, first }: Props): JSX.Element {
   const figures = latencies(serving);
   const [figure, setFigure] = useState(
-    Object.keys(caps).find((each) => figures.includes(each)) ?? (figures.includes("p95") ? "p95" : figures[0]) ?? "p95",
+    first ??
+      Object.keys(caps).find((each) => figures.includes(each)) ??
+      (figures.includes("p95") ? "p95" : figures[0]) ??
+      "p95",
   );
   const { trials, unit } = serving;
   const knob = wordKnob(trials);

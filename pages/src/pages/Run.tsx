@@ -1,29 +1,20 @@
-/** A run, live: what was decided or is being done, the charts of its search, and every dollar. */
+/** A run, live: what is known of it, as it changes, and what can be done with it now. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ROOT, runPath } from "../api";
+import { runPath } from "../api";
 import { useGet, useThrottled } from "../live";
 import { announce } from "../parts/announce";
-import { Figures } from "../parts/Card";
 import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
-import { Link, toRun } from "../parts/router";
+import { Link } from "../parts/router";
 import { tabOf } from "../parts/tab";
 import { useTallest } from "../parts/tallest";
 import type { Headway, News, View } from "../types";
 import { Actions } from "./run/Actions";
-import { Certificate } from "./run/Certificate";
-import { Exported } from "./run/Exported";
-import { About, lead, Now } from "./run/Headline";
-import { Ledger } from "./run/Ledger";
-import { Logs } from "./run/Logs";
-import { OnFunctions } from "./run/OnFunctions";
-import { Probes } from "./run/Probes";
-import { Serving, Trials } from "./run/Serving";
-import { Training } from "./run/Training";
+import { Body } from "./run/Body";
+import { About } from "./run/Headline";
 import { goesOn, useWatched } from "./run/watched";
-import "./run/run.css";
 
 const RECENT_MS = 5_000;
 const LOOK_AGAIN_MS = 10_000;
@@ -66,30 +57,8 @@ export default function Run({ run }: { run: string }): JSX.Element {
       actions={<Actions view={view} onActed={acted} />}
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
-      <section ref={answer} class="answer-part" aria-label="The answer">
-        <p class="answer">{view.answer.sentence}</p>
-        {lead(view) && <p class="answer-more">{lead(view)}</p>}
-        {summary.status === "refused" && <Again />}
-        {view.warnings.map((warning) => (
-          <Notice key={warning} tone="caution">
-            {warning}
-          </Notice>
-        ))}
-        <Now of={view.under_way} driven={summary.driven} progress={progress} />
-      </section>
-      {view.cards.length > 0 && <Figures of={view.cards} />}
-      {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
-      <Charts view={view} />
-      <Everything view={view} seen={seen} />
+      <Body view={view} progress={progress} seen={seen} answer={answer} />
     </Page>
-  );
-}
-
-function Again(): JSX.Element {
-  return (
-    <p class="answer-more">
-      Nothing was reserved or spent. <Link to="/submit">Submit it again</Link>.
-    </p>
   );
 }
 
@@ -108,76 +77,4 @@ function useLooking(live: boolean, refresh: () => void): void {
     const timer = setInterval(refresh, LOOK_AGAIN_MS);
     return () => clearInterval(timer);
   }, [live, refresh]);
-}
-
-function Charts({ view }: { view: View }): JSX.Element | null {
-  if (view.serving !== null)
-    return view.serving.trials.length > 0 ? <Serving view={view} serving={view.serving} /> : null;
-  if (view.functions !== null) return <OnFunctions view={view} functions={view.functions} />;
-  return view.path.length > 0 ? <Training view={view} /> : null;
-}
-
-function Everything({ view, seen }: { view: View; seen: number }): JSX.Element {
-  const { run, kind, chosen, provenance, status, driven } = view.summary;
-  const begun = status !== "queued" && status !== "refused";
-  if (!begun) return <></>;
-  return (
-    <>
-      {view.serving !== null && view.serving.trials.length > 0 && (
-        <section>
-          <h2>Every trial</h2>
-          <Trials serving={view.serving} />
-        </section>
-      )}
-      {view.serving === null && view.path.length > 0 && (
-        <section>
-          <h2>Every probe</h2>
-          <Probes path={view.path} refusals={view.refusals} unit="samples/s" />
-        </section>
-      )}
-      <section class="papers">
-        <h2>The record</h2>
-        <p class="actions">
-          <a class="button" href={`${ROOT}${runPath(run, "/report")}`} target="_blank" rel="noopener">
-            Open the report
-          </a>
-          {view.path.some((step) => step.outcome === "ok") && (
-            <Link class="button" to={toRun(run, "/explore")}>
-              Try other limits
-            </Link>
-          )}
-        </p>
-        <Opened title="The ledger">
-          <Ledger run={run} turn={seen} />
-        </Opened>
-        {provenance === "live" && (
-          <Opened title="What the job writes" atFirst={status === "failed"}>
-            <Logs run={run} driven={driven} />
-          </Opened>
-        )}
-        {chosen !== null && (
-          <Opened title="Export the decision">
-            <Exported run={run} kind={kind} />
-          </Opened>
-        )}
-      </section>
-    </>
-  );
-}
-
-interface OpenedProps {
-  title: string;
-  atFirst?: boolean;
-  children: JSX.Element;
-}
-
-/** A part whose content is fetched when it is opened. */
-function Opened({ title, atFirst = false, children }: OpenedProps): JSX.Element {
-  const [open, setOpen] = useState(atFirst);
-  return (
-    <details class="opened" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{title}</summary>
-      {open && children}
-    </details>
-  );
 }

@@ -17,7 +17,7 @@ const TONES: Record<Standing, Tone> = {
   stopped: "caution",
 };
 
-const MEANING: Record<string, string> = {
+export const MEANING: Record<string, string> = {
   simulated: "These numbers come from a model of a cloud. They are not measurements.",
   recorded: "These numbers replay measurements made earlier; nothing is rented for this run.",
   live: "These numbers are measured on machines rented for this run.",

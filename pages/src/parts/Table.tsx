@@ -24,10 +24,12 @@ interface TableProps<T> {
   rowClass?: (row: T) => string;
   sorted?: { by: string; down: boolean };
   onSort?: (by: string) => void;
+  /** The sums, a cell for each column. */
+  total?: string[];
 }
 
 /** A table as a table: the first cell of a row is its heading, and it scrolls by itself where it is too wide. */
-export function Table<T>({ caption, columns, rows, keyOf, rowClass, sorted, onSort }: TableProps<T>): JSX.Element {
+export function Table<T>({ caption, columns, rows, keyOf, rowClass, sorted, onSort, total }: TableProps<T>): JSX.Element {
   const looks = (column: Column<T>): string =>
     [column.num && "num", column.wrap && "wrap", column.wide && "wide"].filter(Boolean).join(" ");
   return (
@@ -67,6 +69,17 @@ export function Table<T>({ caption, columns, rows, keyOf, rowClass, sorted, onSo
             </tr>
           ))}
         </tbody>
+        {total && (
+          <tfoot>
+            <tr>
+              {columns.map((column, index) => (
+                <td key={column.name} class={looks(column)}>
+                  {total[index]}
+                </td>
+              ))}
+            </tr>
+          </tfoot>
+        )}
       </table>
     </div>
   );

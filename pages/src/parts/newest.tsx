@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { whole } from "../format";
+import { usePrinting } from "./printing";
 
 /** More rows than this take a browser longer than an eye. */
 const MOST = 200;
@@ -8,7 +9,8 @@ const MOST = 200;
 /** The newest of many rows, and a button for those before them; null where all are shown. */
 export function useNewest<T>(rows: T[]): [T[], JSX.Element | null] {
   const [all, setAll] = useState(false);
-  const hidden = all ? 0 : Math.max(0, rows.length - MOST);
+  const printing = usePrinting();
+  const hidden = all || printing ? 0 : Math.max(0, rows.length - MOST);
   if (hidden === 0) return [rows, null];
   const before = (
     <p>

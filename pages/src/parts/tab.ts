@@ -27,6 +27,7 @@ export function tabOf(summary: Pick<Summary, "status" | "driven" | "run">): Tab 
 export function useTab({ title, icon }: Tab): void {
   useEffect(() => {
     document.title = `${title} – MLCD`;
-    document.querySelector<HTMLLinkElement>("link[rel=icon]")!.href = `/icon${icon}.svg`;
+    const link = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+    if (link) link.href = `/icon${icon}.svg`; // a report has none
   }, [title, icon]);
 }

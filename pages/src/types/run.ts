@@ -271,6 +271,22 @@ export interface WhatIf {
   certificate: Certificate | null;
 }
 
+/** A table in words; `chosen`: rows, counted from 0. */
+export interface RunTable {
+  title: string;
+  note: string;
+  columns: { name: string; number: boolean }[];
+  rows: string[][];
+  total: string[];
+  chosen: number[];
+  folded: boolean;
+}
+
+export interface RunTables {
+  run: string;
+  tables: RunTable[];
+}
+
 /** One event of a stream: an entry of the ledger, in words. */
 export interface News {
   seq: number;

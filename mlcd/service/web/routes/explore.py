@@ -23,12 +23,12 @@ from mlcd.reports.functions.document import planned_documents
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
 from mlcd.reports.serve.words import decision_sentence as service_sentence
+from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view.standing import what_if_certificate
 from mlcd.reports.words import decision_words, goal_words
 from mlcd.service.web.answers import Tradeoff, problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import JSON, Found, Made
-from mlcd.service.web.tradeoff import tradeoff_of
 from mlcd.service.web.view_answers import WhatIf
 from mlcd.service.web.views import Seen, as_json
 

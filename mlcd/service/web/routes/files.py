@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from codecs import getincrementaldecoder
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +14,8 @@ from fastapi.responses import HTMLResponse, Response
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Provenance
 from mlcd.core.database.log_pieces import LogPieces
-from mlcd.core.errors import WrongState
-from mlcd.core.ledger import Account, Settled, Voided
-from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import ServingTask
+from mlcd.core.ledger import Settled, Voided
+from mlcd.reports.deploy.exported import exported
 from mlcd.reports.html import page
 from mlcd.service.web.answers import Export, Logs, problems
 from mlcd.service.web.failures import Refusal
@@ -68,11 +65,11 @@ async def export(
 ) -> Export:
     """A task, a deployment, or the configuration of functions."""
     seen = await made.seen(run)
-    return await asyncio.to_thread(_export, run, seen.account, to)
+    return Export(**await asyncio.to_thread(exported, run, seen.account, to))
 
 
 def _report(seen: Seen) -> bytes:
-    return page(seen.lines, seen.boundary).encode()
+    return page(seen.lines, seen.boundary, seen.driven, seen.owner, seen.team).encode()
 
 
 def _piece(here: State, seen: Seen, launch: int | None, process: int, after: int) -> Logs:
@@ -134,24 +131,3 @@ def _read(kept: Launches, folder: Path, process: int, after: int) -> tuple[bytes
     except FileNotFoundError:
         raise _no_log(folder.name.rpartition("-")[0]) from None
     return body, over and len(body) < PIECE
-
-
-def _export(run: str, account: Account, to: Target) -> Export:
-    if to == "skypilot":
-        from mlcd.reports.skypilot import task_text
-
-        if isinstance(account.job.ask, ServingTask) or isinstance(account.job.ask, FunctionsTask):
-            other = "kserve, triton or compose" if isinstance(account.job.ask, ServingTask) else "lambda"
-            raise WrongState(f"run '{run}' is no task for machines: export it to {other}")
-        return Export(run=run, to=to, main="task.yaml", files={"task.yaml": task_text(run, account)}, notes=[])
-    if to == "lambda":
-        from mlcd.reports.deploy.lambda_ import lambda_configuration
-
-        text = json.dumps(lambda_configuration(run, account), indent=2) + "\n"
-        return Export(run=run, to=to, main="lambda.json", files={"lambda.json": text}, notes=[])
-    from mlcd.reports.deploy.deployment import deployment_of
-    from mlcd.reports.deploy.targets import TARGETS
-
-    made = TARGETS[to](deployment_of(run, account))
-    notes = [f"not in the files: {told.name} = {told.value}: {told.note}" for told in made.missing]
-    return Export(run=run, to=to, main=made.main, files=dict(made.files), notes=notes)

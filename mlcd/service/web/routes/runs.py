@@ -8,12 +8,14 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from mlcd.core.errors import WrongState
+from mlcd.reports.run_tables import run_tables
 from mlcd.reports.view import Summary, ledger_rows, view_of
 from mlcd.reports.view.summary import REFUSED, standing_of
 from mlcd.service.web.answers import MEANING, Entries, Kind, Rows, Runs, Standing, problems
 from mlcd.service.web.failures import named
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import Here
+from mlcd.service.web.table_answers import Tables
 from mlcd.service.web.view_answers import View
 from mlcd.service.web.views import Seen, Views, as_json, entries_json
 
@@ -116,6 +118,14 @@ async def entries(
 async def ledger(run: Found, made: Made, who: Viewer) -> Response:
     """Every entry with its amounts; what was settled adds up."""
     return Response(await made.made("ledger", run, _ledger), media_type=JSON)
+
+
+@router.get(
+    "/runs/{run}/tables", summary="The run as tables in words", response_model=Tables, responses=problems(404, 409)
+)
+async def tables(run: Found, made: Made, who: Viewer) -> Response:
+    """What was measured, what is asked, the final run against its forecast, and how the run was made."""
+    return Response(await made.made("tables", run, lambda seen: as_json(run_tables(seen.lines))), media_type=JSON)
 
 
 def _view(seen: Seen) -> bytes:

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { useNewest } from "../../parts/newest";
+import { usePrinting } from "../../parts/printing";
 
 export interface Cell<T> {
   head: string;
@@ -26,7 +27,9 @@ interface Props<T> {
 
 export function Expandable<T>({ caption, word, rows, number, name, looks, columns, facts }: Props<T>): JSX.Element {
   const [open, setOpen] = useState<Set<number>>(new Set());
+  const printing = usePrinting();
   const [shown, before] = useNewest(rows);
+  const isOpen = (row: T): boolean => printing || open.has(number(row));
   const toggle = (row: T): void => {
     const next = new Set(open);
     if (!next.delete(number(row))) next.add(number(row));
@@ -57,7 +60,7 @@ export function Expandable<T>({ caption, word, rows, number, name, looks, column
                       type="button"
                       class="open"
                       title={facts(row)[0]?.[1]}
-                      aria-expanded={open.has(number(row))}
+                      aria-expanded={isOpen(row)}
                       onClick={() => toggle(row)}
                     >
                       <span class="caret" aria-hidden="true" />
@@ -72,7 +75,7 @@ export function Expandable<T>({ caption, word, rows, number, name, looks, column
                     </td>
                   ))}
                 </tr>
-                {open.has(number(row)) && (
+                {isOpen(row) && (
                   <tr class="told">
                     <td colSpan={columns.length + 1}>
                       <dl class="facts">

@@ -7,6 +7,7 @@ import { Segments } from "../../charts/Segments";
 import { useGet } from "../../live";
 import { useCopy } from "../../parts/copy";
 import { Loading, Notice } from "../../parts/Notice";
+import { answered, inReport } from "../../parts/report";
 import type { Kind } from "../../types";
 
 const TOOLS: Record<Kind, string[]> = {
@@ -17,7 +18,29 @@ const TOOLS: Record<Kind, string[]> = {
   functions: ["lambda"],
 };
 
+/** A report has no switch: the files for every tool, one after another, or the command that writes them. */
 export function Exported({ run, kind }: { run: string; kind: Kind }): JSX.Element {
+  if (!inReport()) return <Chosen run={run} kind={kind} />;
+  const found = TOOLS[kind].flatMap((tool) => {
+    const files = answered<{ files: Record<string, string> }>(runPath(run, `/export?to=${tool}`))?.files;
+    return files ? [{ tool, files }] : [];
+  });
+  return (
+    <div class="exported">
+      {found.length === 0 && <code>{`mlcd export ${run} --to ${TOOLS[kind][0]}`}</code>}
+      {found.map(({ tool, files }) => (
+        <section key={tool}>
+          <h3>{tool}</h3>
+          {Object.entries(files).map(([name, text]) => (
+            <Paper key={name} name={name} text={text} />
+          ))}
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Chosen({ run, kind }: { run: string; kind: Kind }): JSX.Element {
   const [tool, setTool] = useState(TOOLS[kind][0]!);
   const { data, error } = useGet<{ files: Record<string, string> }>(runPath(run, `/export?to=${tool}`));
   return (

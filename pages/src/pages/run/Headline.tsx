@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { Provenance, StatusBadge } from "../../parts/Badge";
+import { inReport } from "../../parts/report";
 import { Link } from "../../parts/router";
 import { duration, moment, usd } from "../../format";
 import type { Line } from "../../live";
@@ -32,6 +33,7 @@ export function About({ view, line }: { view: View; line: Line }): JSX.Element {
 export function lead(view: View): string {
   const { status } = view.summary;
   if (view.under_way.length > 0 && view.summary.driven) return ""; // that list says it better
+  if (inReport() && view.answer.more) return view.answer.more; // with the command that goes on
   const said = OVER.includes(status) ? view.answer.more || (status === "finished" ? "" : view.next) : view.next;
   if (view.answer.sentence.toLowerCase().startsWith(said.toLowerCase())) return ""; // once is enough
   return said && `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}`;

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { runPath } from "../../api";
-import { duration, usd } from "../../format";
+import { duration } from "../../format";
 import { useGet, useThrottled } from "../../live";
 import { useNewest } from "../../parts/newest";
 import { Loading, Notice } from "../../parts/Notice";
@@ -29,11 +29,14 @@ export function Ledger({ run, turn }: { run: string; turn: number }): JSX.Elemen
         keyOf={(row) => row.seq}
         rowClass={(row) => (row.kind === "settled" ? "" : "faint")}
         columns={[
+          { name: "seq", head: "#", num: true, cell: (row) => row.seq },
           { name: "kind", head: "Entry", cell: (row) => row.kind },
+          { name: "at", head: "Written (UTC)", wide: true, cell: (row) => row.at.slice(0, 19).replace("T", " ") },
           { name: "elapsed", head: "After", num: true, cell: (row) => duration(row.elapsed_s) },
           { name: "configuration", head: "Configuration", cell: (row) => row.configuration || "–" },
           { name: "usd", head: "Amount", num: true, cell: (row) => amount(row) },
-          { name: "spent", head: "Spent so far", num: true, cell: (row) => usd(row.spent_usd) },
+          { name: "seconds", head: "Seconds", num: true, wide: true, cell: (row) => seconds(row) },
+          { name: "spent", head: "Spent so far", num: true, cell: (row) => exact(row.spent_usd) },
           { name: "because", head: "Because", wrap: true, cell: (row) => row.because },
         ]}
       />
@@ -43,6 +46,21 @@ export function Ledger({ run, turn }: { run: string; turn: number }): JSX.Elemen
 }
 
 function amount(row: LedgerRow): string {
-  if (row.usd === null) return "–";
-  return row.kind === "reserved" ? `(${usd(row.usd)})` : usd(row.usd);
+  return row.usd === null ? "–" : promised(row, exact(row.usd));
+}
+
+function seconds(row: LedgerRow): string {
+  return row.seconds === null ? "–" : promised(row, row.seconds.toLocaleString("en-US", TENTHS));
+}
+
+const TENTHS = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
+const HUNDREDTHS_OF_A_CENT = { minimumFractionDigits: 4, maximumFractionDigits: 4 };
+
+/** In every row to the same digit, so that a reader can add them up. */
+function exact(dollars: number): string {
+  return `$${dollars.toLocaleString("en-US", HUNDREDTHS_OF_A_CENT)}`;
+}
+
+function promised(row: LedgerRow, words: string): string {
+  return row.kind === "reserved" ? `(${words})` : words;
 }

@@ -1,38 +1,45 @@
 /** A run that finds how to serve a model: what the model is made of, latency against throughput, every trial. */
 
 import type { JSX } from "preact";
+import { BestSoFar } from "../../charts/BestSoFar";
 import { Latency, latencies, latency, price } from "../../charts/Latency";
 import { Operators } from "../../charts/Operators";
 import { Spend } from "../../charts/Spend";
 import { milliseconds, rate, usd } from "../../format";
-import { Link, toRun } from "../../parts/router";
+import { inReport } from "../../parts/report";
 import type { Serving as Doc, Trial, View } from "../../types";
 import { Expandable } from "./Expandable";
+import { OtherLimits } from "./OtherLimits";
 
 export function Serving({ view, serving }: { view: View; serving: Doc }): JSX.Element {
   return (
     <>
       <section class="card">
-        <Latency serving={serving} />
-        <p class="beside">
-          <Link class="button" to={toRun(view.summary.run, "/explore")}>
-            Try other limits on this
-          </Link>
-          <span class="note">From stored trials, nothing is spent.</span>
-        </p>
+        {drawn(serving).map((figure) => (
+          <Latency key={figure} serving={serving} minRate={serving.min_rate} {...(figure ? { first: figure } : {})} />
+        ))}
+        <OtherLimits run={view.summary.run} tries="trials" />
       </section>
       <div class="charts">
+        <section class="card">
+          <BestSoFar serving={serving} goal={view.summary.goal} />
+        </section>
+        <section class="card">
+          <Spend spend={view.spend} />
+        </section>
         {serving.operators.length > 0 && (
           <section class="card">
             <Operators operators={serving.operators} />
           </section>
         )}
-        <section class="card">
-          <Spend spend={view.spend} />
-        </section>
       </div>
     </>
   );
+}
+
+/** One chart, whose latency can be changed; on paper nothing can, so there is one for each latency that has a cap. */
+function drawn({ caps }: Doc): string[] {
+  return inReport() && caps.length > 1 ? caps.map((cap) => cap.figure) : [""];
 }
 
 /** The trials beside each other: what was set, and what came of it. Knobs that never changed are left out. */

@@ -8,8 +8,8 @@ import { SearchPath } from "../../charts/SearchPath";
 import { Spend } from "../../charts/Spend";
 import { Tradeoff } from "../../charts/Tradeoff";
 import { useGet } from "../../live";
-import { Link, toRun } from "../../parts/router";
 import type { Finish, Tradeoff as TradeoffDoc, View } from "../../types";
+import { OtherLimits } from "./OtherLimits";
 
 export function Training({ view }: { view: View }): JSX.Element {
   const { run, chosen } = view.summary;
@@ -18,20 +18,7 @@ export function Training({ view }: { view: View }): JSX.Element {
   useEffect(refresh, [view.path.length, view.summary.status]);
   return (
     <>
-      <div class="charts">
-        <section class="card">
-          <SearchPath
-            path={view.path}
-            refusals={view.refusals}
-            underWay={view.under_way}
-            driven={view.summary.driven}
-            unit="samples/s"
-          />
-        </section>
-        <section class="card">
-          <Spend spend={view.spend} ahead={ahead(view)} />
-        </section>
-      </div>
+      {view.path.length > 0 && <Searched view={view} />}
       {tradeoff !== null && tradeoff.ranking.length > 0 && (
         <section class="card">
           <Ranking ranking={tradeoff.ranking} chosen={chosen} series={series} />
@@ -46,15 +33,29 @@ export function Training({ view }: { view: View }): JSX.Element {
             chosen={chosen}
             series={series}
           />
-          <p class="beside">
-            <Link class="button" to={toRun(run, "/explore")}>
-              Try other limits on this
-            </Link>
-            <span class="note">From stored probes, nothing is spent.</span>
-          </p>
+          <OtherLimits run={run} tries="probes" />
         </section>
       )}
     </>
+  );
+}
+
+function Searched({ view }: { view: View }): JSX.Element {
+  return (
+    <div class="charts">
+      <section class="card">
+        <SearchPath
+          path={view.path}
+          refusals={view.refusals}
+          underWay={view.under_way}
+          driven={view.summary.driven}
+          unit="samples/s"
+        />
+      </section>
+      <section class="card">
+        <Spend spend={view.spend} ahead={ahead(view)} />
+      </section>
+    </div>
   );
 }
 

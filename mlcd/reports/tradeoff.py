@@ -15,7 +15,7 @@ import numpy as np
 
 from mlcd.core.decision import Decision
 from mlcd.core.ledger import Line
-from mlcd.planners.functions.foresight import spread
+from mlcd.planners.functions.beliefs.spread import spread
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.serve.nouns import ServingTask

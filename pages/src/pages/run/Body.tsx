@@ -1,0 +1,157 @@
+/** All that a run has to show, on its live page and in its report. */
+
+import type { JSX, RefObject } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ROOT, runPath } from "../../api";
+import { useGet } from "../../live";
+import { Figures } from "../../parts/Card";
+import { Notice } from "../../parts/Notice";
+import { usePrinting } from "../../parts/printing";
+import { inReport } from "../../parts/report";
+import { Link, toRun } from "../../parts/router";
+import type { Headway, RunTables, View } from "../../types";
+import { Certificate } from "./Certificate";
+import { Exported } from "./Exported";
+import { lead, Now } from "./Headline";
+import { Ledger } from "./Ledger";
+import { Logs } from "./Logs";
+import { OnFunctions } from "./OnFunctions";
+import { Probes } from "./Probes";
+import { Serving, Trials } from "./Serving";
+import { RunTableView } from "./Tables";
+import { Training } from "./Training";
+import "./run.css";
+
+interface Props {
+  view: View;
+  /** How far the jobs under way are. */
+  progress?: Headway[];
+  /** The number of the newest entry that was heard of. */
+  seen?: number;
+  answer?: RefObject<HTMLElement>;
+}
+
+export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Element {
+  const { summary } = view;
+  const begun = summary.status !== "queued" && summary.status !== "refused";
+  const { data, refresh } = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
+  useEffect(refresh, [view.path.length, summary.status]);
+  const tables = data?.tables ?? [];
+  return (
+    <>
+      <section {...(answer ? { ref: answer } : {})} class="answer-part" aria-label="The answer">
+        <p class="answer">{view.answer.sentence}</p>
+        {lead(view) && <p class="answer-more">{lead(view)}</p>}
+        {summary.status === "refused" && <Again />}
+        {view.warnings.map((warning) => (
+          <Notice key={warning} tone="caution">
+            {warning}
+          </Notice>
+        ))}
+        <Now of={view.under_way} driven={summary.driven} progress={progress} />
+      </section>
+      {view.cards.length > 0 && <Figures of={view.cards} />}
+      {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
+      {tables
+        .filter((table) => !table.folded)
+        .map((table) => (
+          <section key={table.title} class="compared">
+            <h2>{table.title}</h2>
+            <RunTableView of={table} />
+          </section>
+        ))}
+      <Charts view={view} />
+      {begun && <Everything view={view} seen={seen} tables={tables.filter((table) => table.folded)} />}
+    </>
+  );
+}
+
+function Again(): JSX.Element {
+  return (
+    <p class="answer-more">
+      Nothing was reserved or spent. <Link to="/submit">Submit it again</Link>.
+    </p>
+  );
+}
+
+function Charts({ view }: { view: View }): JSX.Element | null {
+  if (view.serving !== null)
+    return view.serving.trials.length > 0 ? <Serving view={view} serving={view.serving} /> : null;
+  if (view.functions !== null) return <OnFunctions view={view} functions={view.functions} />;
+  return ["queued", "refused"].includes(view.summary.status) ? null : <Training view={view} />;
+}
+
+function Everything({ view, seen, tables }: { view: View; seen: number; tables: RunTables["tables"] }): JSX.Element {
+  const { run, kind, chosen, provenance, status, driven } = view.summary;
+  return (
+    <>
+      {view.serving !== null && view.serving.trials.length > 0 && (
+        <section>
+          <h2>Every trial</h2>
+          <Trials serving={view.serving} />
+        </section>
+      )}
+      {view.serving === null && view.path.length > 0 && (
+        <section>
+          <h2>Every probe</h2>
+          <Probes path={view.path} refusals={view.refusals} unit="samples/s" />
+        </section>
+      )}
+      <section class="papers">
+        <h2>The record</h2>
+        {!inReport() && <Doors view={view} />}
+        {tables.map((table) => (
+          <Opened key={table.title} title={table.title}>
+            <RunTableView of={table} />
+          </Opened>
+        ))}
+        <Opened title="The ledger">
+          <Ledger run={run} turn={seen} />
+        </Opened>
+        {provenance === "live" && !inReport() && (
+          <Opened title="What the job writes" atFirst={status === "failed"}>
+            <Logs run={run} driven={driven} />
+          </Opened>
+        )}
+        {chosen !== null && (
+          <Opened title="Export the decision">
+            <Exported run={run} kind={kind} />
+          </Opened>
+        )}
+      </section>
+    </>
+  );
+}
+
+function Doors({ view: { summary, path } }: { view: View }): JSX.Element {
+  return (
+    <p class="actions">
+      <a class="button" href={`${ROOT}${runPath(summary.run, "/report")}`} target="_blank" rel="noopener">
+        Open the report
+      </a>
+      {path.some((step) => step.outcome === "ok") && (
+        <Link class="button" to={toRun(summary.run, "/explore")}>
+          Try other limits
+        </Link>
+      )}
+    </p>
+  );
+}
+
+interface OpenedProps {
+  title: string;
+  atFirst?: boolean;
+  children: JSX.Element;
+}
+
+/** A part whose content is fetched when it is opened; a report has it at hand, and opens it on paper. */
+function Opened({ title, atFirst = false, children }: OpenedProps): JSX.Element {
+  const [open, setOpen] = useState(atFirst);
+  const shown = (usePrinting() && inReport()) || open;
+  return (
+    <details class="opened" open={shown} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {shown && children}
+    </details>
+  );
+}

@@ -1,0 +1,49 @@
+/** The report: the page of a run with its data inside. It fetches nothing, and nothing can be done there. */
+
+import { render } from "preact";
+import type { JSX } from "preact";
+import { MEANING, Provenance, StatusBadge } from "./parts/Badge";
+import { instant } from "./format";
+import { answered, openReport, type Report } from "./parts/report";
+import { runPath } from "./api";
+import { Page } from "./parts/Page";
+import { Body } from "./pages/run/Body";
+import type { View } from "./types";
+import "./style.css";
+import "./report.css";
+
+function Told({ view, written }: { view: View; written: string }): JSX.Element {
+  const { summary } = view;
+  const above = (
+    <p class="run-about">
+      <span>{summary.run}</span>
+      <StatusBadge of={summary} />
+      <Provenance of={summary.provenance} />
+      <span>
+        <time dateTime={summary.started_at}>{instant(summary.started_at)}</time>
+        {summary.owner !== null && ` by ${summary.owner}`}
+      </span>
+    </p>
+  );
+  const version = view.document["version"];
+  return (
+    <>
+      <main>
+        <Page title={summary.job} tab={{ title: `${summary.job}, ${summary.run}`, icon: "" }} above={above} lead={summary.goal_words}>
+          <Body view={view} />
+        </Page>
+      </main>
+      <footer class="foot">
+        <span>MLCD {typeof version === "string" ? version : ""}</span>
+        <span>The run as it stood on {instant(written)}.</span>
+        <span>{MEANING[summary.provenance]}</span>
+      </footer>
+    </>
+  );
+}
+
+const report = JSON.parse(document.getElementById("run")?.textContent ?? "") as Report;
+openReport(report);
+const view = answered<View>(runPath(report.run));
+const root = document.getElementById("app");
+if (root !== null && view !== null) render(<Told view={view} written={report.written_at} />, root);
