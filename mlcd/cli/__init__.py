@@ -17,7 +17,7 @@ from importlib import import_module
 
 import click
 
-from mlcd.cli.server import refuse_here, server_option
+from mlcd.cli.server import refuse_local_only, server_option
 from mlcd.core.errors import MlcdError, UnknownName
 from mlcd.core.version import VERSION
 
@@ -25,11 +25,11 @@ PARTS = {
     "train": "Find and run",
     "plan": "Ask, at no cost",
     "runs": "Look at a run",
-    "attach": "A run that is under way",
+    "attach": "A run that is active",
     "ui": "Pages and teams",
     "check": "Set up, learn, compare",
 }
-"""What `mlcd --help` calls a part of the commands, by the first of it."""
+"""The headings of `mlcd --help`, by the first command below each."""
 COMMANDS = {
     "train": "mlcd.cli.train:train",
     "tune": "mlcd.cli.tune:tune",
@@ -68,7 +68,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when the command is asked for."""
+    """Imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of use, not of the alphabet."""
@@ -84,7 +84,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """In parts, each with its heading: thirty in a row are not read."""
+        """In groups with headings: nobody reads thirty in a row."""
         longest = max(map(len, COMMANDS))
         parts: list[tuple[str, list[tuple[str, str]]]] = []
         for name in COMMANDS:
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    invoke_without_command=True,  # what click does by itself then differs between its versions
+    invoke_without_command=True,  # click's own behaviour differs between versions
 )
 @click.version_option(VERSION, prog_name="mlcd")
 @server_option
@@ -127,48 +127,48 @@ def cli(ctx: click.Context, server: str | None) -> int | None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         return 2
-    refuse_here(ctx.invoked_subcommand, server)
+    refuse_local_only(ctx.invoked_subcommand, server)
     return None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point: every deliberate error is one line and an exit code, never a stack trace."""
+    """The entry point: every expected error is one line and an exit code, never a stack trace."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without a check mark shows '?', not a stack trace
     try:
         code = cli.main(args=arguments, prog_name="mlcd", standalone_mode=False)
     except MlcdError as error:
-        _complain(str(error))
+        _print_error(str(error))
         code = error.exit_code
     except click.ClickException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1, which SkyPilot asks for, does not have it
+        if type(error).__name__ == "NoArgsIsHelpError":  # missing in click 8.1, which SkyPilot needs
             click.echo(error.format_message(), err=True)
         else:
-            _complain(_usage(error))
+            _print_error(_usage(error))
         code = 2
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted; `mlcd runs` shows what can be resumed")
+        _print_error("interrupted; `mlcd runs` shows what can be resumed")
         code = 2
-    except UnicodeEncodeError as error:  # bytes of an argument or a variable that are no text, as Python keeps them
-        _complain(f"{error.object!a}: not text in UTF-8; rename it, or write it otherwise")
+    except UnicodeEncodeError as error:  # an argument or a variable whose bytes are not UTF-8
+        _print_error(f"{error.object!a}: not text in UTF-8; rename it")
         code = 2
     except OSError as error:
         code = 2
         if error.filename is not None:
-            _complain(f"{error.filename}: {error.strerror}")
-        else:  # what has no name is the output: a full disk under `> file`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again at its end
-            _complain(f"cannot write the output: {error.strerror or error}; make room, or write it elsewhere")
+            _print_error(f"{error.filename}: {error.strerror}")
+        else:  # without a file name it is the output, such as a full disk with `> file`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python raises again at exit
+            _print_error(f"cannot write the output: {error.strerror or error}; make room, or write it elsewhere")
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     click.echo(f"mlcd: {' '.join(message.split())}", err=True)
 
 
 def _usage(error: click.ClickException) -> str:
-    """click's complaint on one line, with where to look."""
+    """click's error on one line, with where to look."""
     message = error.format_message().rstrip(".")
     if isinstance(error, click.NoSuchOption):
         near = f". Did you mean '{error.possibilities[0]}'?" if error.possibilities else ""

@@ -1,4 +1,4 @@
-"""Real money is never spent unasked: the question before the first probe, or before a limit is changed."""
+"""The confirmation before real money is spent: before the first probe, or before a limit is changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def agree_to_rent(first: Started, yes: bool) -> None:
-    """Show what a run would spend where it is billed in real dollars, and ask; `yes` is the answer given before."""
+    """Show what a run that costs real dollars would spend, and ask; `yes`: already confirmed."""
     from mlcd.core.runs.real_money import real_money_words, rents
 
     if rents(first.job.on):
@@ -24,7 +24,7 @@ def agree_to_rent(first: Started, yes: bool) -> None:
 
 
 def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
-    """The same of a run whose limits are changed: to what it may spend from then on, nobody has agreed yet."""
+    """The same for a run whose limits are changed: the user has not agreed to the new ones yet."""
     from mlcd.core.runs.real_money import most_words, rents
 
     if goal != job.goal and rents(job.on):
@@ -32,9 +32,9 @@ def agree_to_limits(job: Job, goal: Goal, yes: bool) -> None:
 
 
 def agree(words: str, yes: bool) -> None:
-    """Show this and ask whether to go on; raises if not, or if there is nobody to ask."""
+    """Show this and ask whether to proceed; raises if not, or if there is no terminal to ask on."""
     if not yes and not can_ask():
-        raise UserError(f"{' '.join(words.split())} Nobody is here to agree: pass -y if you do; nothing was ordered")
+        raise UserError(f"{' '.join(words.split())} No terminal to ask on: pass -y to agree; nothing was ordered")
     click.echo(words, err=True)
     if not yes and not _confirmed():
         raise Interrupted("not begun; nothing was ordered")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.server import asked_server
+from mlcd.cli.server import chosen_server
 
 if TYPE_CHECKING:
     from mlcd.cli.support import Check
@@ -28,25 +28,25 @@ def check(backend: str | None, output: str) -> int:
     """
     from mlcd.cli.support import checks
 
-    found = checks(backend)
-    if (server := asked_server()) is not None:
-        found.append(_server(server))
+    results = checks(backend)
+    if (server := chosen_server()) is not None:
+        results.append(_server(server))
     if output == "json":
-        print_json({"checks": [{"what": c.what, "ok": c.ok, "found": c.found, "to_do": c.to_do} for c in found]})
+        print_json({"checks": [{"what": c.what, "ok": c.ok, "found": c.found, "to_do": c.to_do} for c in results]})
     else:
         from rich.markup import escape
 
-        results, _ = consoles()
-        for c in found:
+        console, _ = consoles()
+        for c in results:
             mark = "[green]✔[/green]" if c.ok else "[yellow]-[/yellow]"
-            results.print(f"{mark} [bold]{c.what}[/bold]  {escape(c.found)}", highlight=False)
+            console.print(f"{mark} [bold]{c.what}[/bold]  {escape(c.found)}", highlight=False)
             if c.to_do:
-                results.print(f"    {c.to_do}", style="dim", highlight=False, markup=False)
-    return 0 if all(c.ok for c in found if c.needed) else 1
+                console.print(f"    {c.to_do}", style="dim", highlight=False, markup=False)
+    return 0 if all(c.ok for c in results if c.needed) else 1
 
 
 def _server(server: Server) -> Check:
-    """Whether the server that was named answers, and as whom it knows us."""
+    """Whether the chosen server answers, and which member the token belongs to."""
     from mlcd.cli.support import Check
     from mlcd.core.errors import MlcdError
     from mlcd.core.units import format_usd
@@ -54,7 +54,7 @@ def _server(server: Server) -> Check:
     try:
         with server.reading():
             me = server.get("/me")
-            who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one person"
+            who = f"as {me['name']}, {me['role']}" if me["name"] is not None else "for one user"
             left = f", {format_usd(me['left_usd'])} left" if me["left_usd"] is not None else ""
             found = f"{server.url}: MLCD {me['version']}, {who}{left}; jobs run on {_places(me)}"
             return Check("server", True, found)
@@ -64,6 +64,6 @@ def _server(server: Server) -> Check:
 
 
 def _places(me: Mapping[str, Any]) -> str:
-    """What `--on` can say there: a recording by its name."""
+    """The possible values of `--on` there: a recording by its name."""
     named = [f"recorded:{name}" for name in me["recordings"]]
     return ", ".join([*(place for place in me["places"] if place != "recorded"), *named])

@@ -1,6 +1,6 @@
-"""Consoles that cut no table: on a narrow terminal its lines are wrapped by the terminal itself.
+"""Consoles that never cut tables: on a narrow terminal, the terminal itself wraps the lines.
 
-rich would make a table as narrow as the terminal, and a dollar or a run's name would end in dots.
+rich would shrink a table to the terminal's width and cut amounts and names with dots.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ WIDE = 10_000
 
 
 class WholeTableConsole(Console):
-    """Wraps words at its width, and prints tables as wide as they are."""
+    """Wraps text at its width, and prints tables in full."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         """As rich's, with whole tables."""
@@ -26,7 +26,7 @@ class WholeTableConsole(Console):
 
 
 class _Whole:
-    """A table as wide as it is, without blanks at the ends of its lines: they would be wrapped, too."""
+    """A table in full width, without trailing blanks, which would be wrapped, too."""
 
     def __init__(self, table: Table) -> None:
         self.table = table

@@ -1,4 +1,4 @@
-"""mlcd logs, stop, down, clean: look at what runs, and end it."""
+"""mlcd logs, stop, down, clean: read a job's output, and end runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name, written
-from mlcd.cli.server import asked_server
+from mlcd.cli.options import consoles, open_ledger, output, parsed_by, print_json, run_name
+from mlcd.cli.server import chosen_server
 from mlcd.core.units import parse_duration
 
 if TYPE_CHECKING:
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from mlcd.clouds.control import Cleaned
     from mlcd.core.clock import Clock
     from mlcd.core.ledger import Ledger
-    from mlcd.service.remote import Deed, Server
+    from mlcd.service.remote import Action, Server
 
 
 @click.command()
 @run_name
-@click.option("-f", "--follow", is_flag=True, help="Go on until the launch is over.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until the launch is over.")
 @click.option("--launch", "number", type=click.IntRange(1), help="Which launch of the run, from 1; the newest.")
 @click.option("--process", default=0, show_default=True, type=click.IntRange(0), help="Which process of the job.")
 def logs(run: str, follow: bool, number: int | None, process: int) -> None:
-    """What the job itself has written, in a run on real machines.
+    """The output of the job itself, of a run on real machines.
 
     \b
     mlcd logs -f last
     """
-    if (server := asked_server()) is not None:
+    if (server := chosen_server()) is not None:
         from mlcd.service.remote import RemoteLedger
-        from mlcd.service.remote import logs as logs_there
+        from mlcd.service.remote import logs as remote_logs
 
-        pieces = logs_there(server, RemoteLedger(server).find(run), number, process, follow)
+        pieces = remote_logs(server, RemoteLedger(server).find(run), number, process, follow)
     else:
-        pieces = _logs_here(run, number, process, follow)
+        pieces = _local_logs(run, number, process, follow)
     silent = True
     for piece in pieces:
         silent = False
@@ -55,8 +55,8 @@ def stop(run: str) -> None:
     \b
     mlcd stop last
     """
-    if (server := asked_server()) is not None:
-        click.echo(_tell(server, "stop", run))
+    if (server := chosen_server()) is not None:
+        click.echo(_request(server, "stop", run))
         return
     from mlcd.clouds import control
 
@@ -70,8 +70,8 @@ def stop(run: str) -> None:
 @click.option(
     "--machine-gone",
     is_flag=True,
-    help="For admins: the machine that keeps its launches never comes back. What was open there counts at the most "
-    "it can have cost.",
+    help="For admins: the machine with its launches is gone for good. Open launches are settled at their worst-case "
+    "cost.",
 )
 def down(run: str, machine_gone: bool) -> None:
     """End a run now, and tear its machines down.
@@ -79,8 +79,8 @@ def down(run: str, machine_gone: bool) -> None:
     \b
     mlcd down last
     """
-    if (server := asked_server()) is not None:
-        click.echo(_tell(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
+    if (server := chosen_server()) is not None:
+        click.echo(_request(server, "down", run, **{"machine_gone": True} if machine_gone else {}))
         return
     from mlcd.clouds import control
 
@@ -90,19 +90,19 @@ def down(run: str, machine_gone: bool) -> None:
         return
     control.down(run, ledger, _clock())
     _leave_queue(ledger, run)
-    click.echo(f"down; nothing of it is running, and what it cost is settled: mlcd ledger {run}")
+    click.echo(f"down; nothing of it is running, and its cost is settled: mlcd ledger {run}")
 
 
 @click.command()
 @click.option(
     "--older",
     metavar="TIME",
-    callback=written(parse_duration),
-    help="Also delete logs and uploaded models that no run has needed for so long: 90d. The ledger keeps all.",
+    callback=parsed_by(parse_duration),
+    help="Also delete logs and uploaded models that no run has used for this time: 90d. The ledger is kept.",
 )
 @output
 def clean(older: float | None, output: str) -> None:
-    """Find and tear down what killed processes have left behind.
+    """Find and tear down what killed processes have left.
 
     \b
     mlcd clean
@@ -110,45 +110,45 @@ def clean(older: float | None, output: str) -> None:
     from mlcd.clouds import control
 
     ledger = open_ledger()
-    found = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
+    cleaned = [*control.clean(ledger), *(_old(ledger, older) if older is not None else ())]
     if output == "json":
-        print_json({"cleaned": [{"what": each.what, "outcome": each.outcome} for each in found]})
+        print_json({"cleaned": [{"what": each.what, "outcome": each.outcome} for each in cleaned]})
         return
     results, _ = consoles()
-    for each in found:
+    for each in cleaned:
         results.print(f"{each.what}: {each.outcome}", highlight=False, markup=False)
-    if not found:
+    if not cleaned:
         results.print("Nothing was left behind.", highlight=False)
 
 
-def _logs_here(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
-    """What a launch of this machine has written."""
+def _local_logs(run: str, number: int | None, process: int, follow: bool) -> Iterator[str]:
+    """The log of a launch on this machine."""
     from mlcd.clouds.launches import launches_here
     from mlcd.core.errors import UserError
 
     ledger = open_ledger()
     name = ledger.find(run)
-    kept = launches_here()
+    stored = launches_here()
     numbers = [number] if number is not None else range(ledger.account(name).orders, 0, -1)
-    folder = next((found for n in numbers if (found := kept.find(f"{name}-{n}")) is not None), None)
+    folder = next((found for n in numbers if (found := stored.find(f"{name}-{n}")) is not None), None)
     none = UserError(f"run '{name}' has no such log; logs are kept of launches on real machines: mlcd ledger {name}")
     if folder is None:
         raise none
     try:
-        yield from kept.read(folder, process, _clock() if follow else None)
+        yield from stored.read(folder, process, _clock() if follow else None)
     except FileNotFoundError:
         raise none from None
 
 
-def _tell(server: Server, deed: Deed, run: str, **more: bool) -> str:
-    """Tell a server to end a run; its words. The run need not have begun there."""
-    from mlcd.service.remote import RemoteLedger, tell
+def _request(server: Server, action: Action, run: str, **more: bool) -> str:
+    """Ask a server to stop or end a run, started or not; return its words."""
+    from mlcd.service.remote import RemoteLedger, request_action
 
-    return tell(server, deed, RemoteLedger(server).find(run) if run == "last" else run, **more)
+    return request_action(server, action, RemoteLedger(server).find(run) if run == "last" else run, **more)
 
 
 def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
-    """Delete what nobody has needed for so long; what that was."""
+    """Delete old logs and models; return what was deleted."""
     from datetime import UTC, datetime, timedelta
 
     from mlcd.core.home import home
@@ -161,7 +161,7 @@ def _old(ledger: Ledger, older_s: float) -> list[Cleaned]:
 
 
 def _without_machine(ledger: Ledger, run: str) -> str:
-    """Of a run on a team's database: close its books without the machine that keeps it."""
+    """Settle a run on a team's database without its machine."""
     from mlcd.service.workers.lost_machine import give_up_machine
 
     words = give_up_machine(run, ledger)
@@ -171,7 +171,7 @@ def _without_machine(ledger: Ledger, run: str) -> str:
 
 
 def _leave_queue(ledger: Ledger, run: str) -> None:
-    """On a team's database: no worker goes on with it that was to."""
+    """On a team's database: take it out of the queue, so that no worker resumes it."""
     if ledger.database.dialect == "sqlite":
         return
     from contextlib import closing
@@ -183,13 +183,13 @@ def _leave_queue(ledger: Ledger, run: str) -> None:
 
 
 def _audit(ledger: Ledger, action: str, about: str, detail: str) -> None:
-    """What a service would have written down of a deed of its own."""
+    """Write to the audit log, as a service does."""
     from datetime import UTC, datetime
 
-    from mlcd.cli.team import whoever
+    from mlcd.cli.team import command_line_user
     from mlcd.service.team import Audit
 
-    Audit(ledger.database, lambda: datetime.now(UTC)).write(whoever(), action, about, detail=detail)
+    Audit(ledger.database, lambda: datetime.now(UTC)).write(command_line_user(), action, about, detail=detail)
 
 
 def _clock() -> Clock:

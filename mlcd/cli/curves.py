@@ -19,7 +19,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def curves(run: str, html: Path | None, svg: Path | None, output: str) -> None:
     """The trade-off curve of a run of `mlcd scale`, and its knee.
 
-    What each configuration is expected to take, and which ones nothing beats in both time and cost.
+    Expected time and cost of each configuration, and the best trade-offs (the Pareto boundary).
 
     \b
     mlcd curves last --html curve.html

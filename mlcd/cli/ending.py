@@ -1,4 +1,4 @@
-"""What a command says around a run, wherever it is: beforehand, the question before it is launched, and its end."""
+"""What a command prints around a local or remote run: notes before it, the question before the launch, and its end."""
 
 from __future__ import annotations
 
@@ -21,58 +21,58 @@ INFEASIBLE, UNFINISHED = 3, 1
 """Exit codes: nothing could be certified; the job itself did not finish."""
 
 
-def tell_beforehand(words: str, console: Console) -> None:
-    """Before anything is measured: what the machines are not, or how long it may take."""
+def print_note(words: str, console: Console) -> None:
+    """Print a note before anything is measured: limits of the machines, or how long it may take."""
     if words:
         console.print(f"  -  {words}", style="yellow", highlight=False, markup=False)
 
 
 def can_ask() -> bool:
-    """Whether there is somebody to ask."""
+    """Whether there is a terminal to ask the user on."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def agreed(question: str = "Run it?") -> bool:
-    """Ask, where there is somebody to ask."""
+    """Ask the user; True without a terminal."""
     if not can_ask():
         return True
     return click.confirm(question, default=True, err=True)
 
 
-def agree_beforehand(decide_only: bool, yes: bool) -> None:
-    """Before a run is detached, from when on nobody can be asked: it runs what it decides, if that is agreed to now."""
+def confirm_detached(decide_only: bool, yes: bool) -> None:
+    """Before a run is detached, after which the user cannot be asked: confirm that it runs its decision."""
     if not (decide_only or yes or agreed("Run what is decided, without asking again?")):
         raise Interrupted("nothing was started; to stop at the decision: --detach --decide-only")
 
 
 def go_detached(run: str, ledger: Ledger, launch: bool, output: str) -> int:
-    """Have a process of its own drive the run, and say how to follow it."""
+    """Let a separate process drive the run, and print how to follow it."""
     from mlcd.service.workers.detached import detach
 
     process = detach(run, ledger, launch)
-    tell_detached(run, output, f"driven by process {process}", process=process)
+    print_detached(run, output, f"driven by process {process}", process=process)
     return 0
 
 
-def tell_detached(run: str, output: str, how: str, **facts: object) -> None:
-    """That a run goes on elsewhere, and how to follow it."""
+def print_detached(run: str, output: str, how: str, **facts: object) -> None:
+    """Print that a run continues in another process, and how to follow it."""
     if output == "json":
         print_json({"run": run, **facts})
     else:
         click.echo(f"{run} is {how}. Follow it: mlcd attach {run}; stop it: mlcd stop {run}")
 
 
-def was_stopped(run: str, because: str) -> Interrupted:
-    """What is told of a run that was stopped while it was watched."""
+def stopped_error(run: str, because: str) -> Interrupted:
+    """The error of a run that was stopped while it was followed."""
     return Interrupted(
         f"run '{run}' was stopped, {because}; everything measured is kept. Go on with: mlcd resume {run}"
     )
 
 
-def tell_end(
+def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
-    """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
+    """Print how a run ended and what to do next; return the exit code."""
     from mlcd.reports.document import run_document
     from mlcd.reports.text import show_outcome
 

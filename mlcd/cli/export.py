@@ -79,7 +79,7 @@ def _task(name: str, account: Account, file: Path | None, folder: Path | None, o
 
 
 def _functions(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
-    """A run on functions as the JSON that configures them and their storages."""
+    """A run on functions as the JSON configuration of the functions and their storages."""
     from mlcd.core.errors import UserError
     from mlcd.reports.deploy.lambda_ import lambda_configuration
 
@@ -95,7 +95,7 @@ def _functions(name: str, account: Account, file: Path | None, folder: Path | No
 
 
 def _deployment(name: str, account: Account, target: str, file: Path | None, folder: Path | None, output: str) -> None:
-    """A serving run as files to deploy. What the target cannot say goes to stderr, too."""
+    """A serving run as files to deploy. Knobs that the target cannot express are also printed to stderr."""
     from mlcd.reports.deploy.deployment import deployment_of
     from mlcd.reports.deploy.targets import TARGETS
 
@@ -108,8 +108,8 @@ def _deployment(name: str, account: Account, target: str, file: Path | None, fol
         model = _copy_model(deployment, folder / made.model_at)
     elif file is not None:
         _write(file, made.files[made.main], "--file")
-    for told in made.missing:
-        click.echo(f"  -  not in the files: {told.name} = {told.value}: {told.note}", err=True)
+    for knob in made.missing:
+        click.echo(f"  -  not in the files: {knob.name} = {knob.value}: {knob.note}", err=True)
     if output == "json":
         print_json(_document(name, target, deployment, made))
     elif folder is not None:
@@ -130,18 +130,18 @@ def _document(name: str, target: str, deployment: Deployment, made: Export) -> d
         "files": dict(made.files),
         "main": made.main,
         "model_at": made.model_at,
-        "where": {told.name: told.where or None for told in made.told},
-        "not_expressed": [{"knob": told.name, "value": told.value, "note": told.note} for told in made.missing],
+        "where": {knob.name: knob.where or None for knob in made.told},
+        "not_expressed": [{"knob": knob.name, "value": knob.value, "note": knob.note} for knob in made.missing],
     }
 
 
 def _copy_model(deployment: Deployment, to: Path) -> str:
-    """Put the model's file, and the one with its weights if there is one, where the server looks; or say who has to."""
+    """Copy the model's file, and its separate weights if any, to where the server looks; or say how to do it."""
     source = Path(deployment.path)
     if not deployment.as_it_is:
         return f"Put the model at the chosen precision at {to}: README.md says how."
     if not deployment.path or not source.is_file():
-        return f"Put the model's file at {to}" + (f": {source} is not here." if deployment.path else ".")
+        return f"Put the model's file at {to}" + (f": {source} does not exist." if deployment.path else ".")
     _make(to.parent)
     try:
         shutil.copyfile(source, to)

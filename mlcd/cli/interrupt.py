@@ -1,4 +1,4 @@
-"""Ctrl-C: once finishes the measurement under way and keeps everything, twice stops it now."""
+"""Ctrl-C: once finishes the current measurement and keeps everything, twice stops it now."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rich.console import Console
 
 @contextmanager
 def stop_on_ctrl_c(console: Console, step: str, *, soon: bool = False) -> Iterator[Callable[[], bool]]:
-    """Gives a question to ask between steps: was Ctrl-C pressed? `step` says what is under way.
+    """Yields a function that tells whether Ctrl-C was pressed. `step`: what is running, for the message.
 
-    `soon`: it need not be waited for, since its work is saved.
+    `soon`: the step is stopped at once, since its work is saved.
     """
     pressed = False
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def on_sigint(number: int, frame: FrameType | None) -> None:
         nonlocal pressed
         if pressed:
             raise KeyboardInterrupt
         pressed = True
-        with suppress(RuntimeError):  # the signal came while the stream was being written; the flag is what counts
+        with suppress(RuntimeError):  # the stream was just being written; only the flag matters
             when = f"stopping {step}; what it has saved is kept" if soon else f"stopping after {step}"
             console.print(f"{when}; Ctrl-C again stops it now", style="yellow")
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, on_sigint)
     try:
         yield lambda: pressed
     finally:

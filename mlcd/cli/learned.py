@@ -1,4 +1,4 @@
-"""How a learned model is shown: where it was learned, and what it says."""
+"""Prints a learned model: where it was learned, and what it predicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcd.memory.models import StoredModel
 from mlcd.planners.modeling.performance import interval_factor, local_batch, read_performance_model
 
 MOST_COLUMNS = 6
-"""Numbers of nodes that are shown side by side."""
+"""Most numbers of nodes that are shown as columns."""
 Row = dict[str, Any]
 
 
@@ -43,34 +43,34 @@ def models_table(stored: dict[str, StoredModel]) -> Table:
     return table
 
 
-def tell(results: Console, name: str, stored: StoredModel) -> None:
-    """Where a model was learned, a line for each fact."""
+def print_facts(results: Console, name: str, stored: StoredModel) -> None:
+    """Print where a model was learned, a line for each fact."""
     identity, job = stored.identity, stored.identity.fingerprint
-    said = [job.architecture or "an architecture that was not told", f"on {job.data or 'data that was not told'}"]
-    said += [f"by {job.optimizer}"] if job.optimizer else []
-    said += [f"{format_count(identity.parameters)} parameters"] if identity.parameters else []
-    said += [f"{format_count(identity.dataset_samples)} samples an epoch"] if identity.dataset_samples else []
+    details = [job.architecture or "an unknown architecture", f"on {job.data or 'unknown data'}"]
+    details += [f"by {job.optimizer}"] if job.optimizer else []
+    details += [f"{format_count(identity.parameters)} parameters"] if identity.parameters else []
+    details += [f"{format_count(identity.dataset_samples)} samples an epoch"] if identity.dataset_samples else []
     machines = [
         f"{m.instance_type} at {format_usd(m.usd_per_hour)} an hour, {m.devices} device{'s' * (m.devices > 1)} a node"
         for m in stored.machines
     ]
     reached = "not reached" if stored.epochs is None else f"reached after {stored.epochs:.3g} epochs"
-    told = [
+    facts = [
         ("Model", name),
         ("Learned", f"{stored.saved_at:%Y-%m-%d %H:%M} UTC by run {stored.run} ({stored.provenance})"),
-        ("Job", f"{identity.job}: {', '.join(said)}"),
+        ("Job", f"{identity.job}: {', '.join(details)}"),
         ("Machines", "; ".join(machines)),
         ("Target", f"{stored.target}, {reached}" if stored.target is not None else "none"),
         ("Epochs", stored.model["epochs"]["evidence"]),
         ("Written by", f"MLCD {stored.version}, format {stored.format}"),
     ]
-    for fact, words in told:
+    for fact, words in facts:
         results.print(f"{fact:<11}{words}", highlight=False, markup=False, soft_wrap=True)
     results.print()
 
 
-def said_by(stored: StoredModel) -> tuple[list[Row], list[Row]]:
-    """The epochs of each batch, and the time of a step of each number of nodes with each batch."""
+def predictions(stored: StoredModel) -> tuple[list[Row], list[Row]]:
+    """The predicted epochs of each batch, and the time of a step for each number of nodes and batch."""
     model = stored.learned(read_performance_model)
     batches = np.array(stored.batches, dtype=float)
     values, errors = model.epochs.predict(batches)
@@ -96,7 +96,7 @@ def said_by(stored: StoredModel) -> tuple[list[Row], list[Row]]:
     return epochs, steps
 
 
-def said_table(epochs: list[Row], steps: list[Row]) -> Table:
+def predictions_table(epochs: list[Row], steps: list[Row]) -> Table:
     """A row for each batch: its epochs, and the time of its steps on some numbers of nodes."""
     nodes = sorted({row["nodes"] for row in steps})
     shown = nodes[:: -(-len(nodes) // MOST_COLUMNS)] if nodes else []
@@ -122,6 +122,6 @@ def _percent(row: Row) -> str:
 
 
 def document(stored: StoredModel) -> dict[str, Any]:
-    """The model as its file tells it."""
-    found: dict[str, Any] = json.loads(TypeAdapter(StoredModel).dump_json(stored))
-    return found
+    """The model as in its file."""
+    as_dict: dict[str, Any] = json.loads(TypeAdapter(StoredModel).dump_json(stored))
+    return as_dict

@@ -1,4 +1,4 @@
-"""A port to listen on, and the server behind it: what `mlcd ui` and `mlcd service` share."""
+"""The listening port and the HTTP server of `mlcd ui` and `mlcd service`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PORT = 8421
 PORTS_TRIED = 20
 GRACE_S = 2
-"""For answers under way when the server ends; streams of events never end by themselves."""
+"""For responses in progress when the server ends; event streams never end by themselves."""
 MOST_FILES = 65_536
 
 port = click.option(
@@ -37,7 +37,7 @@ recordings = click.option(
 
 
 def bound(host: str, number: int, tries: int = 1) -> socket.socket:
-    """A socket on this port, or on the next that is free."""
+    """A socket on this port, or on the next free one."""
     for at in range(number, min(number + tries, 65536)):
         try:
             family, *_, address = socket.getaddrinfo(host, at, type=socket.SOCK_STREAM)[0]
@@ -61,14 +61,14 @@ def bound(host: str, number: int, tries: int = 1) -> socket.socket:
 
 
 def address(listener: socket.socket) -> str:
-    """The URL of what listens there."""
+    """The URL of this socket."""
     host, number = listener.getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{number}"
 
 
-def found_recordings(folder: Path | None) -> dict[str, Path]:
-    """The recordings in a folder by the names of their own folders, or the one that it is."""
+def recordings_in(folder: Path | None) -> dict[str, Path]:
+    """The recordings in a folder, by the names of their folders; or the folder itself, if it is one."""
     if folder is None:
         return {}
     if not folder.is_dir():
@@ -78,12 +78,12 @@ def found_recordings(folder: Path | None) -> dict[str, Path]:
 
 
 def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, behind_proxy: bool) -> None:
-    """Answer until Ctrl-C or SIGTERM. `begun` is called once the first request can come.
+    """Serve until Ctrl-C or SIGTERM. `begun` is called when the server is ready.
 
-    After it a command only tears down, and no further signal cuts that short: machines would be left behind.
+    After that a command only tears down, and ignores further signals: otherwise machines could be left running.
     """
-    logging.getLogger("uvicorn.error").addFilter(_worth_saying)
-    _take_as_many_connections_as_allowed()
+    logging.getLogger("uvicorn.error").addFilter(_is_relevant)
+    _raise_file_limit()
     signal.signal(signal.SIGTERM, _as_ctrl_c)  # uvicorn raises it again when it is done
     try:
         with suppress(KeyboardInterrupt):
@@ -94,16 +94,16 @@ def serve(app: FastAPI, listener: socket.socket, begun: Callable[[], None], *, b
 
 
 def has_display() -> bool:
-    """Whether a browser would be seen here."""
+    """Whether a browser can be shown here."""
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or os.uname().sysname == "Darwin"
 
 
 def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvicorn.Server:
     import uvicorn
 
-    from mlcd.service.web.safety.silent import LOOKS_EVERY_S, Silent
+    from mlcd.service.web.safety.silent import CHECK_EVERY_S, IdleConnections
 
-    silent = Silent()
+    idle = IdleConnections()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -111,19 +111,19 @@ def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvic
             begun()
 
         async def on_tick(self, counter: int) -> bool:  # ten times a second
-            if counter % (10 * LOOKS_EVERY_S) == 0:
-                silent.look(self.server_state.connections)
+            if counter % (10 * CHECK_EVERY_S) == 0:
+                idle.close_idle(self.server_state.connections)
             return await super().on_tick(counter)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             super().handle_exit(sig, frame)
-            self.force_exit = False  # for who presses Ctrl-C again: it ends within seconds, and ends properly
+            self.force_exit = False  # also after a second Ctrl-C: it ends properly within seconds
 
     settings: Any = {
         "access_log": False,
         "log_level": "warning",
         "server_header": False,
-        # Who believes this header from anybody lets anybody say who they are.
+        # Without a proxy, any client could fake these headers.
         "proxy_headers": behind_proxy,
         "timeout_graceful_shutdown": GRACE_S,
         "ws": "none",
@@ -131,10 +131,10 @@ def _server(app: FastAPI, begun: Callable[[], None], behind_proxy: bool) -> uvic
     return Server(uvicorn.Config(app, **settings))
 
 
-def _take_as_many_connections_as_allowed() -> None:
-    """Each open page holds one; systems begin with 1,024 files for a process, and let it have more."""
+def _raise_file_limit() -> None:
+    """Raise the limit of open files: each open page holds a connection, and the default is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # macOS says 'unlimited', and does not mean it
+    with suppress(ValueError, OSError):  # macOS reports 'unlimited', but has a limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, MOST_FILES), most))
 
 
@@ -142,6 +142,6 @@ def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _worth_saying(record: logging.LogRecord) -> bool:
-    """Not that open streams were cut off at the end: they always are."""
+def _is_relevant(record: logging.LogRecord) -> bool:
+    """Hide uvicorn's messages about streams that are cancelled at the end: that is normal."""
     return not record.getMessage().startswith("Cancel ")

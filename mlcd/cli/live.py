@@ -1,4 +1,4 @@
-"""A live run of this terminal: a line says where its job stands, and so does a note for who looks from elsewhere."""
+"""The progress of a live run: a line in this terminal, and a row in the database for other readers."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """Told every report of a run's live launches, and every entry."""
+    """Gets every report of a run's live launches, and every ledger entry."""
 
     def __init__(self, console: Console, ledger: Ledger) -> None:
         from mlcd.reports.progress import ProgressLine
-        from mlcd.service.workers.noted import Noted
+        from mlcd.service.workers.noted import ProgressWriter
 
-        self.line, self._noted = ProgressLine(console), Noted(ledger)
+        self.line, self._progress = ProgressLine(console), ProgressWriter(ledger)
 
     def report(self, job: Job, launch: Launch, sample: Sample) -> None:
-        """A job reports."""
+        """A job reports progress."""
         self.line(job, launch, sample)
-        self._noted.report(job, launch, sample)
+        self._progress.report(job, launch, sample)
 
     def listener(self, tell: Listener) -> Listener:
-        """Hears the entries, and tells them on."""
+        """A listener of entries that passes them on to `tell`."""
 
-        def hear(line: Line) -> None:
-            self._noted.hear(line)
+        def on_entry(line: Line) -> None:
+            self._progress.on_entry(line)
             tell(line)
 
-        return hear
+        return on_entry
 
     @contextmanager
     def showing(self, run: str) -> Iterator[None]:
-        """For as long as this process drives the run."""
-        with closing(self.line), self._noted.noting(run):
+        """Show progress while this process drives the run."""
+        with closing(self.line), self._progress.writing(run):
             yield

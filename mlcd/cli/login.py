@@ -1,4 +1,4 @@
-"""mlcd login: keep the token of a server, so that it need not be said again."""
+"""mlcd login: store the token of a server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from mlcd.cli.server import tokens
 
 @click.command()
 @click.argument("url", metavar="[URL]", required=False)
-@click.option("--forget", is_flag=True, help="Forget the token of this server.")
+@click.option("--forget", is_flag=True, help="Delete the token of this server.")
 @output
 def login(url: str | None, forget: bool, output: str) -> None:
-    """Keep your token of a server, for `mlcd --server URL`.
+    """Store your token of a server, for `mlcd --server URL`.
 
-    It is asked for, or read from stdin; never shown. URL: the server; that of --server or MLCD_SERVER without it.
+    It is prompted for, or read from stdin, and never shown. URL: the server; by default that of --server or
+    MLCD_SERVER.
 
     \b
     mlcd login https://mlcd.example.org
@@ -34,14 +35,14 @@ def login(url: str | None, forget: bool, output: str) -> None:
     place = address(url)
     if forget:
         if not tokens().forget(place):
-            raise UserError(f"no token is kept for {place}")
-        _say(output, f"Forgot the token of {place}.", server=place, forgotten=True)
+            raise UserError(f"no token is stored for {place}")
+        _print(output, f"Deleted the token of {place}.", server=place, forgotten=True)
         return
-    with closing(Server(place)) as asked:  # before a token is typed, and without it: a stranger must not get it
-        if asked.about().get("mode") == "ui":
-            raise UserError(f"{place}: of one person, who needs no token; use it at once: mlcd --server {place} runs")
-    if _in_the_clear(place):
-        click.echo(f"{place}: the way there is not encrypted; use https:// where others can listen", err=True)
+    with closing(Server(place)) as server:  # before a token is typed: a server that is not MLCD's must not get it
+        if server.about().get("mode") == "ui":
+            raise UserError(f"{place}: `mlcd ui` needs no token; use it: mlcd --server {place} runs")
+    if _is_unencrypted(place):
+        click.echo(f"{place}: the connection is not encrypted; use https:// unless the network is private", err=True)
     token = click.prompt("Token", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
     if not token.strip():
         raise UserError(f"no token was given; an admin of {place} makes one: mlcd team add NAME")
@@ -49,20 +50,20 @@ def login(url: str | None, forget: bool, output: str) -> None:
         me = server.get("/me")
         who = {name: me[name] for name in ("name", "role", "team")}
     tokens().keep(place, token)
-    more = " MLCD_TOKEN is set, and comes before this token." if os.environ.get("MLCD_TOKEN") else ""
-    _say(output, f"Signed in to {place} as {who['name']}, {who['role']}.{more}", server=place, **who)
+    more = " MLCD_TOKEN is set, and overrides this token." if os.environ.get("MLCD_TOKEN") else ""
+    _print(output, f"Signed in to {place} as {who['name']}, {who['role']}.{more}", server=place, **who)
 
 
-def _in_the_clear(place: str) -> bool:
+def _is_unencrypted(url: str) -> bool:
     from urllib.parse import urlsplit
 
     from mlcd.service.remote.server import LOOPBACK
 
-    parts = urlsplit(place)
+    parts = urlsplit(url)
     return parts.scheme == "http" and parts.hostname not in LOOPBACK
 
 
-def _say(output: str, words: str, **document: object) -> None:
+def _print(output: str, words: str, **document: object) -> None:
     if output == "json":
         print_json(document)
     else:

@@ -1,4 +1,4 @@
-"""mlcd models: what elastic runs have learned; show, export, forget."""
+"""mlcd models: list, show, export and delete what elastic runs have learned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, output, print_json
-from mlcd.cli.server import asked_server
+from mlcd.cli.server import chosen_server
 
 if TYPE_CHECKING:
     from mlcd.memory.models import StoredModel, Unreadable
@@ -35,23 +35,23 @@ def models(ctx: click.Context, output: str) -> None:
 @model_name
 @output
 def show(name: str, output: str) -> None:
-    """What a model says, and where it was learned.
+    """What a model predicts, and where it was learned.
 
     Epochs by batch, and the time of a step by nodes and batch.
 
     \b
     mlcd models show NAME
     """
-    from mlcd.cli.learned import document, said_by, said_table, tell
+    from mlcd.cli.learned import document, predictions, predictions_table, print_facts
 
     stored = _one(name)
-    said = said_by(stored)
+    epochs, steps = predictions(stored)
     if output == "json":
-        print_json({"name": name, **document(stored), "epochs_by_batch": said[0], "steps": said[1]})
+        print_json({"name": name, **document(stored), "epochs_by_batch": epochs, "steps": steps})
         return
     results, _ = consoles()
-    tell(results, name, stored)
-    results.print(said_table(*said))
+    print_facts(results, name, stored)
+    results.print(predictions_table(epochs, steps))
     results.print("Intervals hold nine times of ten.", style="dim")
 
 
@@ -59,7 +59,7 @@ def show(name: str, output: str) -> None:
 @model_name
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 def export(name: str, file: Path | None) -> None:
-    """A model as the JSON it is kept as, to stdout or to FILE.
+    """A model as JSON, to stdout or to FILE.
 
     \b
     mlcd models export NAME model.json
@@ -68,8 +68,8 @@ def export(name: str, file: Path | None) -> None:
     from mlcd.core.errors import UserError
     from mlcd.memory.models import find
 
-    stored = _one(name)  # what cannot be read here could not be read elsewhere
-    if asked_server() is None:
+    stored = _one(name)  # checks that it can be read
+    if chosen_server() is None:
         body = find(_folder(), name).read_text(encoding="utf-8")
     else:
         body = json.dumps(document(stored), indent=2) + "\n"
@@ -96,8 +96,8 @@ def forget(name: str, output: str) -> None:
     """
     from mlcd.memory.models import forget as forget_model
 
-    if (server := asked_server()) is not None:
-        _forget_there(server, name)
+    if (server := chosen_server()) is not None:
+        _delete_remote(server, name)
         document, words = {"forgotten": name}, f"Forgot {name}."
     else:
         path = forget_model(_folder(), name)
@@ -108,13 +108,13 @@ def forget(name: str, output: str) -> None:
         click.echo(words)
 
 
-def _forget_there(server: Server, name: str) -> None:
+def _delete_remote(server: Server, name: str) -> None:
     from mlcd.core.errors import UnknownName
     from mlcd.service.remote.server import path_of
 
     stored, broken = _all()
     known = {*stored, *(each.name for each in broken)}
-    if name not in known:  # such as one with a slash, which would be another path
+    if name not in known:  # a slash in a name would change the path
         raise UnknownName("stored model", name, known)
     server.send("DELETE", path_of("models", name))
 
@@ -126,24 +126,24 @@ def _folder() -> Path:
 
 
 def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
-    """All models, of this machine or of the server that was named."""
+    """All models, of this machine or of the chosen server."""
     from pydantic import TypeAdapter
 
     from mlcd.memory.models import StoredModel, Unreadable, all_models
 
-    if (server := asked_server()) is None:
+    if (server := chosen_server()) is None:
         return all_models(_folder())
-    told, read = server.get("/models"), TypeAdapter(StoredModel)
+    answer, read = server.get("/models"), TypeAdapter(StoredModel)
     with server.reading():
-        stored = {str(each.pop("name")): read.validate_python(each) for each in told["models"]}
-        return stored, [Unreadable(each["name"], each["because"]) for each in told["unreadable"]]
+        stored = {str(each.pop("name")): read.validate_python(each) for each in answer["models"]}
+        return stored, [Unreadable(each["name"], each["because"]) for each in answer["unreadable"]]
 
 
 def _one(name: str) -> StoredModel:
     from mlcd.core.errors import UnknownName
     from mlcd.memory.models import load
 
-    if asked_server() is None:
+    if chosen_server() is None:
         return load(_folder(), name)
     stored, _ = _all()
     if name not in stored:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.options import consoles, output, print_json, written
-from mlcd.cli.server import asked_server
+from mlcd.cli.options import consoles, output, parsed_by, print_json
+from mlcd.cli.server import chosen_server
 from mlcd.core.units import counted, parse_usd
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from mlcd.catalog import CatalogRow
 
 MOST_OFFERS = 5_000
-"""That a server is asked for at once; the catalog has some hundreds."""
+"""Most offers in one request; the catalog has some hundreds."""
 
 
 @click.command()
 @click.option("--gpu", help="A GPU, such as A100, or A100:8 for eight in a node.")
-@click.option("--max-price", metavar="USD", callback=written(parse_usd), help="Dollars an hour at the most.")
-@click.option("--min-memory", type=float, help="GB of main memory at the least.")
-@click.option("--min-vcpus", type=float, help="vCPUs at the least.")
+@click.option("--max-price", metavar="USD", callback=parsed_by(parse_usd), help="Most dollars an hour.")
+@click.option("--min-memory", type=float, help="Least GB of main memory.")
+@click.option("--min-vcpus", type=float, help="Least vCPUs.")
 @click.option("--cloud", help="aws, gcp or azure; all by default.")
 @click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable.")
-@click.option("--spot", is_flag=True, help="Spot prices, where they are known.")
+@click.option("--spot", is_flag=True, help="Spot prices, if known.")
 @click.option("--sort", default="price", show_default=True, help="price, memory, gpus or tflops-per-dollar.")
 @output
 def offers(
@@ -68,12 +68,12 @@ def offers(
         results.print("No offer passes these filters.")
         return
     results.print(_table(rows))
-    told = counted(len(rows), "offer")
-    results.print(f"{told}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
+    count = counted(len(rows), "offer")
+    results.print(f"{count}; list prices of the date given. Sources: mlcd offers -o json", style="dim")
 
 
 def _table(rows: Sequence[CatalogRow]) -> Table:
-    """A line for each."""
+    """A row for each offer."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -102,11 +102,11 @@ def _table(rows: Sequence[CatalogRow]) -> Table:
 
 
 def _rows() -> list[CatalogRow]:
-    """The whole catalog, of this machine or of the server that was named."""
+    """The whole catalog, of this machine or of the chosen server."""
     from mlcd.catalog import CLOUDS, CatalogRow, load_rows
     from mlcd.core.home import home
 
-    if (server := asked_server()) is None:
+    if (server := chosen_server()) is None:
         return [row for name in CLOUDS for row in load_rows(name, directory=home() / "catalog")]
     try:
         return [CatalogRow(**each) for each in server.get("/offers", limit=MOST_OFFERS)["offers"]]
@@ -126,7 +126,7 @@ def catalog() -> None:
 def refresh(cloud: str, region: str, output: str) -> None:
     """Fetch today's specs and prices.
 
-    CLOUD is aws; it takes credentials. The packaged list stays as it is.
+    CLOUD is aws; it needs credentials. The packaged list stays unchanged.
 
     \b
     mlcd catalog refresh aws

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import consoles, output, print_json, shapes, written
+from mlcd.cli.options import consoles, output, parsed_by, print_json, shapes
 from mlcd.core.units import parse_share
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ LARGEST_BATCH = 4_096
     metavar="SHARE",
     default="5%",
     show_default=True,
-    callback=written(parse_share),
+    callback=parsed_by(parse_share),
     help="The share of time or of memory that makes an operator key.",
 )
 @output
 def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], threshold: float, output: str) -> None:
-    """What an ONNX model is made of, and what takes its time.
+    """The operators of an ONNX model, and their share of its time.
 
     Those that take much of the time or of the memory are its key operators.
 
@@ -47,12 +47,12 @@ def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], th
 
     model = open_model(model_path)
     (profile,) = profile_onnx(model, (batch or model.batch or 8,), shapes)
-    found, key = parts(profile, threshold), key_operators(profile, threshold)
+    listed, key = parts(profile, threshold), key_operators(profile, threshold)
     if output == "json":
-        print_json(_document(model, profile, found, key, threshold, shapes))
+        print_json(_document(model, profile, listed, key, threshold, shapes))
         return
     results, _ = consoles()
-    results.print(_table(found))
+    results.print(_table(listed))
     results.print(
         f"{model_path.name}: {_millions(model.parameters)} parameters, {model.weights_mb:,.1f} MB of weights; a pass "
         f"of {profile.batch} takes {1_000 * profile.seconds:,.3g} ms on one core. "
@@ -63,11 +63,11 @@ def operators(model_path: Path, batch: int | None, shapes: Mapping[str, int], th
     )
 
 
-def _table(found: tuple[Part, ...]) -> Table:
+def _table(listed: tuple[Part, ...]) -> Table:
     from mlcd.cli.tables import plain_table
 
     table = plain_table(("operator", ""), ("calls", "time ms", "of time", "memory MB", "of memory"))
-    for part in found:
+    for part in listed:
         each = part.operator
         table.add_row(
             each.name,
@@ -84,7 +84,7 @@ def _table(found: tuple[Part, ...]) -> Table:
 def _document(
     model: OnnxModel,
     profile: Profile,
-    found: tuple[Part, ...],
+    listed: tuple[Part, ...],
     key: tuple[str, ...],
     threshold: float,
     shapes: Mapping[str, int],
@@ -114,7 +114,7 @@ def _document(
                 "share_of_memory": part.memory_share,
                 "key": part.key,
             }
-            for part in found
+            for part in listed
         ],
         "key_operators": list(key),
     }

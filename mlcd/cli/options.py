@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mlcd.cli.server import asked_server, note
+from mlcd.cli.server import chosen_server, remember_option
 from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import parse_confidence, parse_duration, parse_range, parse_share, parse_size, parse_usd
 from mlcd.planners.form.words import GOALS, MOST_PARALLEL
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def written(parse: Callable[[str], Any], *, or_none: bool = False) -> Callable[..., Any]:
-    """A value as people write it: money, a duration, a range. The parser's sentence is the complaint.
+def parsed_by(parse: Callable[[str], Any], *, or_none: bool = False) -> Callable[..., Any]:
+    """A callback that parses a value such as money, a duration or a range. The parser's error is the message.
 
-    'none' stays a word where it is allowed, since no option at all is None.
+    'none' stays a word where it is allowed, since a missing option is None.
     """
 
     def convert(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-        note(ctx, param, value)
+        remember_option(ctx, param, value)
         if value is None or (or_none and value.lower() == NO_LIMIT):
             return value.lower() if value is not None else None
         try:
@@ -42,14 +42,14 @@ def written(parse: Callable[[str], Any], *, or_none: bool = False) -> Callable[.
     return convert
 
 
-usd = written(parse_usd, or_none=True)
-duration = written(parse_duration, or_none=True)
+usd = parsed_by(parse_usd, or_none=True)
+duration = parsed_by(parse_duration, or_none=True)
 
 output = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", help="A table to read (default), or JSON."
 )
 goal_options: Sequence[Callable[[F], F]] = (
-    click.option("--goal", type=click.Choice(GOALS["train"]), help="What to make small."),
+    click.option("--goal", type=click.Choice(GOALS["train"]), help="What to minimise."),
     click.option(
         "--budget",
         metavar="USD",
@@ -66,8 +66,8 @@ goal_options: Sequence[Callable[[F], F]] = (
 confidence = click.option(
     "--confidence",
     metavar="SHARE",
-    callback=written(parse_confidence),
-    help="How sure a certificate has to be, such as 0.9; 99 %.",
+    callback=parsed_by(parse_confidence),
+    help="Confidence of a certificate, such as 0.9; 99 %.",
 )
 max_probe = click.option(
     "--max-probe",
@@ -92,23 +92,23 @@ job_options: Sequence[Callable[[F], F]] = (
         "--on", metavar="BACKEND", help="Where: simulated, recorded:DIR, local, ray:FILE, skypilot, functions."
     ),
     click.option("--method", help="How to search: net-value, heterbo ...; net-value."),
-    click.option("--nodes", metavar="RANGE", callback=written(parse_range), help="How many nodes, such as 1..50."),
+    click.option("--nodes", metavar="RANGE", callback=parsed_by(parse_range), help="How many nodes, such as 1..50."),
     click.option("--instances", multiple=True, metavar="PATTERN", help="Instance types, such as 'c5.*'; repeatable."),
     click.option("--parallel", type=click.IntRange(1, MOST_PARALLEL), help="How many probes may run at once; 4."),
     click.option(
         "--early-look",
         metavar="SHARE",
-        callback=written(parse_share),
-        help="Ask after this share of a probe if the rest is worth it; 0.3, 'none'.",
+        callback=parsed_by(parse_share),
+        help="After this share of a probe, check if the rest is worth it; 0.3, 'none'.",
     ),
     click.option("--seed", type=click.IntRange(0), help="Seed of everything random; 0."),
 )
 
 
-def _sizes(ctx: click.Context, param: click.Parameter, told: tuple[str, ...]) -> dict[str, int]:
-    note(ctx, param, told)
+def _sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    remember_option(ctx, param, values)
     try:
-        return dict(parse_size(each) for each in told)
+        return dict(parse_size(each) for each in values)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
 
@@ -137,7 +137,7 @@ def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
 
 
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
-    """The job of a file, with what the command line says in place of what the file says."""
+    """The job of a file, overridden by the options of the command line."""
     from mlcd.planners.form.jobs import asked_job
     from mlcd.planners.jobfile import load_job
 
@@ -145,11 +145,11 @@ def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
 
 
 def open_ledger() -> Ledger:
-    """The ledger of this machine, or of the server that was named; closed when the command ends."""
-    if (server := asked_server()) is not None:
+    """The ledger of this machine, or of the chosen server; closed when the command ends."""
+    if (server := chosen_server()) is not None:
         from mlcd.service.remote import RemoteLedger
 
-        return cast("Ledger", RemoteLedger(server))  # can be asked all that a command asks, and never written
+        return cast("Ledger", RemoteLedger(server))  # has all methods that commands use; read-only
     from mlcd.core.home import open_ledger as open_own_ledger
 
     ledger = open_own_ledger()
@@ -158,12 +158,12 @@ def open_ledger() -> Ledger:
 
 
 def print_json(document: Any) -> None:
-    """JSON alone on stdout."""
+    """Print JSON to stdout."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def consoles() -> tuple[Console, Console]:
-    """Where results go (stdout), and where progress goes (stderr)."""
+    """The consoles for results (stdout) and for progress (stderr)."""
     from mlcd.cli.console import WholeTableConsole
 
     width = None if sys.stdout.isatty() else 160

@@ -1,4 +1,4 @@
-"""A command line as an order to a server: what is sent is what was written."""
+"""Turns a command line into a submission to a server: options are sent as typed."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlcd.cli.options import read_job
-from mlcd.cli.server import words
+from mlcd.cli.server import typed_options
 
 if TYPE_CHECKING:
-    from mlcd.service.remote import Order
+    from mlcd.service.remote import Submission
 
 
-def order_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Order:
-    """A job file and its options, to be sent. They are read here first: a mistake is told by its line in the file."""
-    from mlcd.service.remote import Order
+def submission_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Submission:
+    """A job file and its options. They are parsed here first, so that a mistake is reported with its line."""
+    from mlcd.service.remote import Submission
 
     read_job(kind, path, chosen)
-    return Order(kind, words(chosen), path.read_text(encoding="utf-8"), path.name)
+    return Submission(kind, typed_options(chosen), path.read_text(encoding="utf-8"), path.name)
 
 
-def order_of_model(model: str, chosen: Mapping[str, Any]) -> Order:
-    """A model to be served, and what is asked of it, to be sent."""
+def submission_of_model(model: str, chosen: Mapping[str, Any]) -> Submission:
+    """A model to serve, and its options."""
     from mlcd.planners.serve.knobs_file import load_knobs
-    from mlcd.service.remote import Order
+    from mlcd.service.remote import Submission
 
     knobs: Path | None = chosen.get("knobs")
     if knobs is not None:
         load_knobs(knobs)
     text = knobs.read_text(encoding="utf-8") if knobs is not None else None
-    return Order("serve", words(chosen), model=model, knobs=text)
+    return Submission("serve", typed_options(chosen), model=model, knobs=text)

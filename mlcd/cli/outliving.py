@@ -1,8 +1,8 @@
-"""A driver whose terminal goes away, or who is told to end: the run goes on.
+"""Keeps a run going when its terminal closes or its process has to end.
 
-SIGHUP    the terminal is gone (a closed shell or laptop): this process goes on, and writes to a file instead
-SIGTERM   this process is to end (kill, a shutdown): another one, without a terminal, takes the run over
-SIGQUIT   `mlcd down`, or Ctrl-\\: it ends now, and nobody takes over
+SIGHUP    the terminal is gone (a closed shell or laptop): this process continues, and writes to a file instead
+SIGTERM   this process has to end (kill, a shutdown): a detached process takes the run over
+SIGQUIT   `mlcd down`, or Ctrl-\\: it ends now, and no process takes over
 """
 
 from __future__ import annotations
@@ -21,74 +21,74 @@ import click
 
 
 @dataclass
-class Agreed:
-    """What a driver that nobody can ask any more may do. `launch`: run what is decided."""
+class Permission:
+    """What the process may do without asking the user. `launch`: run the decision."""
 
     launch: bool
 
 
 @contextmanager
-def outliving(run: str, launch: bool) -> Iterator[Agreed]:
-    """For as long as this process drives the run."""
-    agreed = Agreed(launch)
+def survive_hangup(run: str, launch: bool) -> Iterator[Permission]:
+    """Handle the signals while this process drives the run."""
+    permission = Permission(launch)
     terminals = [number for number in (0, 1, 2) if _is_terminal(number)]
 
     def leave() -> None:
         _leave_terminal(run, terminals)
 
-    def hung_up(number: int, frame: FrameType | None) -> None:
+    def on_hangup(number: int, frame: FrameType | None) -> None:
         leave()
 
-    def told_to_end(number: int, frame: FrameType | None) -> None:
+    def on_terminate(number: int, frame: FrameType | None) -> None:
         from mlcd.service.workers.detached import hand_over
 
-        successor = hand_over(run, agreed.launch)
-        with suppress(OSError, RuntimeError):  # it is to end, whoever reads this
+        successor = hand_over(run, permission.launch)
+        with suppress(OSError, RuntimeError):  # it has to end even if the message cannot be printed
             click.echo(
-                f"mlcd: told to end; process {successor} goes on with run '{run}'. "
+                f"mlcd: told to end; process {successor} continues run '{run}'. "
                 f"Follow it: mlcd attach {run}; stop it: mlcd stop {run}",
                 err=True,
             )
-        os._exit(128 + number)  # as if killed: what is open is settled, or joined again, by whoever goes on
+        os._exit(128 + number)  # like a kill: the successor settles open launches, or rejoins them
 
-    def end_now(number: int, frame: FrameType | None) -> None:
+    def on_quit(number: int, frame: FrameType | None) -> None:
         os._exit(128 + number)
 
-    handlers = {signal.SIGHUP: hung_up, signal.SIGTERM: told_to_end, signal.SIGQUIT: end_now}
-    # What somebody ignores on purpose (nohup) stays ignored.
-    heard = {each: handler for each, handler in handlers.items() if signal.getsignal(each) is not signal.SIG_IGN}
-    before = {each: signal.signal(each, handler) for each, handler in heard.items()}
+    handlers = {signal.SIGHUP: on_hangup, signal.SIGTERM: on_terminate, signal.SIGQUIT: on_quit}
+    # A signal that is ignored on purpose (nohup) stays ignored.
+    handled = {each: handler for each, handler in handlers.items() if signal.getsignal(each) is not signal.SIG_IGN}
+    before = {each: signal.signal(each, handler) for each, handler in handled.items()}
     try:
-        with redirect_stdout(_outliving(sys.stdout, leave)), redirect_stderr(_outliving(sys.stderr, leave)):
-            yield agreed
+        with redirect_stdout(_hangup_safe(sys.stdout, leave)), redirect_stderr(_hangup_safe(sys.stderr, leave)):
+            yield permission
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
 
 
-class OutlivingStream:
-    """A stream to a terminal that may be gone before SIGHUP is heard: a write that fails for it goes where it left to.
+class HangupSafeStream:
+    """A stream to a terminal that may be gone before SIGHUP arrives: after a failed write it switches to the file.
 
-    What could not be written is still in the stream's buffer, but for what is longer than that: it is flushed, not
-    written again.
+    The text of the failed write is still in the stream's buffer (unless it is longer), so it is flushed, not written
+    again.
     """
 
     def __init__(self, stream: TextIO, leave: Callable[[], None]) -> None:
         self._stream, self._leave = stream, leave
 
     def write(self, text: str) -> int:
-        """As the stream's."""
-        with self._left_if_gone():
+        """Write to the stream."""
+        with self._switched_if_gone():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """As the stream's."""
-        with self._left_if_gone():
+        """Flush the stream."""
+        with self._switched_if_gone():
             self._stream.flush()
 
     @contextmanager
-    def _left_if_gone(self) -> Iterator[None]:
+    def _switched_if_gone(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -101,8 +101,8 @@ class OutlivingStream:
         return getattr(self._stream, name)
 
 
-def _outliving(stream: TextIO, leave: Callable[[], None]) -> TextIO:
-    return cast(TextIO, OutlivingStream(stream, leave))
+def _hangup_safe(stream: TextIO, leave: Callable[[], None]) -> TextIO:
+    return cast(TextIO, HangupSafeStream(stream, leave))
 
 
 def _is_terminal(number: int) -> bool:
@@ -113,12 +113,12 @@ def _is_terminal(number: int) -> bool:
 
 
 def _leave_terminal(run: str, terminals: list[int]) -> None:
-    """Write to a file from now on, and read nothing: a terminal that is gone fails every write."""
+    """Redirect output to a file and input to nothing: every write to a terminal that is gone fails."""
     from mlcd.service.workers.detached import log_of
 
     nothing = os.open(os.devnull, os.O_RDONLY)
     log = os.open(log_of(run), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(log, f"the terminal is gone; process {os.getpid()} goes on with run '{run}'\n".encode())
+    os.write(log, f"the terminal is gone; process {os.getpid()} continues run '{run}'\n".encode())
     for number in terminals:
         os.dup2(nothing if number == 0 else log, number)
     os.close(nothing)

@@ -1,4 +1,4 @@
-"""mlcd plan: what a search would face, before a cent is spent."""
+"""mlcd plan: a preview of a search, at no cost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import click
 from mlcd.cli.ending import INFEASIBLE
 from mlcd.cli.functions import allocation_options, target_loss, tuning_options
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
-from mlcd.cli.orders import order_of_file
-from mlcd.cli.server import asked_server
+from mlcd.cli.orders import submission_of_file
+from mlcd.cli.server import chosen_server
 from mlcd.planners.functions.nouns import FunctionsTask
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from mlcd.core.ledger import Started
     from mlcd.core.strategy import Finish, Probe
     from mlcd.planners.train.outlook import Outlook
-    from mlcd.service.remote.orders import Foreseen
+    from mlcd.service.remote.orders import Preview
 
 MUCH = 0.1
-"""The share of a limit above which the first probes deserve a warning."""
+"""The share of a limit above which the first probes get a warning."""
 
 
 @click.command()
@@ -34,7 +34,7 @@ MUCH = 0.1
 @output
 @click.option("--to", "page", type=click.Path(path_type=Path, dir_okay=False), help="On functions: a picture, as SVG.")
 def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
-    """What a search would face, before a cent is spent.
+    """Preview a search, at no cost.
 
     The space, and whether the limits look possible. Options as of `mlcd train`; on functions as
     of `mlcd tune`, too.
@@ -50,64 +50,64 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     if on_functions and chosen.get("target_loss") is None:
         tunes = chosen.get("trials") is not None or (isinstance(job.ask, FunctionsTask) and job.ask.tuning is not None)
         kind = "tune" if tunes else "train"
-    job, there = read_job(kind, job_path, chosen), _foreseen(kind, job_path, chosen)
-    if there is not None and job.on.startswith("recorded:"):
-        _only_there(job, there, output)
+    job, remote = read_job(kind, job_path, chosen), _remote_preview(kind, job_path, chosen)
+    if remote is not None and job.on.startswith("recorded:"):
+        _print_remote(job, remote, output)
         return 0
     if on_functions:
-        return _on_functions(job, output, page, there)
-    _on_machines(job, output, there)
+        return _on_functions(job, output, page, remote)
+    _on_machines(job, output, remote)
     return 0
 
 
-def _on_functions(job: Job, output: str, page: Path | None, there: Foreseen | None) -> int:
-    """The boundary and the stage plan, beside those of other methods."""
+def _on_functions(job: Job, output: str, page: Path | None, remote: Preview | None) -> int:
+    """The boundary and the stage plan, compared with those of other methods."""
     from mlcd.core.errors import UserError
     from mlcd.planners.functions.prepare import plan_ahead
     from mlcd.reports.functions.document import plan_document
     from mlcd.reports.functions.picture import plan_picture
     from mlcd.reports.functions.terminal import say_decision, show_plan
 
-    ahead = plan_ahead(job)
+    planned = plan_ahead(job)
     if page is not None:
         try:
-            page.write_text(plan_picture(ahead.decision, ahead.boundary), encoding="utf-8")
+            page.write_text(plan_picture(planned.decision, planned.boundary), encoding="utf-8")
         except OSError as error:
             raise UserError(f"{page}: cannot be written: {error.strerror}; choose another with --to") from error
     if output == "json":
-        print_json(plan_document(ahead.job, ahead.decision, ahead.boundary) | _document(there))
+        print_json(plan_document(planned.job, planned.decision, planned.boundary) | _document(remote))
     else:
         results, _ = consoles()
-        show_plan(results, ahead.job, ahead.decision, ahead.boundary)
-        say_decision(results, ahead.job, ahead.decision)
-        _say_the_rest(results.print, there)
-    return 0 if ahead.decision.configuration is not None else INFEASIBLE
+        show_plan(results, planned.job, planned.decision, planned.boundary)
+        say_decision(results, planned.job, planned.decision)
+        _print_remote_note(results.print, remote)
+    return 0 if planned.decision.configuration is not None else INFEASIBLE
 
 
-def _on_machines(job: Job, output: str, there: Foreseen | None) -> None:
-    """The space of machines, and how the search would begin: as `mlcd train` would, and without a launch."""
+def _on_machines(job: Job, output: str, remote: Preview | None) -> None:
+    """The space of machines, and the first probes that `mlcd train` would make."""
     from mlcd.core.home import open_ledger
     from mlcd.core.runs.run import beginning, first_probes
     from mlcd.planners.train.outlook import outlook
 
     with closing(open_ledger()) as ledger:
         first, _ = beginning(job, ledger)
-    seen, probes = outlook(first.job, first.space), first_probes(first)
+    expected, probes = outlook(first.job, first.space), first_probes(first)
     if output == "json":
-        print_json(_machines_document(first, seen, probes) | _document(there))
+        print_json(_machines_document(first, expected, probes) | _document(remote))
         return
-    say = consoles()[0].print
-    _say_space(say, first, seen)
-    _say_first_probes(say, first, probes)
-    _say_outlook(say, first.job.goal, seen)
-    _say_the_rest(say, there)
+    write = consoles()[0].print
+    _print_space(write, first, expected)
+    _print_first_probes(write, first, probes)
+    _print_outlook(write, first.job.goal, expected)
+    _print_remote_note(write, remote)
 
 
-def _machines_document(first: Started, seen: Outlook, probes: tuple[Probe, ...] | Finish) -> dict[str, Any]:
-    document = asdict(seen)
-    document["smallest"] = [str(configuration) for configuration in seen.smallest]
-    document["best"] = str(seen.best) if seen.best is not None else None
-    document["modelled"] = dict(zip(("seconds", "usd"), seen.modelled, strict=True)) if seen.modelled else None
+def _machines_document(first: Started, expected: Outlook, probes: tuple[Probe, ...] | Finish) -> dict[str, Any]:
+    document = asdict(expected)
+    document["smallest"] = [str(configuration) for configuration in expected.smallest]
+    document["best"] = str(expected.best) if expected.best is not None else None
+    document["modelled"] = dict(zip(("seconds", "usd"), expected.modelled, strict=True)) if expected.modelled else None
     job, space = first.job, first.space
     document["first_probes"] = [
         {
@@ -121,92 +121,94 @@ def _machines_document(first: Started, seen: Outlook, probes: tuple[Probe, ...] 
     return {"job": job.name, "on": job.on, "method": job.search.method, **limits, **document}
 
 
-def _say_space(say: Callable[..., None], first: Started, seen: Outlook) -> None:
+def _print_space(write: Callable[..., None], first: Started, expected: Outlook) -> None:
     from rich.markup import escape
 
     from mlcd.core.units import counted, format_count, format_usd
     from mlcd.reports.words import goal_words
 
     job = first.job
-    say(
+    write(
         f"[bold]{escape(job.name)}[/bold]  {goal_words(job.goal)}, {format_count(job.work_samples)} samples",
         highlight=False,
     )
-    low, high = min(c.usd_per_hour for c in seen.smallest), max(c.usd_per_hour for c in seen.smallest)
-    size = f"{counted(seen.configurations, 'configuration')} of {counted(seen.types, 'type')}"
-    say(
+    low, high = min(c.usd_per_hour for c in expected.smallest), max(c.usd_per_hour for c in expected.smallest)
+    size = f"{counted(expected.configurations, 'configuration')} of {counted(expected.types, 'type')}"
+    write(
         f"Space ({first.provenance}): {size}, {format_usd(low)} to {format_usd(high)} an hour at their smallest size",
         highlight=False,
     )
 
 
-def _say_first_probes(say: Callable[..., None], first: Started, probes: tuple[Probe, ...] | Finish) -> None:
-    """What the search would do first, at which price, and why; and what no probe may cost more than."""
+def _print_first_probes(write: Callable[..., None], first: Started, probes: tuple[Probe, ...] | Finish) -> None:
+    """The first probes, their prices and reasons; and the cost limit of a probe."""
     from mlcd.core.strategy import Finish
     from mlcd.core.units import format_duration, format_usd
 
     if isinstance(probes, Finish):
-        say(f"Nothing would be probed: {probes.because}", highlight=False, markup=False)
+        write(f"Nothing would be probed: {probes.because}", highlight=False, markup=False)
         return
     for probe in probes:
         seconds, usd = first.space.worst_probe(probe.configuration)
         price = f"at most {format_usd(usd)} and {format_duration(seconds)}"
-        say(f"First: {probe.configuration}, {price}: {probe.because}", highlight=False, markup=False)
+        write(f"First: {probe.configuration}, {price}: {probe.because}", highlight=False, markup=False)
     if (most := first.job.search.max_probe_usd) is not None:
-        say(f"No probe costs more than {format_usd(most)} (max_probe)", highlight=False)
+        write(f"No probe costs more than {format_usd(most)} (max_probe)", highlight=False)
 
 
-def _say_outlook(say: Callable[..., None], goal: Goal, seen: Outlook) -> None:
+def _print_outlook(write: Callable[..., None], goal: Goal, expected: Outlook) -> None:
     from mlcd.core.units import format_duration, format_usd
 
-    one_each = f"at most {format_usd(seen.smallest_usd)} and {format_duration(seen.smallest_s)}"
-    say(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so", highlight=False)
+    one_each = f"at most {format_usd(expected.smallest_usd)} and {format_duration(expected.smallest_s)}"
+    write(f"One probe of each type, at its smallest size, would take {one_each}; HeterBO begins so", highlight=False)
     budget, deadline = goal.budget_usd, goal.deadline_s
-    if (budget and seen.smallest_usd > MUCH * budget) or (deadline and seen.smallest_s > MUCH * deadline):
-        say("  [yellow]that is much of the limit: fewer types (`--instances`) leave more to run the job[/yellow]")
-    if seen.best is not None and seen.modelled is not None:
-        seconds, usd = seen.modelled
-        say(
+    if (budget and expected.smallest_usd > MUCH * budget) or (deadline and expected.smallest_s > MUCH * deadline):
+        write("  [yellow]that is much of the limit: fewer types (`--instances`) leave more to run the job[/yellow]")
+    if expected.best is not None and expected.modelled is not None:
+        seconds, usd = expected.modelled
+        write(
             f"Modelled from published rates, not measured: {format_duration(seconds)} and {format_usd(usd)} "
-            f"on {seen.best}",
+            f"on {expected.best}",
             highlight=False,
         )
-    say(f"Within the limit: [bold]{seen.chance}[/bold]; {seen.because}", highlight=False)
+    write(f"Within the limit: [bold]{expected.chance}[/bold]; {expected.because}", highlight=False)
 
 
-def _only_there(job: Job, there: Foreseen, output: str) -> None:
-    """At a recording that the server has, and this machine has not."""
+def _print_remote(job: Job, remote: Preview, output: str) -> None:
+    """On a recording that only the server has."""
     if output == "json":
-        print_json({"job": job.name, "on": job.on, **_document(there)})
+        print_json({"job": job.name, "on": job.on, **_document(remote)})
         return
-    say = consoles()[0].print
-    say(f"{job.name}  {there.goal_words}", highlight=False, markup=False)
-    _say_the_rest(say, there)
+    write = consoles()[0].print
+    write(f"{job.name}  {remote.goal_words}", highlight=False, markup=False)
+    _print_remote_note(write, remote)
 
 
-def _foreseen(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Foreseen | None:
-    """What the server that was named would run; what it would refuse, it refuses now."""
-    if (server := asked_server()) is None:
+def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Preview | None:
+    """The chosen server's preview; it refuses now what it would refuse later."""
+    if (server := chosen_server()) is None:
         return None
-    from mlcd.service.remote.orders import foresee
+    from mlcd.service.remote.orders import preview
 
-    return foresee(server, order_of_file(kind, job_path, chosen))
-
-
-def _document(there: Foreseen | None) -> dict[str, Any]:
-    return {"there": asdict(there)} if there is not None else {}
+    return preview(server, submission_of_file(kind, job_path, chosen))
 
 
-def _say_the_rest(say: Callable[..., None], there: Foreseen | None) -> None:
-    """What a server says to it, if one was asked, and that nothing has happened."""
+def _document(remote: Preview | None) -> dict[str, Any]:
+    return {"there": asdict(remote)} if remote is not None else {}
+
+
+def _print_remote_note(write: Callable[..., None], remote: Preview | None) -> None:
+    """Print the server's preview, if there is one, and that nothing was spent."""
     from mlcd.core.units import counted, format_usd
 
-    if there is not None:
-        many = there.configurations
-        space = f", {counted(many, 'configuration')} of {counted(len(there.types), 'type')}" if many is not None else ""
-        left = f"; you have {format_usd(there.left_usd)} left" if there.left_usd is not None else ""
-        fits = there.left_usd is None or (there.budget_usd is not None and there.budget_usd <= there.left_usd)
-        say(f"There: on {there.on}{space}{left}", highlight=False, markup=False)
+    if remote is not None:
+        count = remote.configurations
+        space = (
+            f", {counted(count, 'configuration')} of {counted(len(remote.types), 'type')}" if count is not None else ""
+        )
+        left = f"; you have {format_usd(remote.left_usd)} left" if remote.left_usd is not None else ""
+        fits = remote.left_usd is None or (remote.budget_usd is not None and remote.budget_usd <= remote.left_usd)
+        write(f"On the server: {remote.on}{space}{left}", highlight=False, markup=False)
         if not fits:
-            say("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
-    say("Nothing was spent.", style="dim")
+            write("  [yellow]it would be refused: state a budget that is not more, or ask an admin[/yellow]")
+    write("Nothing was spent.", style="dim")

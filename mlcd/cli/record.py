@@ -1,4 +1,4 @@
-"""mlcd record: measure a job everywhere, and keep it as a recording."""
+"""mlcd record: measure a job on every configuration, and write a recording."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     \b
     mlcd record job.yaml --on local --out mine
     """
-    from mlcd.cli.ending import tell_beforehand
+    from mlcd.cli.ending import print_note
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
     from mlcd.clouds.record import recording_of
@@ -43,16 +43,16 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     from mlcd.reports.text import Narrator
 
     job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
-    if job.search.max_probe_usd is None:  # everything is to be probed, unless somebody says otherwise
+    if job.search.max_probe_usd is None:  # by default every configuration is probed
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
-    out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written is told now, not after hours
+    out.mkdir(parents=True, exist_ok=True)  # an unwritable folder fails now, not after hours
     ledger = open_ledger()
     results, progress = consoles()
     live = Live(progress, ledger)
     with ExitStack() as held:
         agree = partial(agree_to_rent, yes=yes)
         run = start(job, ledger, live.listener(Narrator(progress)), live.report, held=held, agree=agree)
-        tell_beforehand(run.cloud.lacks, progress)
+        print_note(run.cloud.lacks, progress)
         held.enter_context(live.showing(run.name))
         run.search(held.enter_context(stop_on_ctrl_c(progress, "what is being probed")))
     made = recording_of(run.name, run.book.account)

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from mlcd.core.ledger import Account, Ledger, Line
     from mlcd.planners.functions.nouns import Planned
 
-MANY = ("probes", "trials", "refused", "stages", "epochs", "boundary")
-"""Parts of a run's document that a list of runs leaves out."""
+LONG_PARTS = ("probes", "trials", "refused", "stages", "epochs", "boundary")
+"""Long parts of a run's document, which a list of runs leaves out."""
 DAMAGED = "damaged"
 STATUSES = ("searching", "decided", "infeasible", "running", "finished", "failed", "stopped", "interrupted")
 
 
 @click.command()
-@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so; interrupted: nobody drives it.")
+@click.option(
+    "--status", type=click.Choice(STATUSES), help="Only those with this status; interrupted: its process is gone."
+)
 @output
 def runs(status: str | None, output: str) -> None:
     """All runs: goal, state, what they chose and what they cost.
@@ -37,24 +39,24 @@ def runs(status: str | None, output: str) -> None:
 
     ledger = open_ledger()
     names = ledger.runs()
-    found: dict[str, list[Line]] = {}
+    lines_of: dict[str, list[Line]] = {}
     damaged: dict[str, LedgerCorrupt] = {}
     for name in names:
         try:
-            found[name] = ledger.lines(name)
+            lines_of[name] = ledger.lines(name)
         except LedgerCorrupt as error:
             damaged[name] = error
-    if names and not found:
+    if names and not lines_of:
         raise damaged[names[0]]
     if status is not None:
-        names = [name for name in names if name in found and _stands(ledger, name, found[name], status)]
+        names = [name for name in names if name in lines_of and _has_status(ledger, name, lines_of[name], status)]
     if output == "json":
-        told = {name: _brief(run_document(lines)) for name, lines in found.items()}
-        told |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
-        print_json({"runs": [told[name] for name in names]})
+        documents = {name: _brief(run_document(lines)) for name, lines in lines_of.items()}
+        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
+        print_json({"runs": [documents[name] for name in names]})
     else:
-        _print_runs(ledger, names, found)
-    if damaged:  # told once more, on stderr: a list that is not whole is no success
+        _print_runs(ledger, names, lines_of)
+    if damaged:  # also an error on stderr: an incomplete list is no success
         raise damaged[min(damaged, key=names.index)]
 
 
@@ -76,7 +78,7 @@ def show(run: str, output: str) -> None:
         print_json(run_document(lines, boundary_points(account)))
         return
     results, _ = consoles()
-    narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table tells them better
+    narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table shows them better
     for line in lines:
         narrate(line)
     if account.decision is not None:
@@ -116,8 +118,8 @@ def ledger(run: str, output: str) -> None:
     results.print(ledger_table(lines))
 
 
-def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[Line]]) -> None:
-    """A table with a row for each run; those that were not found in order are damaged."""
+def _print_runs(ledger: Ledger, names: Sequence[str], lines_of: Mapping[str, list[Line]]) -> None:
+    """Print a row for each run; those without lines are damaged."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -128,7 +130,7 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
     if not names:
         results.print("No run yet. Start one: mlcd train JOB, mlcd scale JOB, or mlcd serve MODEL", highlight=False)
         return
-    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in found[name]) for name in found}
+    accounts = {name: Account.replay((line.entry, line.elapsed_s) for line in lines_of[name]) for name in lines_of}
     totals = spent_by_provenance(accounts.values())
     table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=True, footer_style="bold")
     for column in ("NAME", "STARTED (UTC)", "CLOUD", "GOAL", "STATUS"):
@@ -138,8 +140,8 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
     table.add_column("TIME", justify="right", no_wrap=True)
     table.add_column("COST", justify="right", no_wrap=True, footer="\n".join(map(format_usd, totals.values())))
     for name in names:
-        if name in found:
-            cells = _cells(name, found[name][0].written_at, accounts[name], _status(ledger, name, accounts[name]))
+        if name in lines_of:
+            cells = _cells(name, lines_of[name][0].written_at, accounts[name], _status(ledger, name, accounts[name]))
         else:
             cells = (name, "-", "-", "-", f"{DAMAGED}: restore the ledger from a copy", "-", "-", "-", "-")
         table.add_row(*map(escape, cells))
@@ -147,7 +149,7 @@ def _print_runs(ledger: Ledger, names: Sequence[str], found: Mapping[str, list[L
 
 
 def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
-    """What runs have spent for real, and what simulated and recorded ones say they have: never in one sum."""
+    """What live runs have really spent, and what simulated and recorded ones report: never in one sum."""
     from mlcd.core.backend import Provenance
 
     totals: dict[Provenance, float] = {}
@@ -176,7 +178,7 @@ def _cells(name: str, started_at: datetime, account: Account, status: str) -> tu
 
 
 def boundary_points(account: Account) -> tuple[Planned, ...]:
-    """Of a run on functions, what its plan was chosen from; it follows from the calibration, and is not stored."""
+    """The boundary from which the plan of a run on functions was chosen; computed from the calibration, not stored."""
     if not isinstance(account.job.ask, FunctionsTask) or account.decision is None:
         return ()
     from mlcd.planners.functions.prepare import boundary_of
@@ -185,14 +187,14 @@ def boundary_points(account: Account) -> tuple[Planned, ...]:
 
 
 def _status(ledger: Ledger, run: str, account: Account) -> str:
-    """The run's state; one that nobody drives any more says so."""
+    """The run's status, with a note if its process is gone."""
     if account.status in ("searching", "running") and not ledger.is_driven(ledger.find(run)):
         return f"{account.status}, but its process is gone: mlcd resume {run}"
     return str(account.status)
 
 
-def _stands(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> bool:
-    """Whether a run's status is this one; 'interrupted': it is to go on, and nobody drives it."""
+def _has_status(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> bool:
+    """Whether a run has this status; 'interrupted': unfinished, and not driven by any process."""
     from mlcd.core.ledger import Account
     from mlcd.reports.view.summary import standing_of
 
@@ -201,5 +203,5 @@ def _stands(ledger: Ledger, run: str, lines: Sequence[Line], status: str) -> boo
 
 
 def _brief(document: dict[str, object]) -> dict[str, object]:
-    """A run's line in the list: without what it tried."""
-    return {key: value for key, value in document.items() if key not in MANY}
+    """A run's entry in the list, without the long parts."""
+    return {key: value for key, value in document.items() if key not in LONG_PARTS}

@@ -1,4 +1,4 @@
-"""mlcd scale: the right number of workers and batch size, found while the job runs."""
+"""mlcd scale: finds the right number of workers and batch size while the job runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mlcd.cli.options import confidence, duration, job_file, probe_limits, usd, with_options, written
+from mlcd.cli.options import confidence, duration, job_file, parsed_by, probe_limits, usd, with_options
 from mlcd.cli.train import begin_file, run_options
 from mlcd.cli.variables import env_option
 from mlcd.core.job import parse_target
@@ -15,14 +15,14 @@ from mlcd.core.units import parse_batches, parse_range
 from mlcd.planners.form.words import GOALS, LEARNING_RATES, SEARCHES
 
 scale_options = (
-    click.option("--workers", metavar="RANGE", callback=written(parse_range), help="How many workers, such as 1..8."),
+    click.option("--workers", metavar="RANGE", callback=parsed_by(parse_range), help="How many workers, such as 1..8."),
     click.option(
         "--batch",
         metavar="RANGE",
-        callback=written(parse_batches),
+        callback=parsed_by(parse_batches),
         help="Global batches: 64..1024 (doubling), a list such as 96,192, or one.",
     ),
-    click.option("--target", metavar="METRIC", callback=written(parse_target), help="The end: 'accuracy >= 0.97'."),
+    click.option("--target", metavar="METRIC", callback=parsed_by(parse_target), help="The end: 'accuracy >= 0.97'."),
     click.option("--goal", type=click.Choice(GOALS["scale"]), help="What to look for; knee."),
     click.option("--budget", metavar="USD", callback=usd, help="Dollars for everything together, such as 5; 'none'."),
     click.option("--deadline", metavar="TIME", callback=duration, help="Time for everything together: 2h; 'none'."),
@@ -48,7 +48,7 @@ scale_options = (
 @job_file
 @with_options((*scale_options, env_option, *run_options))
 def scale(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
-    """Find workers and batch while the job trains, and go on there.
+    """Find workers and batch while the job trains, and continue there.
 
     The job must keep checkpoints. Options replace what its `elastic:` block says.
 

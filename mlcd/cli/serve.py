@@ -1,4 +1,4 @@
-"""mlcd serve: the right way to serve a model, found trial by trial."""
+"""mlcd serve: finds the best serving configuration of a model by load tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.options import F, duration, output, probe_limits, shapes, usd, with_options, written
+from mlcd.cli.options import F, duration, output, parsed_by, probe_limits, shapes, usd, with_options
 from mlcd.core.units import parse_latency
 from mlcd.planners.form.words import GOALS
 from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def _cap(name: str, words: str) -> Callable[[F], F]:
-    told = f"{words[0].upper()}{words[1:]} within this: 30ms; 'none'."
-    parse = written(parse_latency, or_none=True)
-    return click.option(f"--{name.replace('_', '-')}", metavar="TIME", callback=parse, help=told)
+    text = f"{words[0].upper()}{words[1:]} within this: 30ms; 'none'."
+    parse = parsed_by(parse_latency, or_none=True)
+    return click.option(f"--{name.replace('_', '-')}", metavar="TIME", callback=parse, help=text)
 
 
 service_options: Sequence[Callable[[F], F]] = (
@@ -61,19 +61,19 @@ def serve(model: str, output: str, **chosen: Any) -> int:
     mlcd serve model.onnx --latency-p95 30ms --budget 5
     mlcd serve model.onnx --min-rps 200 --goal cheapest
     """
-    from mlcd.cli.orders import order_of_model
-    from mlcd.cli.server import asked_server
+    from mlcd.cli.orders import submission_of_model
+    from mlcd.cli.server import chosen_server
     from mlcd.cli.train import begin
 
-    if (server := asked_server()) is not None:
-        from mlcd.cli.there import begin_there
+    if (server := chosen_server()) is not None:
+        from mlcd.cli.there import begin_remote
 
-        return begin_there(server, order_of_model(model, chosen), decide_only=True, yes=True, output=output)
+        return begin_remote(server, submission_of_model(model, chosen), decide_only=True, yes=True, output=output)
     return begin(read_model(model, chosen), decide_only=True, yes=True, output=output, beforehand=_beforehand)
 
 
 def _beforehand(run: Run) -> str:
-    """How many trials the search expects to need; only ours says."""
+    """How many trials the search expects to need; only MLCD's own method knows."""
     from mlcd.planners.serve.prepare import expectation
 
     expected = expectation(run.job, run.cloud.space)
@@ -81,7 +81,7 @@ def _beforehand(run: Run) -> str:
 
 
 def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
-    """The job of a command line: the model is looked at, or looked up in a recording."""
+    """The job of a command line: the model's file is read, or the model is found in a recording."""
     from mlcd.planners.serve.form import serving_job
     from mlcd.planners.serve.knobs_file import load_knobs
 
@@ -91,7 +91,7 @@ def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
 
 
 def _known(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Counted]:
-    """What is known of the model before any trial, and what its rate counts."""
+    """What is known of the model before any trial, and the unit of its rate."""
     from mlcd.planners.serve.form import recorded_model
     from mlcd.planners.serve.nouns import Counted
     from mlcd.planners.serve.operators.facts import facts_of

@@ -1,4 +1,4 @@
-"""`mlcd --server URL`: which server a command is for, and what was written on the command line for it to read."""
+"""`mlcd --server URL`: the chosen server, and the options as typed, which are sent to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlcd.core.errors import UserError
 if TYPE_CHECKING:
     from mlcd.service.remote import Server, Tokens
 
-HERE = {
+LOCAL_ONLY = {
     "bench": "measures on this machine",
     "learn": "measures on this machine",
     "record": "keeps a recording on this machine",
@@ -23,29 +23,29 @@ HERE = {
     "service": "is a server itself",
     "worker": "works for a database",
 }
-"""Commands that are about this machine, and why a server cannot be asked."""
-_SAID, _OPEN = "mlcd.said", "mlcd.server"
-_WORDS = {"storages": "storage", "shapes": "shape"}
-"""Options that are kept under another name than they are written."""
+"""Commands that work only on this machine, and why."""
+_TYPED, _OPEN = "mlcd.typed", "mlcd.server"
+_OPTION_NAMES = {"storages": "storage", "shapes": "shape"}
+"""Options whose parameter has another name than the option."""
 
 server_option = click.option(
     "--server",
     metavar="URL",
     envvar="MLCD_SERVER",
-    help="Ask an MLCD service, not this machine: http://localhost:8421. Also MLCD_SERVER; the token is MLCD_TOKEN's, "
+    help="Use an MLCD service, not this machine: http://localhost:8421. Also MLCD_SERVER; the token is MLCD_TOKEN's, "
     "or that of `mlcd login URL`.",
 )
 
 
-def refuse_here(command: str | None, server: str | None) -> None:
-    """A command that is about this machine is not for a server."""
-    if server and command in HERE:
+def refuse_local_only(command: str | None, server: str | None) -> None:
+    """Refuse --server for a command that works only on this machine."""
+    if server and command in LOCAL_ONLY:
         without = "without --server" if not os.environ.get("MLCD_SERVER") else "with MLCD_SERVER unset"
-        raise UserError(f"mlcd {command} {HERE[command]}: run it {without}")
+        raise UserError(f"mlcd {command} {LOCAL_ONLY[command]}: run it {without}")
 
 
-def asked_server() -> Server | None:
-    """The server that the command line names, opened once and closed when the command ends; None for this machine."""
+def chosen_server() -> Server | None:
+    """The server of the command line, opened once and closed when the command ends; None for this machine."""
     ctx = click.get_current_context()
     url = ctx.find_root().params.get("server")
     if not url:
@@ -58,7 +58,7 @@ def asked_server() -> Server | None:
 
 
 def open_server(url: str) -> Server:
-    """A server, with the token of the environment, or else the one that is kept for it."""
+    """A server, with the token in the environment, or else the stored one."""
     from mlcd.service.remote import Server
     from mlcd.service.remote.failures import FROM_ENVIRONMENT
 
@@ -67,24 +67,24 @@ def open_server(url: str) -> Server:
 
 
 def tokens() -> Tokens:
-    """The tokens that are kept on this machine."""
+    """The tokens stored on this machine."""
     from mlcd.core.home import home
     from mlcd.service.remote import Tokens
 
     return Tokens(home() / "servers.json")
 
 
-def note(ctx: click.Context, param: click.Parameter, written: Any) -> None:
-    """Remember an option as it was written, before it is read: a server reads it itself."""
-    ctx.meta.setdefault(_SAID, {})[param.name] = written
+def remember_option(ctx: click.Context, param: click.Parameter, written: Any) -> None:
+    """Remember an option as typed, before it is parsed: a server parses it itself."""
+    ctx.meta.setdefault(_TYPED, {})[param.name] = written
 
 
-def words(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as they were written; those that were not are left out."""
-    said = click.get_current_context().meta.get(_SAID, {})
-    found = {name: said.get(name, value) for name, value in chosen.items() if value not in (None, (), {}, False)}
+def typed_options(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as typed, without those that were not given."""
+    typed = click.get_current_context().meta.get(_TYPED, {})
+    given = {name: typed.get(name, value) for name, value in chosen.items() if value not in (None, (), {}, False)}
     return {
-        _WORDS.get(name, name): list(value) if isinstance(value, tuple) else value
-        for name, value in found.items()
+        _OPTION_NAMES.get(name, name): list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
         if name != "knobs"
     }

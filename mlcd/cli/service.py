@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.listen import port, recordings
-from mlcd.cli.options import written
+from mlcd.cli.options import parsed_by
 from mlcd.core.errors import UserError
 from mlcd.core.units import parse_duration
 from mlcd.service.caps import CAPS, Caps
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from mlcd.service.team import Members
     from mlcd.service.web.settings import Settings
     from mlcd.service.web.state import State
-    from mlcd.service.workers.pace import Pace
+    from mlcd.service.workers.pace import Timing
 
 DATABASE_URL = "MLCD_DATABASE_URL"
 AT_ONCE = 4
 SAFE_PLACES = "simulated,recorded"
-"""Where jobs may run unless said otherwise: where none of their commands is run, and nothing rented."""
+"""Default places: those at which no command of a job is executed and nothing is rented."""
 
 database = click.option(
     "--database",
@@ -44,16 +44,16 @@ trust_runners = click.option(
     "--trust-runners",
     is_flag=True,
     envvar="MLCD_TRUST_RUNNERS",
-    help="Jobs may run as the service's own user: each runner can then do all that the service can.",
+    help="Let jobs run as the service's own user: each runner can then do all that the service can.",
 )
 at_once = click.option(
-    "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Runs that a worker drives at once."
+    "--at-once", default=AT_ONCE, show_default=True, type=click.IntRange(1), help="Parallel runs of a worker."
 )
 grace = click.option(
     "--grace",
     metavar="DURATION",
-    callback=written(parse_duration),
-    help="When it is to end: how long runs under way may take to come to where nothing is lost; 30s.",
+    callback=parsed_by(parse_duration),
+    help="At its end: how long active runs may take to finish their step, so that nothing is lost; 30s.",
 )
 
 
@@ -62,7 +62,7 @@ grace = click.option(
 @database_file
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @port
-@click.option("--workers", type=click.IntRange(0), help="Worker processes here; one for each core. 0: only elsewhere.")
+@click.option("--workers", type=click.IntRange(0), help="Worker processes here; one for each core. 0: none.")
 @at_once
 @grace
 @recordings
@@ -73,35 +73,35 @@ grace = click.option(
     help="Where jobs may run, with commas: simulated, recorded, local, functions, ray, skypilot.",
 )
 @trust_runners
-@click.option("--count-simulated", is_flag=True, help="Simulated and recorded runs, too, count against budgets.")
+@click.option("--count-simulated", is_flag=True, help="Count simulated and recorded runs against budgets, too.")
 @click.option(
     "--member-running",
     default=CAPS.running,
     show_default=True,
     type=click.IntRange(1),
-    help="Runs of one member at once, on all workers; of each worker's, half at the most.",
+    help="Parallel runs of one member on all workers; at most half of each worker's.",
 )
 @click.option(
     "--member-queued",
     default=CAPS.queued,
     show_default=True,
     type=click.IntRange(1),
-    help="Runs of one member that may wait.",
+    help="Most queued runs of one member.",
 )
 @click.option(
     "--simulated-probes",
     default=CAPS.probes,
     show_default=True,
     type=click.IntRange(1),
-    help="Probes of one run on a simulated or recorded cloud.",
+    help="Most probes of one run on a simulated or recorded cloud.",
 )
 @click.option(
     "--simulated-time",
     metavar="DURATION",
     default="30m",
     show_default=True,
-    callback=written(parse_duration),
-    help="How long such a run may compute at a time.",
+    callback=parsed_by(parse_duration),
+    help="Most time that such a run may compute at once.",
 )
 @click.option("--public-url", metavar="URL", help="How members reach it, behind a proxy: https://mlcd.example.org.")
 def service(
@@ -147,11 +147,11 @@ def service(
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port))
         state = _opened(url, settings, caps, ending)
-        staff = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once, _pace(grace))
-        ending.callback(staff.close)
-        there = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
-        serve(create_app(state), listener, lambda: click.echo(f"MLCD serves {there}"), behind_proxy=True)
-        click.echo("ending the workers (Ctrl-C: now); what they drive goes on at the next start", err=True)
+        supervisor = Supervisor(url, (os.cpu_count() or 1) if workers is None else workers, at_once, _timing(grace))
+        ending.callback(supervisor.close)
+        shown_address = f"{settings.public_url}, from {address(listener)}" if settings.public_url else address(listener)
+        serve(create_app(state), listener, lambda: click.echo(f"MLCD serves {shown_address}"), behind_proxy=True)
+        click.echo("ending the workers (Ctrl-C: now); their runs continue at the next start", err=True)
 
 
 @click.command()
@@ -174,17 +174,17 @@ def worker(
 
     url = _postgres(database, database_file, "mlcd worker")
     _prepare(trust_runners)
-    work(url, at_once, _pace(grace))
+    work(url, at_once, _timing(grace))
 
 
-def _pace(grace_s: float | None) -> Pace:
-    from mlcd.service.workers.pace import PACE
+def _timing(grace_s: float | None) -> Timing:
+    from mlcd.service.workers.pace import TIMING
 
-    return PACE if grace_s is None else replace(PACE, grace_s=grace_s)
+    return TIMING if grace_s is None else replace(TIMING, grace_s=grace_s)
 
 
 def _prepare(trust_runners: bool) -> None:
-    """The state folder, and the memory of this process, are for nobody else; workers know whom to trust."""
+    """Protect the state folder and this process's memory from other users; tell the workers whether to trust jobs."""
     from mlcd.clouds.local.job_user import TRUST
     from mlcd.core.home import private_home
     from mlcd.service.workers.trust import keep_memory_private
@@ -197,10 +197,10 @@ def _prepare(trust_runners: bool) -> None:
 
 
 def _postgres(database: str | None, file: Path | None, command: str) -> str:
-    """The URL that was given; nothing of it is repeated, since a password is in it, nor handed on to jobs."""
+    """The database URL. It contains a password, so messages never repeat it and jobs never get it."""
     from mlcd.core.home import url_in
 
-    os.environ.pop(DATABASE_URL, None)  # nothing that is started here needs it
+    os.environ.pop(DATABASE_URL, None)  # no child process needs it
     if not database and file is not None:
         database = url_in(file)
     if not database:
@@ -216,7 +216,7 @@ def _postgres(database: str | None, file: Path | None, command: str) -> str:
 
 
 def _settings(host: str, places: str, recordings: Path | None, public_url: str | None) -> Settings:
-    from mlcd.cli.listen import found_recordings
+    from mlcd.cli.listen import recordings_in
     from mlcd.core.home import home
     from mlcd.service.web.settings import Settings
 
@@ -224,14 +224,14 @@ def _settings(host: str, places: str, recordings: Path | None, public_url: str |
         "service",
         home(),
         _places(places),
-        found_recordings(recordings),
+        recordings_in(recordings),
         public_url=_public(public_url),
         hosts=() if host in ("0.0.0.0", "::", "127.0.0.1", "::1", "localhost") else (host,),
     )
 
 
 def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> State:
-    """What the routes have at hand, on this database; closed again by `ending`."""
+    """The app's state on this database; closed by `ending`."""
     from datetime import UTC, datetime
 
     from mlcd.core.ledger import Ledger
@@ -243,7 +243,7 @@ def _opened(url: str, settings: Settings, caps: Caps, ending: ExitStack) -> Stat
 
     ledger = Ledger(url)
     ending.callback(ledger.close)
-    warm_up()  # what members send is read in processes of their own
+    warm_up()  # input of members is parsed in child processes
     members = Members(ledger.database, lambda: datetime.now(UTC))
     _first_admin(members)
     queue = Queue(ledger, caps)
@@ -276,7 +276,7 @@ def _public(url: str | None) -> str | None:
 
 
 def _first_admin(members: Members) -> None:
-    """A service without members could not be used by anybody."""
+    """Create an admin if there are no members."""
     from mlcd.service.team import Role
 
     if not members.all():

@@ -1,4 +1,4 @@
-"""mlcd team: who may use a service, and what each may spend; on the service's database, or by asking the service."""
+"""mlcd team: members of a service, their roles and budgets; on the service's database, or over its API."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mlcd.cli.options import F, consoles, output, print_json, with_options, written
-from mlcd.cli.server import asked_server
+from mlcd.cli.options import F, consoles, output, parsed_by, print_json, with_options
+from mlcd.cli.server import chosen_server
 from mlcd.core.options import NO_LIMIT
 from mlcd.core.units import parse_usd
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def _parse_limit(text: str) -> float:
-    """Dollars; here zero is a limit too."""
+    """Dollars; zero is a valid limit here."""
     return 0.0 if text.strip().removeprefix("$") in ("0", "0.00") else parse_usd(text)
 
 
-_limit = written(_parse_limit, or_none=True)
+_limit = parsed_by(_parse_limit, or_none=True)
 _role = click.Choice(["viewer", "runner", "admin"])
 _on_database: Sequence[Callable[[F], F]] = (
     click.option(
@@ -41,13 +41,13 @@ _name = click.argument("name")
 _per = click.option(
     "--per",
     type=click.Choice(["total", "month"]),
-    help="The budget is over everything, as it is first, or over each month anew (UTC).",
+    help="Period of the budget: in total (the default), or each month (UTC).",
 )
 
 
 @click.group()
 def team() -> None:
-    """Who may use a service, and what each may do and spend."""
+    """Members of a service, their roles and budgets."""
 
 
 @team.command()
@@ -60,7 +60,7 @@ def team() -> None:
 def add(
     name: str, role: str, team_name: str | None, budget: Any, per: str | None, database: str | None, output: str
 ) -> None:
-    """A new member; prints their token, this once.
+    """Add a member; prints their token, only once.
 
     \b
     mlcd team add ada --budget 200 --per month
@@ -81,12 +81,12 @@ def list_(database: str | None, output: str) -> None:
     from mlcd.cli.tables import plain_table
     from mlcd.core.units import format_usd
 
-    asked = _open(database)
-    rows, teams = asked.members(), asked.teams()
+    opened = _open(database)
+    rows, teams = opened.members(), opened.teams()
     if output == "json":
         listed = [{**_document(member), **_use(use), "left_usd": left_usd} for member, use, left_usd in rows]
-        told = [{"name": name, **_budget(budget), **_use(use)} for name, (budget, use) in teams.items()]
-        print_json({"members": listed, "teams": told})
+        team_rows = [{"name": name, **_budget(budget), **_use(use)} for name, (budget, use) in teams.items()]
+        print_json({"members": listed, "teams": team_rows})
         return
     results, _ = consoles()
     if not rows:
@@ -111,9 +111,9 @@ def list_(database: str | None, output: str) -> None:
 def change(
     name: str, role: str | None, team_name: str | None, budget: Any, per: str | None, database: str | None, output: str
 ) -> None:
-    """Another role, team or budget for a member.
+    """Change a member's role, team or budget.
 
-    What is not named stays.
+    What is not given stays.
 
     \b
     mlcd team change ada --budget 500
@@ -121,26 +121,26 @@ def change(
     from mlcd.core.errors import UserError
     from mlcd.service.team import Per, Role
 
-    told: dict[str, Any] = {"role": Role(role)} if role is not None else {}
+    changes: dict[str, Any] = {"role": Role(role)} if role is not None else {}
     if team_name is not None:
-        told["team"] = None if team_name == NO_LIMIT else team_name
+        changes["team"] = None if team_name == NO_LIMIT else team_name
     if budget is not None:
-        told["budget_usd"] = _usd(budget)
+        changes["budget_usd"] = _usd(budget)
     if per is not None:
-        told["budget_per"] = Per(per)
-    if not told:
+        changes["budget_per"] = Per(per)
+    if not changes:
         raise UserError("nothing to change; give --role, --team, --budget or --per")
-    member = _open(database).change(name, **told)
-    _say(f"{name} is {member} now.", {"member": _document(member)}, output)
+    member = _open(database).change(name, **changes)
+    _print(f"{name} is {member} now.", {"member": _document(member)}, output)
 
 
 @team.command()
 @_name
 @with_options(_on_database)
 def token(name: str, database: str | None, output: str) -> None:
-    """A new token for a member; the old one is void at once.
+    """Make a new token for a member.
 
-    All their sessions are, too.
+    The old one and all their sessions become invalid.
 
     \b
     mlcd team token ada
@@ -152,13 +152,13 @@ def token(name: str, database: str | None, output: str) -> None:
 @_name
 @with_options(_on_database)
 def remove(name: str, database: str | None, output: str) -> None:
-    """End a membership: token and sessions are void; runs stay.
+    """Remove a member: token and sessions become invalid; runs stay.
 
     \b
     mlcd team remove ada
     """
     _open(database).remove(name)
-    _say(f"{name} is no member any more; their runs stay.", {"removed": name}, output)
+    _print(f"{name} is no longer a member; their runs stay.", {"removed": name}, output)
 
 
 @team.command()
@@ -167,7 +167,7 @@ def remove(name: str, database: str | None, output: str) -> None:
 @_per
 @with_options(_on_database)
 def budget(team_name: str, usd: Any, per: str | None, database: str | None, output: str) -> None:
-    """What all runs of a team may spend together.
+    """Set the budget of all runs of a team together.
 
     USD is dollars, 'none' no limit.
 
@@ -176,9 +176,9 @@ def budget(team_name: str, usd: Any, per: str | None, database: str | None, outp
     """
     from mlcd.service.team import Per
 
-    told = {"per": Per(per)} if per is not None else {}
-    budget = _open(database).set_budget(team_name, _usd(usd), **told)
-    _say(f"Team {team_name} may spend {budget}.", {"team": team_name, **_budget(budget)}, output)
+    period = {"per": Per(per)} if per is not None else {}
+    budget = _open(database).set_budget(team_name, _usd(usd), **period)
+    _print(f"Team {team_name} may spend {budget}.", {"team": team_name, **_budget(budget)}, output)
 
 
 @team.command()
@@ -212,7 +212,7 @@ def audit(most: int, before: int | None, database: str | None, output: str) -> N
 
 
 def _open(database: str | None) -> Team | RemoteTeam:
-    """The team of the server that was named, or on a database; closed when the command ends."""
+    """The team of the chosen server, or on a database; closed when the command ends."""
     from datetime import UTC, datetime
 
     if (server := _server(database)) is not None:
@@ -225,34 +225,34 @@ def _open(database: str | None) -> Team | RemoteTeam:
 
     ledger = Ledger(database) if database else open_ledger()
     click.get_current_context().call_on_close(ledger.close)
-    return Team(ledger, whoever(), lambda: datetime.now(UTC))
+    return Team(ledger, command_line_user(), lambda: datetime.now(UTC))
 
 
 def _server(database: str | None) -> Server | None:
-    """The server that was named, unless a database was, too: then what the command line says counts, and no guess."""
+    """The chosen server. If a database is given, too, the one on the command line wins over the environment."""
     from mlcd.core.errors import UserError
 
     ctx = click.get_current_context()
     root = ctx.find_root()
     if database and root.params.get("server"):
-        told = ctx.get_parameter_source("database")
-        if told is root.get_parameter_source("server"):
-            raise UserError("a database and a server are named: say which, by --database or by mlcd --server, not both")
-        if told is ParameterSource.COMMANDLINE:
+        source = ctx.get_parameter_source("database")
+        if source is root.get_parameter_source("server"):
+            raise UserError("both a database and a server are given: use either --database or mlcd --server")
+        if source is ParameterSource.COMMANDLINE:
             return None
-    return asked_server()
+    return chosen_server()
 
 
-def whoever() -> str:
-    """Whoever can write to the database, as their own machine calls them."""
+def command_line_user() -> str:
+    """The user's name on this machine, for the audit log."""
     try:
         return f"{getpass.getuser()} (command line)"
-    except (OSError, KeyError):  # a process without a user's name, as in some containers
+    except (OSError, KeyError):  # no user name, as in some containers
         return "command line"
 
 
-def _usd(told: Any) -> float | None:
-    return None if told in (None, NO_LIMIT) else float(told)
+def _usd(value: Any) -> float | None:
+    return None if value in (None, NO_LIMIT) else float(value)
 
 
 def _document(member: Member) -> dict[str, Any]:
@@ -264,17 +264,17 @@ def _budget(budget: Budget) -> dict[str, Any]:
 
 
 def _use(use: Used) -> dict[str, Any]:
-    """What runs without a limit can still spend has no number."""
+    """An unlimited claim is null."""
     claimed_usd = use.claimed_usd if math.isfinite(use.claimed_usd) else None
     return {"spent_usd": use.spent_usd, "claimed_usd": claimed_usd}
 
 
 def _show_token(member: Member, token: str, output: str) -> None:
-    words = f"{member.name} is {member}. The token is shown this once:\n{token}"
-    _say(words, {"member": _document(member), "token": token}, output)
+    words = f"{member.name} is {member}. The token is shown only once:\n{token}"
+    _print(words, {"member": _document(member), "token": token}, output)
 
 
-def _say(words: str, document: dict[str, Any], output: str) -> None:
+def _print(words: str, document: dict[str, Any], output: str) -> None:
     if output == "json":
         print_json(document)
     else:

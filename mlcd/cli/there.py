@@ -1,4 +1,4 @@
-"""Runs of a server, told as those of this machine are: begin one, go on with it, watch it, and show how it ended."""
+"""Runs on a server, with the same output as local ones: start, resume, launch and follow them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.markup import escape
 
 from mlcd.cli.agree import agree, agree_to_limits
 from mlcd.cli.ending import (
-    agree_beforehand,
     agreed,
     can_ask,
-    tell_beforehand,
-    tell_detached,
-    tell_end,
-    was_stopped,
+    confirm_detached,
+    print_detached,
+    print_end,
+    print_note,
+    stopped_error,
 )
 from mlcd.cli.options import consoles
 from mlcd.core.errors import Interrupted, MlcdError
@@ -29,17 +29,17 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.headway import from_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.text import Narrator, show_decision
-from mlcd.service.remote import Order, RemoteLedger, Server, submit, tell, watch
+from mlcd.service.remote import RemoteLedger, Server, Submission, request_action, submit, watch
 
-LETS_GO_WITHIN_S, LOOK_S = 20.0, 0.2
-"""A worker that has decided, and how often we look whether it has let go of the run."""
+RELEASE_TIMEOUT_S, POLL_S = 20.0, 0.2
+"""Timeout and polling interval until a worker that has decided releases the run's lock."""
 
 
-class Watched:
-    """A run of a server that is told as it goes, each entry once."""
+class FollowedRun:
+    """A run on a server that is followed; each entry is printed once."""
 
     def __init__(self, server: Server, run: str, output: str, known: bool = False) -> None:
-        """`known`: what is there already has been told before."""
+        """`known`: the existing entries were printed before."""
         self.server, self.run, self.output = server, run, output
         self.results, progress = consoles()
         self.progress = progress
@@ -50,26 +50,28 @@ class Watched:
         self._stopped = ""
 
     def follow(self, until: Callable[[Account, bool], bool]) -> Account:
-        """Tell every entry that comes until the run stands so, or rests; show the decision once it is there."""
-        with leaving(self.server, self.run), closing(self._line):
-            for line in watch(self.ledger, self.run, lambda rests: until(self.account, rests), hear=self._hear):
-                self._tell(line)
+        """Print every new entry and the decision, until `until` is true. It gets the account and whether it is idle."""
+        with detach_on_ctrl_c(self.server, self.run), closing(self._line):
+            for line in watch(
+                self.ledger, self.run, lambda idle: until(self.account, idle), on_progress=self._on_progress
+            ):
+                self._print_entry(line)
         if self.account.stopped:
-            raise was_stopped(self.run, self._stopped)
+            raise stopped_error(self.run, self._stopped)
         return self.account
 
     def end(self, *, launched: bool = True) -> int:
-        """How it ended, and the exit code of that."""
-        return tell_end(self.run, self.account, lambda: self.ledger.lines(self.run), self.output, launched=launched)
+        """Print how it ended; return the exit code."""
+        return print_end(self.run, self.account, lambda: self.ledger.lines(self.run), self.output, launched=launched)
 
-    def _hear(self, progress: str) -> None:
+    def _on_progress(self, progress: str) -> None:
         self._line.show_newest(from_json(progress))
 
-    def _tell(self, line: Line) -> None:
+    def _print_entry(self, line: Line) -> None:
         self.account = self.account.after(line.entry, line.elapsed_s)
         self._narrate(line)
         if isinstance(line.entry, Started):
-            tell_beforehand(_expected(self.account), self.progress)
+            print_note(_expected(self.account), self.progress)
         if isinstance(line.entry, Stopped):
             self._stopped = line.entry.because
         if isinstance(line.entry, Decided):
@@ -77,30 +79,34 @@ class Watched:
             self.show_decision()
 
     def show_decision(self) -> None:
-        """What was decided, for a person."""
+        """Print the decision as a table."""
         decision = self.account.decision
         if decision is not None and self.output == "table":
             show_decision(self.results, self.account, decision, self.account.job.goal)
 
 
-def begin_there(
-    server: Server, order: Order, decide_only: bool, yes: bool, output: str, *, detach: bool = False
+def begin_remote(
+    server: Server, submission: Submission, decide_only: bool, yes: bool, output: str, *, detach: bool = False
 ) -> int:
-    """A new run on a server, from its start to the end; where somebody is to be asked, it waits at its decision."""
+    """Start a run on a server and follow it to its end; if the user has to be asked, it waits at its decision."""
     if detach:
-        agree_beforehand(decide_only, yes)
-    launch = not decide_only and order.kind != "serve" and (yes or detach or not can_ask())
+        confirm_detached(decide_only, yes)
+    launch = not decide_only and submission.kind != "serve" and (yes or detach or not can_ask())
     _, progress = consoles()
     run = submit(
-        server, order, launch, partial(agree, yes=yes), lambda words: progress.print(escape(words), highlight=False)
+        server,
+        submission,
+        launch,
+        partial(agree, yes=yes),
+        lambda words: progress.print(escape(words), highlight=False),
     )
     if detach:
-        return _left_to(server, run, output)
-    watched = Watched(server, run, output)
-    return _see_through(watched, decide_only, yes, launch)
+        return _print_left(server, run, output)
+    followed = FollowedRun(server, run, output)
+    return _follow_to_end(followed, decide_only, yes, launch)
 
 
-def resume_there(
+def resume_remote(
     server: Server,
     run: str,
     limits: Mapping[str, str],
@@ -110,53 +116,53 @@ def resume_there(
     *,
     detach: bool = False,
 ) -> int:
-    """Go on with a run of a server, under new limits if there are any."""
+    """Resume a run on a server, with new limits if given."""
     if detach:
-        agree_beforehand(decide_only, yes)
+        confirm_detached(decide_only, yes)
     name = RemoteLedger(server).find(run)
-    watched = Watched(server, name, output, known=True)
-    job = watched.account.job
+    followed = FollowedRun(server, name, output, known=True)
+    job = followed.account.job
     agree_to_limits(job, goal_again(job, parsed("what-if", limits)), yes)
     launch = (
-        not decide_only and not isinstance(watched.account.job.ask, ServingTask) and (yes or detach or not can_ask())
+        not decide_only and not isinstance(followed.account.job.ask, ServingTask) and (yes or detach or not can_ask())
     )
-    undecided = watched.account.decision is None
-    # Whether there is anything to resume then, the server says; of what has failed, once somebody agrees to launch it.
-    over = watched.account.status in (Status.FINISHED, Status.INFEASIBLE)
+    undecided = followed.account.decision is None
+    # If the run is over, the server's answer says whether it can be resumed.
+    over = followed.account.status in (Status.FINISHED, Status.INFEASIBLE)
     if undecided or launch or over or limits:
-        tell(server, "resume", name, launch=launch, **limits)
+        request_action(server, "resume", name, launch=launch, **limits)
     if detach:
-        return _left_to(server, name, output)
+        return _print_left(server, name, output)
     if limits:
-        watched.follow(_since(watched, _is_over if launch else _is_decided))
+        followed.follow(_after_new_entry(followed, _is_over if launch else _is_decided))
     else:
-        watched.show_decision()
-    return _see_through(watched, decide_only, yes, launch)
+        followed.show_decision()
+    return _follow_to_end(followed, decide_only, yes, launch)
 
 
-def launch_there(server: Server, run: str, output: str, *, detach: bool = False) -> int:
-    """Run what a search on a server has decided."""
+def launch_remote(server: Server, run: str, output: str, *, detach: bool = False) -> int:
+    """Launch the decision of a run on a server."""
     name = RemoteLedger(server).find(run)
-    watched = Watched(server, name, output, known=True)
-    tell(server, "launch", name)
+    followed = FollowedRun(server, name, output, known=True)
+    request_action(server, "launch", name)
     if detach:
-        return _left_to(server, name, output)
-    watched.follow(_since(watched, _is_over))
-    return watched.end()
+        return _print_left(server, name, output)
+    followed.follow(_after_new_entry(followed, _is_over))
+    return followed.end()
 
 
-def _left_to(server: Server, run: str, output: str) -> int:
-    """A run of a server goes on there, whoever looks."""
-    tell_detached(run, output, f"with {server.url}", server=server.url)
+def _print_left(server: Server, run: str, output: str) -> int:
+    """Print how to follow a run that continues on the server."""
+    print_detached(run, output, f"with {server.url}", server=server.url)
     return 0
 
 
-def _see_through(watched: Watched, decide_only: bool, yes: bool, launch: bool) -> int:
-    """From wherever the run stands to the end; `launch`: the server goes on from the decision by itself."""
+def _follow_to_end(followed: FollowedRun, decide_only: bool, yes: bool, launch: bool) -> int:
+    """Follow the run from its current state to its end; `launch`: the server launches the decision by itself."""
     done = _is_over if launch else _is_decided
-    if launch or watched.account.decision is None:
-        watched.follow(_since(watched, done))
-    decision, account = watched.account.decision, watched.account
+    if launch or followed.account.decision is None:
+        followed.follow(_after_new_entry(followed, done))
+    decision, account = followed.account.decision, followed.account
     go = (
         decision is not None
         and decision.configuration is not None
@@ -164,16 +170,16 @@ def _see_through(watched: Watched, decide_only: bool, yes: bool, launch: bool) -
         and not decide_only
     )
     if decision is not None and go and not launch and (go := yes or decision.done or agreed()):
-        _let_go(watched)
-        tell(watched.server, "resume", watched.run, launch=True)
-        watched.follow(_since(watched, _is_over))
-    return watched.end(launched=go)
+        _wait_for_release(followed)
+        request_action(followed.server, "resume", followed.run, launch=True)
+        followed.follow(_after_new_entry(followed, _is_over))
+    return followed.end(launched=go)
 
 
-def _since(watched: Watched, done: Callable[[Account], bool]) -> Callable[[Account, bool], bool]:
-    """Once something new has come: what it was told to do, it has not begun before, however it rests."""
-    before = watched.ledger.seen(watched.run)
-    return lambda account, rests: watched.ledger.seen(watched.run) > before and done(account)
+def _after_new_entry(followed: FollowedRun, done: Callable[[Account], bool]) -> Callable[[Account, bool], bool]:
+    """`done`, but not before a new entry: until then the run is idle because the request has not started yet."""
+    before = followed.ledger.last_seq(followed.run)
+    return lambda account, idle: followed.ledger.last_seq(followed.run) > before and done(account)
 
 
 def _is_decided(account: Account) -> bool:
@@ -181,22 +187,22 @@ def _is_decided(account: Account) -> bool:
 
 
 def _is_over(account: Account) -> bool:
-    """Nothing more is to come: it has ended, it was stopped, or there is nothing to be run."""
+    """Whether no more entries are expected: it has ended, was stopped, or has nothing to launch."""
     nothing = account.decision is not None and account.decision.configuration is None
     return account.stopped or account.ended is not None or nothing
 
 
-def _let_go(watched: Watched) -> None:
-    """Wait until the worker that has decided drives the run no more."""
-    for _ in range(round(LETS_GO_WITHIN_S / LOOK_S)):
-        watched.ledger.newer(watched.run)
-        if not watched.ledger.is_driven(watched.run):
+def _wait_for_release(followed: FollowedRun) -> None:
+    """Wait until the worker that has decided releases the run."""
+    for _ in range(round(RELEASE_TIMEOUT_S / POLL_S)):
+        followed.ledger.newer(followed.run)
+        if not followed.ledger.is_driven(followed.run):
             return
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def _expected(account: Account) -> str:
-    """Of a service, how many trials the search expects to need; nothing where that is known at the server alone."""
+    """How many trials a serving search expects to need; empty if only the server knows."""
     from mlcd.planners.serve.prepare import expectation
 
     if not isinstance(account.job.ask, ServingTask):
@@ -208,12 +214,12 @@ def _expected(account: Account) -> str:
 
 
 @contextmanager
-def leaving(server: Server, run: str) -> Iterator[None]:
-    """Ctrl-C leaves a run of a server alone: it says how to come back, and how to stop it."""
+def detach_on_ctrl_c(server: Server, run: str) -> Iterator[None]:
+    """Ctrl-C stops following, not the run: the message says how to follow it again, and how to stop it."""
     try:
         yield
     except KeyboardInterrupt:
         mlcd = "mlcd" if os.environ.get("MLCD_SERVER") else f"mlcd --server {server.url}"
         raise Interrupted(
-            f"left; run '{run}' goes on. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
+            f"detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}"
         ) from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlcd.cli.agree import agree_to_limits, agree_to_rent
-from mlcd.cli.ending import agree_beforehand, agreed, can_ask, go_detached, tell_beforehand, tell_end
+from mlcd.cli.ending import agreed, can_ask, confirm_detached, go_detached, print_end, print_note
 from mlcd.cli.functions import allocation_options, target_loss
 from mlcd.cli.options import (
     confidence,
@@ -26,14 +26,14 @@ from mlcd.cli.options import (
     usd,
     with_options,
 )
-from mlcd.cli.orders import order_of_file
-from mlcd.cli.server import asked_server, words
+from mlcd.cli.orders import submission_of_file
+from mlcd.cli.server import chosen_server, typed_options
 from mlcd.cli.variables import env_option, with_variables
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
-    from mlcd.cli.outliving import Agreed
+    from mlcd.cli.outliving import Permission
     from mlcd.core.job import Job
     from mlcd.core.runs.run import Run
     from mlcd.reports.progress import ProgressLine
@@ -49,9 +49,9 @@ begin_from = click.option(
     "begin_from",
     metavar="RUN",
     default="",
-    help="Begin from the checkpoint of this earlier run, which keeps its own.",
+    help="Start from a copy of the checkpoint of this earlier run.",
 )
-detached = click.option("--detach", is_flag=True, help="Go on without this terminal; follow it with `mlcd attach RUN`.")
+detached = click.option("--detach", is_flag=True, help="Continue without this terminal; `mlcd attach RUN` follows it.")
 run_options = (
     click.option("--decide-only", is_flag=True, help="Stop at the decision; `mlcd launch RUN` runs it later."),
     click.option("-y", "--yes", is_flag=True, help="Spend real money, and run the decision, without asking."),
@@ -68,9 +68,9 @@ def train(
 ) -> int:
     """Probe, decide, show the decision, ask, and run the job.
 
-    Options replace what the job file says. Where neither says anything: fastest, no limit, on the simulated cloud, by
-    net-value. Where machines are rented for real money, the first probe is asked for: without a terminal, say -y. Else
-    nobody is asked without a terminal, and the decision is run.
+    Options override the job file. The defaults: fastest, no limit, on the simulated cloud, by net-value. Before
+    machines are rented for real money, you are asked: without a terminal, pass -y. Otherwise nothing is asked without
+    a terminal, and the decision is run.
 
     \b
     mlcd train job.yaml --budget 100
@@ -85,18 +85,18 @@ def train(
 @run_name
 @with_options((detached, output))
 def launch(run: str, detach: bool, output: str) -> int:
-    """Run what a search has decided.
+    """Run the decision of a search.
 
     \b
     mlcd launch last
     """
-    if (server := asked_server()) is not None:
-        from mlcd.cli.there import launch_there
+    if (server := chosen_server()) is not None:
+        from mlcd.cli.there import launch_remote
 
-        return launch_there(server, run, output, detach=detach)
+        return launch_remote(server, run, output, detach=detach)
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
-    from mlcd.cli.outliving import outliving
+    from mlcd.cli.outliving import survive_hangup
     from mlcd.core.ledger import Resumed
     from mlcd.core.runs.run import resume
     from mlcd.reports.text import Narrator
@@ -105,42 +105,42 @@ def launch(run: str, detach: bool, output: str) -> int:
     _, progress = consoles()
     name, live = ledger.find(run), Live(progress, ledger)
     with ExitStack() as held:
-        held.enter_context(ledger.hold(name))  # before it is read: another process may be writing
+        held.enter_context(ledger.hold(name))  # before it is read: another process may write
         held.enter_context(live.showing(name))
-        tell = live.listener(Narrator(progress, ledger.account(name)))
-        resumed = resume(name, ledger, tell, live.report)
+        on_entry = live.listener(Narrator(progress, ledger.account(name)))
+        resumed = resume(name, ledger, on_entry, live.report)
         if detach:
-            resumed.launchable()  # or it is told here that it is not
+            resumed.launchable()  # raises if it cannot be launched
             if resumed.book.account.stopped:
-                resumed.book.write(Resumed("the user went on"))  # what is stopped, a detached process leaves alone
+                resumed.book.write(Resumed("the user went on"))  # a detached process does not resume a stopped run
             held.close()
             return go_detached(name, ledger, True, output)
         with (
-            outliving(name, launch=True),
+            survive_hangup(name, launch=True),
             stop_on_ctrl_c(progress, "the job itself", soon=resumed.job.checkpoints) as stop,
         ):
             resumed.launch(stop)
         live.line.close()
-        return _tell(resumed, output)
+        return _print_result(resumed, output)
 
 
 @click.command()
 @run_name
 @with_options((*limit_options, *run_options))
 def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
-    """Go on with a run that was stopped or killed, or ended early.
+    """Resume a run that was stopped or killed, or ended early.
 
-    No finished probe is paid for twice, and saved work is not done again. The job file is not read again. A new limit
-    is for all of the run: what was spent before counts, too.
+    No finished probe is paid for twice, and saved work is not repeated. The job file is not read again. A new limit is
+    for the whole run, including what was already spent.
 
     \b
     mlcd resume last
     mlcd resume last --budget 120
     """
-    if (server := asked_server()) is not None:
-        from mlcd.cli.there import resume_there
+    if (server := chosen_server()) is not None:
+        from mlcd.cli.there import resume_remote
 
-        return resume_there(server, run, words(chosen), decide_only, yes, output, detach=detach)
+        return resume_remote(server, run, typed_options(chosen), decide_only, yes, output, detach=detach)
     from mlcd.cli.live import Live
     from mlcd.core.runs.run import go_on
     from mlcd.planners.form.goal import goal_again
@@ -150,15 +150,15 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
     _, progress = consoles()
     name, live = ledger.find(run), Live(progress, ledger)
     with ExitStack() as held:
-        held.enter_context(ledger.hold(name))  # before it is read: another process may be writing
+        held.enter_context(ledger.hold(name))  # before it is read: another process may write
         held.enter_context(live.showing(name))
         before = ledger.account(name)
-        tell = live.listener(Narrator(progress, before))
+        on_entry = live.listener(Narrator(progress, before))
         goal = goal_again(before.job, chosen)
         agree_to_limits(before.job, goal, yes)
         if detach:
-            agree_beforehand(decide_only, yes)
-        resumed = go_on(name, ledger, tell, live.report, goal)
+            confirm_detached(decide_only, yes)
+        resumed = go_on(name, ledger, on_entry, live.report, goal)
         if detach:
             held.close()
             return go_detached(name, ledger, not decide_only, output)
@@ -176,17 +176,17 @@ def begin_file(
     detach: bool = False,
     begin_from: str = "",
 ) -> int:
-    """A new run of a job file, here or on the server that was named."""
+    """Start a run of a job file, here or on the chosen server."""
     variables = chosen.get("variables") or {}
     chosen = {name: value for name, value in chosen.items() if name != "variables"}
-    if (server := asked_server()) is not None:
+    if (server := chosen_server()) is not None:
         if begin_from:
             raise UserError("--from begins from a checkpoint of this machine: leave out --server")
-        from mlcd.cli.there import begin_there
+        from mlcd.cli.there import begin_remote
 
         if variables:
             raise UserError("--env is for runs that this machine drives; for a server, write `envs:` in the job file")
-        return begin_there(server, order_of_file(kind, path, chosen), decide_only, yes, output, detach=detach)
+        return begin_remote(server, submission_of_file(kind, path, chosen), decide_only, yes, output, detach=detach)
     job = with_variables(read_job(kind, path, chosen), variables)
     return begin(job, decide_only, yes, output, detach=detach, begin_from=begin_from)
 
@@ -201,10 +201,10 @@ def begin(
     detach: bool = False,
     begin_from: str = "",
 ) -> int:
-    """A new run of a job, from its start to the end. `beforehand`: what there is to say before anything is measured.
+    """Start a run of a job and drive it to its end. `beforehand`: a note to print before anything is measured.
 
-    `detach`: it is driven by a process of its own, and nobody is asked any more. `begin_from`: an earlier run, whose
-    checkpoint this one begins with.
+    `detach`: a separate process drives it, and the user is not asked any more. `begin_from`: an earlier run whose
+    checkpoint this one starts from.
     """
     from mlcd.cli.live import Live
     from mlcd.core.runs.run import start
@@ -214,11 +214,11 @@ def begin(
     _, progress = consoles()
     live = Live(progress, ledger)
     if detach:
-        agree_beforehand(decide_only, yes)
+        confirm_detached(decide_only, yes)
     with ExitStack() as held:
-        tell, agree = live.listener(Narrator(progress)), partial(agree_to_rent, yes=yes)
-        run = start(job, ledger, tell, live.report, held=held, begin_from=begin_from, agree=agree)
-        tell_beforehand(beforehand(run), progress)
+        on_entry, agree = live.listener(Narrator(progress)), partial(agree_to_rent, yes=yes)
+        run = start(job, ledger, on_entry, live.report, held=held, begin_from=begin_from, agree=agree)
+        print_note(beforehand(run), progress)
         if detach:
             held.close()
             return go_detached(run.name, ledger, not decide_only, output)
@@ -227,15 +227,15 @@ def begin(
 
 
 def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None = None) -> int:
-    """From wherever the run stands to the end: search, show, ask, launch."""
-    from mlcd.cli.outliving import outliving
+    """Drive the run from its current state to its end: search, show, ask, launch."""
+    from mlcd.cli.outliving import survive_hangup
 
-    with outliving(run.name, launch=not decide_only and (yes or not can_ask())) as allowed:
-        return _see_through(run, decide_only, yes, output, line, allowed)
+    with survive_hangup(run.name, launch=not decide_only and (yes or not can_ask())) as permission:
+        return _see_through(run, decide_only, yes, output, line, permission)
 
 
 def _see_through(
-    run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None, allowed: Agreed
+    run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None, permission: Permission
 ) -> int:
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.core.errors import Interrupted
@@ -244,24 +244,24 @@ def _see_through(
     results, progress = consoles()
     with stop_on_ctrl_c(progress, "what is being probed") as pressed:
         decision = run.search(pressed)
-    _take_away(line)
+    _close(line)
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)
     go = decision.configuration is not None and not decide_only and not isinstance(run.job.ask, ServingTask)
-    if go and pressed():  # during the last probe, when there was no next one to stop before
+    if go and pressed():  # during the last probe: there was no further step to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
     if go := go and (yes or decision.done or agreed()):
-        allowed.launch = True
+        permission.launch = True
         with stop_on_ctrl_c(progress, "the job itself", soon=run.job.checkpoints) as pressed:
             run.launch(pressed)
-        _take_away(line)
-    return _tell(run, output, launched=go)
+        _close(line)
+    return _print_result(run, output, launched=go)
 
 
-def _take_away(line: ProgressLine | None) -> None:
+def _close(line: ProgressLine | None) -> None:
     if line is not None:
         line.close()
 
 
-def _tell(run: Run, output: str, *, launched: bool = True) -> int:
-    return tell_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), output, launched=launched)
+def _print_result(run: Run, output: str, *, launched: bool = True) -> int:
+    return print_end(run.name, run.book.account, lambda: run.ledger.lines(run.name), output, launched=launched)

@@ -1,4 +1,4 @@
-"""mlcd tune: hyperparameters by successive halving on functions, each stage with what it needs."""
+"""mlcd tune: hyperparameter search by successive halving on functions, with a plan for each stage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ tune_options = (
 def tune(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
     """Search hyperparameters on functions, by halving.
 
-    All trials train for some epochs, the better half goes on. Options replace what the job file says.
+    All trials train for some epochs, and the better half continues. Options override the job file.
 
     \b
     mlcd tune job.yaml --trials 64 --budget 5

@@ -1,4 +1,4 @@
-"""mlcd ui: the ledger of this machine in the browser, for one person."""
+"""mlcd ui: the runs of this machine in the browser, for one user."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mlcd.cli.listen import PORTS_TRIED, port, recordings
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Ledger
-    from mlcd.service.workers.here import Here
+    from mlcd.service.workers.here import LocalCrew
 
 
 @click.command()
 @port
 @click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address; others need `mlcd service`.")
 @click.option("--no-browser", is_flag=True, help="Only say where the pages are.")
-@click.option("--no-demo", is_flag=True, help="Where there is no run yet: do not begin with the example's.")
+@click.option("--no-demo", is_flag=True, help="If there is no run yet: do not start the example.")
 @recordings
 def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path | None) -> None:
     """Open the pages: all runs of this machine, live.
 
-    For one person; Ctrl-C ends it.
+    For one user; Ctrl-C ends it.
 
     \b
     mlcd ui
@@ -32,7 +32,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     from contextlib import ExitStack
     from datetime import UTC, datetime
 
-    from mlcd.cli.listen import address, bound, found_recordings, serve
+    from mlcd.cli.listen import address, bound, recordings_in, serve
     from mlcd.core.errors import UserError
     from mlcd.core.home import home as home_folder
     from mlcd.core.ledger import Ledger
@@ -41,11 +41,11 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     from mlcd.service.web.feed import Feed
     from mlcd.service.web.settings import Settings
     from mlcd.service.web.state import State
-    from mlcd.service.workers.here import Here
+    from mlcd.service.workers.here import LocalCrew
 
     if not _is_loopback(host):
-        raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers this machine alone; use: mlcd service")
-    clouds = found_recordings(recordings)
+        raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers only this machine; use: mlcd service")
+    clouds = recordings_in(recordings)
     with ExitStack() as ending:
         listener = ending.enter_context(bound(host, port, 1 if port == 0 else PORTS_TRIED))
         url = address(listener)
@@ -54,7 +54,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
         home = home_folder()
         ledger = Ledger(home / "ledger.db")
         ending.callback(ledger.close)
-        crew = Here(ledger)
+        crew = LocalCrew(ledger)
         ending.callback(crew.close)
         settings = Settings("ui", home, recordings=clouds)
         audit = Audit(ledger.database, lambda: datetime.now(UTC))
@@ -67,8 +67,8 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
             click.echo(f"stopping {driven} run{'s' if driven > 1 else ''}; go on later with: mlcd resume RUN", err=True)
 
 
-def _demo(ledger: Ledger, crew: Here) -> str:
-    """The example's run, on its way: an empty page would show nobody what this is about."""
+def _demo(ledger: Ledger, crew: LocalCrew) -> str:
+    """Start the example's run: an empty page would not show what MLCD does."""
     from importlib.resources import files
 
     from mlcd.planners.form.jobs import of_text
@@ -77,22 +77,22 @@ def _demo(ledger: Ledger, crew: Here) -> str:
     job = of_text("train", files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
     run = ledger.ask(job.name, to_json(job, launch=True))
     crew.send(run)
-    click.echo("no run yet: this is the example's, on the simulated cloud; nothing is rented", err=True)
+    click.echo("no run yet: starting the example on the simulated cloud; nothing is rented", err=True)
     return run
 
 
 def _show(url: str, newest: list[str], no_browser: bool) -> None:
-    """Say where the pages are, and open them on the newest run."""
+    """Print the address of the pages, and open them on the newest run."""
     import threading
     import webbrowser
 
     from mlcd.cli.listen import has_display
 
-    there = f"{url}/runs/{newest[0]}" if newest else url
-    click.echo(f"MLCD is at {there}  (Ctrl-C ends it)")
+    page = f"{url}/runs/{newest[0]}" if newest else url
+    click.echo(f"MLCD is at {page}  (Ctrl-C ends it)")
     if not no_browser and has_display():
-        # A browser may take its time to return, and asks us for the page meanwhile.
-        threading.Thread(target=webbrowser.open, args=(there,), daemon=True).start()
+        # In a thread: `open` may block, and the browser requests the page meanwhile.
+        threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""--env: variables of a job that the command line gives."""
+"""--env: a job's variables on the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ env_option = click.option(
 
 
 def with_variables(job: Job, variables: Mapping[str, str | None]) -> Job:
-    """The job with these among its `envs:`."""
+    """The job with these added to its `envs:`."""
     if not variables:
         return job
     envs: dict[str, Any] = {**(job.task.get("envs") or {}), **variables}

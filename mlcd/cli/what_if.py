@@ -1,4 +1,4 @@
-"""mlcd what-if: decide again from probes that are paid for."""
+"""mlcd what-if: decide again from stored probes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlcd.planners.serve.nouns import ServingTask
 any_goal = click.option(
     "--goal",
     type=click.Choice(GOALS["what-if"]),
-    help="What to make small; of `mlcd scale`, the knee; of `mlcd serve`, answers per dollar, made large.",
+    help="What to minimise; of `mlcd scale`, the knee; of `mlcd serve`, maximise answers per dollar.",
 )
 
 
@@ -28,7 +28,7 @@ any_goal = click.option(
 def what_if(run: str, output: str, **chosen: Any) -> None:
     """Decide again from the stored probes, at no cost.
 
-    What is not given stays as in the run. The run itself is not changed.
+    What is not given stays as in the run. The run itself does not change.
 
     \b
     mlcd what-if last --budget 50
@@ -45,16 +45,16 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     ledger = open_ledger()
     name = ledger.find(run)
     account = ledger.account(name)
-    goal, asked = goal_again(account.job, chosen), [name for name in SERVICE_NAMES if chosen.get(name) is not None]
-    if asked and not isinstance(account.job.ask, ServingTask):
-        raise UserError(f"--{asked[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
+    goal, unsuitable = goal_again(account.job, chosen), [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+    if unsuitable and not isinstance(account.job.ask, ServingTask):
+        raise UserError(f"--{unsuitable[0].replace('_', '-')} is for runs of `mlcd serve`; '{name}' is not one")
     service = asked_again(account.job.ask, chosen) if isinstance(account.job.ask, ServingTask) else None
     decision = decide_what_if(name, ledger, goal, service)
     if output == "json":
-        told = decision_document(decision)
+        document = decision_document(decision)
         if isinstance(account.job.ask, FunctionsTask):
-            told |= planned_documents(decision, replace(account.job, goal=goal))
-        print_json({"run": name, "goal": goal_document(goal), "decision": told})
+            document |= planned_documents(decision, replace(account.job, goal=goal))
+        print_json({"run": name, "goal": goal_document(goal), "decision": document})
         return
     results, _ = consoles()
     if service is not None:
@@ -62,6 +62,6 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     show_decision(results, account, decision, goal)
     stored = "probes" if service is None else "trials"
     results.print(
-        f"From stored {stored}; nothing was spent. A search with this goal from its start might have looked elsewhere.",
+        f"From stored {stored}; nothing was spent. A search with this goal from the start might have probed others.",
         style="dim",
     )

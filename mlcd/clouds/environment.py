@@ -1,7 +1,7 @@
-"""The environment of a job's processes: a short list of ours, and what the job asks for by name.
+"""The environment variables of a job's processes: a short allow-list, and what the job names itself.
 
-A job's log is read by others, and a service's jobs belong to its members. So a variable of this process reaches a job
-only if it is on the list, and everything else, such as cloud keys, database passwords and tokens, stays out.
+Other people read a job's log, and on a service the jobs belong to its members. So a job gets a variable of this process
+only if it is on the list. Cloud keys, database passwords and tokens never reach it.
 """
 
 from __future__ import annotations
@@ -38,39 +38,41 @@ DEVICES = ("CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES"
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")
 CERTIFICATES = ("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
 PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-KEPT = frozenset((*USER, *LANGUAGE, *PROGRAMS, *DEVICES, *CACHES, *CERTIFICATES, *PROXIES))
-"""Whole names, no patterns: NVIDIA_API_KEY is a secret, too. A job that needs more names it in `envs:`."""
+INHERITED = frozenset((*USER, *LANGUAGE, *PROGRAMS, *DEVICES, *CACHES, *CERTIFICATES, *PROXIES))
+"""The allow-list. Whole names, no patterns: NVIDIA_API_KEY is a secret. A job that needs more lists it in `envs:`."""
 URL_WITH_USER = r"://[^/]*@"
-"""A proxy's URL may have a password in it: such a value is left out."""
+"""A proxy's URL may contain a password. Such a variable is not passed on."""
 
 
 def inherited(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables of this process that every job's process gets."""
-    return {name: value for name, value in environ.items() if name in KEPT and re.search(URL_WITH_USER, value) is None}
+    return {
+        name: value for name, value in environ.items() if name in INHERITED and re.search(URL_WITH_USER, value) is None
+    }
 
 
-def wanted(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables of a job's `envs:`. One without a value, `HF_TOKEN: null`, is taken from this process."""
+def job_variables(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables in a job's `envs:`. One without a value (`HF_TOKEN: null`) is copied from this process."""
     envs = {str(name): value for name, value in (job.task.get("envs") or {}).items()}
-    passed_on = _taken("envs", [name for name, value in envs.items() if value is None], job, environ)
-    return {name: passed_on.get(name, str(value)) for name, value in envs.items()}
+    inherited_values = _from_environment("envs", [name for name, value in envs.items() if value is None], job, environ)
+    return {name: inherited_values.get(name, str(value)) for name, value in envs.items()}
 
 
 def secrets(job: Job, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables of a job's `secrets:`: the job keeps only their names, the values are in the environment."""
-    return _taken("secrets", [str(name) for name in job.task.get("secrets") or {}], job, environ)
+    """The variables in a job's `secrets:`. The job stores only their names; the values come from the environment."""
+    return _from_environment("secrets", [str(name) for name in job.task.get("secrets") or {}], job, environ)
 
 
 def check_environment(job: Job, environ: Mapping[str, str] = os.environ) -> None:
-    """`UserError` if a variable that the job asks for is not there."""
-    wanted(job, environ)
+    """Raise `UserError` if a variable that the job names is not set."""
+    job_variables(job, environ)
     secrets(job, environ)
 
 
-def _taken(key: str, names: list[str], job: Job, environ: Mapping[str, str]) -> dict[str, str]:
-    if names and job.folder == SUBMITTED:  # whoever drives it has an environment of the service's, not of the member's
+def _from_environment(key: str, names: list[str], job: Job, environ: Mapping[str, str]) -> dict[str, str]:
+    if names and job.folder == SUBMITTED:  # the environment here is the service's, not the member's
         raise UserError(f"{key}: {', '.join(names)}: a service passes none of its variables on; write the value")
     missing = [name for name in names if name not in environ]
     if missing:
-        raise UserError(f"{key}: {', '.join(missing)} is not set; export it, or say --env {missing[0]}=VALUE")
+        raise UserError(f"{key}: {', '.join(missing)} is not set; export it, or pass --env {missing[0]}=VALUE")
     return {name: environ[name] for name in names}

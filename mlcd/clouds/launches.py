@@ -1,7 +1,7 @@
-"""Launches on disk: what was ordered, its logs, when it ended. Written before anything exists.
+"""Launches on disk: what was ordered, the logs, the end. The order is written before any machine exists.
 
-`order.json`   label, start and driver, before the first machine     `N.log`   output of the N-th process
-`ended`        the time when everything was gone
+`order.json`   label, start time, process that ordered it     `N.log`   output of the N-th process
+`ended`        the time at which everything was torn down
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mlcd.core.errors import BackendError, NoAccess, NothingOrdered, UserError
 from mlcd.core.home import home
 
 MOST_READ = 16 << 20
-"""Bytes of a log that are in memory at once: it is the job's, which may write, or claim to have written, any number."""
-LOOK_S = 0.1
-"""Between two looks at a log that is followed."""
+"""Bytes of a log held in memory at once. The job writes the log, so it can be of any size."""
+POLL_S = 0.1
+"""Polling interval of a log that is followed."""
 
 
 @dataclass(frozen=True)
@@ -34,66 +34,66 @@ class Launches:
     root: Path
 
     def open(self, launch: Launch, **facts: object) -> Path:
-        """The folder of a new launch."""
+        """Create the folder of a new launch."""
         folder = self.folder(launch.label)
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(exist_ok=True, mode=0o700)
         order = {"label": launch.label, "started_at": time.time(), "configuration": str(launch.configuration), **facts}
-        order["driver"] = [os.getpid(), _begun_at(os.getpid())]
+        order["driver"] = [os.getpid(), _start_time(os.getpid())]
         partial = folder / "order.json.new"
         partial.write_text(json.dumps(order), encoding="utf-8")
         partial.replace(folder / "order.json")
-        (folder / "ended").unlink(missing_ok=True)  # of a launch of this label in another ledger
+        (folder / "ended").unlink(missing_ok=True)  # left by a launch with this label in another ledger
         return folder
 
     def find(self, label: str) -> Path | None:
-        """The folder of a launch, if it ever was ordered."""
+        """The folder of a launch; None if it was never ordered."""
         folder = self.folder(label)
         return folder if (folder / "order.json").exists() else None
 
     def order(self, folder: Path) -> dict[str, Any]:
-        """What was ordered; nothing where the file is damaged: a launch can be found by its label alone."""
+        """What was ordered; empty if the file is damaged. The label alone is enough to find a launch."""
         try:
-            told = json.loads((folder / "order.json").read_text(encoding="utf-8"))
+            order = json.loads((folder / "order.json").read_text(encoding="utf-8"))
         except ValueError:
             return {}
-        return told if isinstance(told, dict) else {}
+        return order if isinstance(order, dict) else {}
 
     def driver(self, label: str) -> int | None:
-        """The process that ordered a launch, if that lives and is not this one. It may write to another ledger."""
+        """The process that ordered a launch, if it is alive and not this one. It may be using another ledger."""
         folder = self.find(label)
         try:
-            process, begun_at = self.order(folder).get("driver", [0, None]) if folder is not None else (0, None)
+            process, start_time = self.order(folder).get("driver", [0, None]) if folder is not None else (0, None)
         except (TypeError, ValueError):  # damaged
             return None
-        is_it = process != os.getpid() and begun_at is not None and _begun_at(process) == begun_at
-        return process if is_it else None
+        is_alive = process != os.getpid() and start_time is not None and _start_time(process) == start_time
+        return process if is_alive else None
 
     def log(self, folder: Path, process: int) -> Path | None:
-        """Where a process writes, if the launch has it; None while the launch is under way and no process of it has."""
+        """The log file of a process; None while the launch has not started any process yet."""
         has_begun = (folder / "0.log").exists() or (folder / "ended").exists()
         return folder / f"{process}.log" if has_begun else None
 
     def read(self, folder: Path, process: int, clock: Clock | None) -> Iterator[str]:
-        """What a process has written; with a clock, also what it will write until the launch is over.
+        """The output of a process. With a clock, follow it until the launch is over.
 
-        FileNotFoundError: the launch has no such process, or ended before one began.
+        FileNotFoundError: the launch has no such process, or it ended before any was started.
         """
-        while (written := self.log(folder, process)) is None:
+        while (path := self.log(folder, process)) is None:
             if clock is None:
                 return
-            clock.wait(LOOK_S)
-        with written.open(encoding="utf-8", errors="replace") as log:
+            clock.wait(POLL_S)
+        with path.open(encoding="utf-8", errors="replace") as log:
             while True:
-                over = (folder / "ended").exists()  # before reading: then nothing is missed
+                ended = (folder / "ended").exists()  # checked before reading, so that no output is missed
                 while piece := log.read(MOST_READ):
                     yield piece
-                if clock is None or over:
+                if clock is None or ended:
                     return
-                clock.wait(LOOK_S)
+                clock.wait(POLL_S)
 
     def saved(self, label: str) -> float:
-        """The samples of a launch that its job has reported as saved: whoever was to listen may have died."""
+        """Samples that the job reported as saved, read from its log: the process that followed it may have died."""
         log = self.folder(label) / "0.log"
         if not log.exists():
             return 0.0
@@ -103,23 +103,26 @@ class Launches:
         return max(map(saved_in, lines), default=0.0)
 
     def folders(self) -> list[Path]:
-        """Of every launch that was ever ordered."""
+        """The folders of all launches that were ever ordered."""
         return [order.parent for order in self.root.glob("*/order.json")]
 
     def of_run(self, run: str) -> list[Path]:
-        """The folders of a run's launches, the first one first."""
-        found = [order.parent for order in self.root.glob(f"{run}-*/order.json")]
-        numbers = {folder: folder.name.removeprefix(f"{run}-") for folder in found}
-        return sorted((each for each in found if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))
+        """The folders of a run's launches, in order."""
+        ordered = [order.parent for order in self.root.glob(f"{run}-*/order.json")]
+        numbers = {folder: folder.name.removeprefix(f"{run}-") for folder in ordered}
+        return sorted((each for each in ordered if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))
 
     def folder(self, label: str) -> Path:
-        """Where a launch of this label is kept."""
+        """The folder of this label, whether or not it exists."""
         return self.root / label
 
 
 @contextmanager
 def before_ordering() -> Iterator[None]:
-    """What fails within has ordered nothing, and costs nothing. A user's mistake would fail every other launch too."""
+    """An error inside this block means that nothing was ordered and nothing is billed.
+
+    A user's mistake becomes `NoAccess`: every other launch would fail with it, too.
+    """
     try:
         yield
     except NothingOrdered:
@@ -130,8 +133,8 @@ def before_ordering() -> Iterator[None]:
         raise NothingOrdered(str(error)) from error
 
 
-def _begun_at(process: int) -> str | None:
-    """When a process that lives began, as the system counts; its number alone may be used again."""
+def _start_time(process: int) -> str | None:
+    """The kernel's start time of a live process: a process number alone may be reused."""
     try:
         state, *facts = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Running a job on machines that are up, and telling what happens: the same for every live backend."""
+"""Runs a job on machines that are up and yields its events: the same for every live backend."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from mlcd.clouds.environment import secrets, wanted
+from mlcd.clouds.environment import job_variables, secrets
 from mlcd.clouds.machines import Machines, RunningProcess
 from mlcd.clouds.platforms import Process, Reader, diagnose, elastic_environment, processes
 from mlcd.clouds.platforms.failures import blame, last_lines
@@ -17,30 +17,30 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.scale.nouns import ScalingTask
 
-LOOK_EVERY_S = 0.1
+POLL_S = 0.1
 KEPT_OUTPUT = 20_000
-"""Characters of a process's output that are kept to tell why it failed."""
+"""Characters of a process's output that are kept to diagnose a failure."""
 FIRST_PORT = 29_500
-LEAVES_WITHIN_S = 20.0
-"""A job that is asked to save and leave, and has not by then, never will."""
-LEAVING_SHARE = 0.2
-"""Of a machine's time, kept for leaving where that is short."""
+STOP_TIMEOUT_S = 20.0
+"""How long a job has to save and exit after it was asked to."""
+STOP_SHARE = 0.2
+"""The most of a short lifetime that is reserved for saving and exiting."""
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long to wait for a first report of progress and for the next one, and what is kept to tear down in time."""
+class Timeouts:
+    """Timeouts of the first report of progress and of each further one, and the time reserved for teardown."""
 
-    first_s: float
-    next_s: float
+    first_report_s: float
+    next_report_s: float
     teardown_s: float = 0.0
 
 
 @dataclass
 class _Member:
-    """A process of the job, and the end of what it has written."""
+    """A process of the job, and the last part of its output."""
 
-    told: Process
+    process: Process
     running: RunningProcess
     output: str = ""
 
@@ -58,67 +58,69 @@ class LiveJob:
     launch: Launch
     machines: Machines
     clock: Clock
-    patience: Patience
+    timeouts: Timeouts
     started_s: float
     environment: dict[str, str] = field(default_factory=dict)
     first_port: int | Sequence[int] = FIRST_PORT
-    asked_s: float | None = None
+    stop_requested_s: float | None = None
     has_finished: bool = False
-    """Whether the job has ended well, with all of its work done."""
+    """Whether the job ended successfully with all of its work done."""
 
     def events(self) -> Events:
-        """Start the job's processes and tell what happens, until it ends or its machines' time is over."""
+        """Start the job's processes and yield their events until the job ends or the lifetime is over."""
         members = self._start()
         reader = Reader(self.job)
         last_report_s: float | None = None
         last = Sample(0.0, 0.0)
         while True:
-            statuses = [member.running.status() for member in members]  # before reading: then nothing is missed
+            statuses = [member.running.status() for member in members]  # before reading: no output is missed
             reports = reader.reports
             samples = self._read(members, reader)
-            if reader.reports > reports:  # a sign of life, even where it says nothing new
+            if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                 last_report_s = self._now_s()
             for sample in samples:
                 last = sample
-                if (yield sample) and self.asked_s is None:
-                    self._ask_to_leave()
+                if (yield sample) and self.stop_requested_s is None:
+                    self._request_stop()
             if (end := self._end(members, statuses, last_report_s)) is not None:
                 self.has_finished = end.outcome is Outcome.OK and self._is_done(last)
-                if end.outcome is not Outcome.OK or not self._left_for_want_of_time(last):
+                if end.outcome is not Outcome.OK or not self._stopped_for_time(last):
                     yield end
                 return
-            if self.asked_s is None and self._now_s() >= self._leaves_s:
-                self._ask_to_leave()
-            stays = self.asked_s is not None and self._now_s() > self.asked_s + LEAVES_WITHIN_S
-            if stays or self._now_s() >= self._lasts_s:
+            if self.stop_requested_s is None and self._now_s() >= self._request_stop_s:
+                self._request_stop()
+            overdue = self.stop_requested_s is not None and self._now_s() > self.stop_requested_s + STOP_TIMEOUT_S
+            if overdue or self._now_s() >= self._stop_s:
                 self.machines.end()
-                yield from self._read(members, reader)  # it may have saved in the last moment
+                yield from self._read(members, reader)  # it may have saved just before the end
                 return
-            self.clock.wait(LOOK_EVERY_S)
+            self.clock.wait(POLL_S)
 
     def _start(self) -> list[_Member]:
-        told = processes(
+        job_processes = processes(
             self.job.communication,
             self.machines.addresses,
             self.first_port,
             self.launch.configuration.offer.workers,
         )
-        own = {
+        variables = {
             "MLCD_LAUNCH": self.launch.label,
             "MLCD_SAMPLES": f"{self.launch.samples:.12g}",
             **elastic_environment(self.job, self.launch.configuration),
-            **wanted(self.job),
+            **job_variables(self.job),
             **secrets(self.job),
             **self.environment,
         }
         return [
-            _Member(process, self.machines.start(process.node, command_of(self.job), {**process.environment, **own}))
-            for process in told
+            _Member(
+                process, self.machines.start(process.node, command_of(self.job), {**process.environment, **variables})
+            )
+            for process in job_processes
         ]
 
-    def _ask_to_leave(self) -> None:
-        """The tracker of the first process looks for this file; the folder is one that every node has."""
-        self.asked_s = self._now_s()
+    def _request_stop(self) -> None:
+        """Create the file that the first process's tracker polls, in a folder that all nodes share."""
+        self.stop_requested_s = self._now_s()
         if (file := self.environment.get("MLCD_LEAVE")) is not None:
             self.machines.start(0, f"touch {shlex.quote(file)}", {})
 
@@ -126,60 +128,63 @@ class LiveJob:
         samples: list[Sample] = []
         for member in members:
             new = member.read()
-            if member.told.reports:
+            if member.process.reports:
                 samples += reader.feed(new, self._now_s())
-        # On a busy machine the last report may be read after the machines' time; what it says is saved, is saved.
+        # On a busy machine the last report may be read after the lifetime is over. What it reports as saved counts.
         most_s = inf if self.launch.lifetime_s is None else self.launch.lifetime_s
         return [replace(sample, elapsed_s=min(sample.elapsed_s, most_s)) for sample in samples]
 
     @property
-    def _lasts_s(self) -> float:
-        """When to stop, so that the machines are gone when their time is over."""
-        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.patience.teardown_s
+    def _stop_s(self) -> float:
+        """When to stop, so that teardown ends within the lifetime."""
+        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timeouts.teardown_s
 
     @property
-    def _leaves_s(self) -> float:
-        """When to ask the job to save and leave, so that what it has done until its time is over is not lost."""
-        if not isinstance(self.job.ask, ScalingTask) or self._lasts_s == inf:
+    def _request_stop_s(self) -> float:
+        """When to ask the job to save and exit, so that its work is not lost when the lifetime is over."""
+        if not isinstance(self.job.ask, ScalingTask) or self._stop_s == inf:
             return inf
-        return self._lasts_s - min(LEAVES_WITHIN_S / 2, LEAVING_SHARE * self._lasts_s)
+        return self._stop_s - min(STOP_TIMEOUT_S / 2, STOP_SHARE * self._stop_s)
 
-    def _left_for_want_of_time(self, last: Sample) -> bool:
-        """Whether a job that ended well did so because it was asked to, with work left."""
-        return self.asked_s is not None and self.asked_s >= self._leaves_s and not self._is_done(last)
+    def _stopped_for_time(self, last: Sample) -> bool:
+        """Whether a job that ended successfully did so because its time was over, with work left to do."""
+        return (
+            self.stop_requested_s is not None
+            and self.stop_requested_s >= self._request_stop_s
+            and not self._is_done(last)
+        )
 
     def _is_done(self, last: Sample) -> bool:
-        """Whether a job that has reported this has no work left."""
+        """Whether the job's last sample says that all work is done."""
         target = self.job.target
         reached = target is not None and last.metric is not None and target.reached(last.metric)
         return reached or last.samples >= self.launch.samples
 
     def _end(self, members: list[_Member], statuses: list[int | None], last_report_s: float | None) -> Ended | None:
-        """How the job ended, if it did."""
+        """How the job ended; None while it runs."""
         now_s = self._now_s()
         failed = [(status, member) for status, member in zip(statuses, members, strict=True) if status]
         if failed:
-            # Those that only lost their peer fail with errors of their own.
+            # Processes that only lost a peer fail with errors of their own; `blame` ranks the real cause first.
             status, member = min(failed, key=lambda pair: blame(pair[0], pair[1].output))
-            told = diagnose(status, self._all_output(members, member))
-            return Ended(now_s, told.outcome, f"node {member.told.node}: {told.advice}", last_lines(member.output))
-        if all(status == 0 for member, status in zip(members, statuses, strict=True) if member.told.ends):
+            diagnosis = diagnose(status, self._all_output(members, member))
+            detail = f"node {member.process.node}: {diagnosis.advice}"
+            return Ended(now_s, diagnosis.outcome, detail, last_lines(member.output))
+        if all(status == 0 for member, status in zip(members, statuses, strict=True) if member.process.ends):
             nothing_left = self.launch.purpose is Purpose.RUN and self.launch.saved_samples > 0
             if last_report_s is None and not nothing_left:
                 advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
                 return Ended(now_s, Outcome.FAILED, advice, last_lines(members[0].output))
             return Ended(now_s, Outcome.OK)
-        waited_s, patient_s = now_s - (last_report_s or 0.0), self.patience.next_s
-        if last_report_s is None:
-            patient_s = self.patience.first_s
-        if waited_s > patient_s:
+        waited_s = now_s - (last_report_s or 0.0)
+        if waited_s > (self.timeouts.first_report_s if last_report_s is None else self.timeouts.next_report_s):
             what = "no report of progress" if last_report_s is None else "no further report of progress"
             advice = f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
             return Ended(now_s, Outcome.TIMED_OUT, advice, last_lines(members[0].output))
         return None
 
     def _all_output(self, members: list[_Member], first: _Member) -> str:
-        """The failed process's own output; if it says nothing, that of the others: one node's error ends them all."""
+        """The failed process's output; if it shows no error, that of all: one node's error ends them all."""
         return first.output if "Error" in first.output else "\n".join(member.output for member in members)
 
     def _now_s(self) -> float:
@@ -187,6 +192,6 @@ class LiveJob:
 
 
 def command_of(job: Job) -> str:
-    """What a node is to run: the job's set-up, then the job."""
+    """The shell command of a node: the job's setup, then the job."""
     setup, run = str(job.task.get("setup") or ""), str(job.task.get("run") or "")
     return f"{setup}\n{run}" if setup.strip() else run

@@ -1,4 +1,4 @@
-"""What a live backend has to bring: machines that are up, and processes on them."""
+"""What a live backend provides: machines that are up, and processes on them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class RunningProcess(Protocol):
         ...
 
     def read(self) -> str:
-        """What it has written since it was last asked."""
+        """Its output since the last call."""
         ...
 
 
 class Machines(Protocol):
-    """Machines that are up, until whoever brought them up tears them down."""
+    """Machines that are up until the backend tears them down."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where the nodes find each other, in order."""
+        """The addresses of the nodes, in order."""
         ...
 
     def start(self, node: int, command: str, environment: Mapping[str, str]) -> RunningProcess:
-        """Start a shell command on a node, with these variables beside the machine's own."""
+        """Start a shell command on a node, with these variables in addition to the machine's own."""
         ...
 
     def end(self) -> None:
-        """End all processes, asked first and then killed. What they have written until then can be read."""
+        """End all processes: SIGTERM first, then SIGKILL. Their output can still be read."""
         ...

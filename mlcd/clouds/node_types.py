@@ -1,4 +1,4 @@
-"""Files of node types: what those of the local and of the Ray backend have in common, and how they are read."""
+"""Files of node types: what the local and the Ray backend have in common, and how a file is read."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ F = TypeVar("F", bound=BaseModel)
 
 
 def unit(parse: Callable[[Any], Any]) -> BeforeValidator:
-    """A value as people write it."""
+    """A value in the notation of a parser, such as '100Mbit'."""
     return BeforeValidator(parse)
 
 
 def parse_mbit(written: Any) -> float:
     """'100Mbit' or '1Gbit' to megabits a second."""
-    told = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|m|g)bit", str(written).strip().lower())
-    if told is None or float(told[1]) <= 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|m|g)bit", str(written).strip().lower())
+    if match is None or float(match[1]) <= 0:
         raise ValueError(f"'{written}': expected a rate, such as 100Mbit or 1Gbit")
-    return float(told[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[told[2]]
+    return float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[match[2]]
 
 
 class Keys(BaseModel):
-    """Keys of a file, and no others."""
+    """The allowed keys of a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TypeKeys(Keys):
-    """What a file says of a node type."""
+    """The keys of a node type."""
 
     cpus: Annotated[float, Field(gt=0, le=1024)]
     memory: Annotated[float, unit(parse_gb)]
@@ -46,7 +46,7 @@ class TypeKeys(Keys):
 
 
 class FileKeys(Keys):
-    """What a file says beside its types."""
+    """The keys of a file beside its types."""
 
     nodes: Annotated[tuple[int, int], unit(parse_range)]
     probe: Annotated[float, unit(parse_duration)]
@@ -55,12 +55,12 @@ class FileKeys(Keys):
 
 
 def read_file(source: Path | Traversable, keys: type[F], backend: str) -> F:
-    """A file of node types; whatever is wrong with it is one line for the user."""
+    """Read a file of node types; a mistake in it becomes a `UserError` of one line."""
     try:
         return keys.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
     except OSError as error:
-        told = error.strerror or error
-        raise UserError(f"{source}: {told}; give a file of node types, as {backend}:nodes.yaml") from error
+        reason = error.strerror or error
+        raise UserError(f"{source}: {reason}; give a file of node types, as {backend}:nodes.yaml") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{source}: not YAML: {str(error).splitlines()[0]}") from error
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Measurement noise for clouds that are not real: how much of the expected progress a report shows."""
+"""Measurement noise of simulated and recorded clouds: the share of the expected progress that a report shows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mlcd.core.configuration import Floats
 
 
 def launch_rng(seed: int, launch: Launch) -> np.random.Generator:
-    """Randomness that belongs to one launch: the same again if a crash makes it be launched again."""
+    """The random numbers of one launch. After a crash, the same launch gets the same ones."""
     name = zlib.crc32(launch.configuration.offer.name.encode())
     return np.random.default_rng([seed, name, launch.configuration.nodes, launch.ordinal])
 
 
 def gamma_factors(rng: np.random.Generator, scatter: float, size: int) -> Floats:
-    """Independent positive factors of mean 1 and the given relative scatter.
+    """Independent positive factors with mean 1 and this relative scatter.
 
-    Gamma, because progress is then a gamma process: it never goes back, and its relative error after N
-    reports is scatter / sqrt(N), whatever N is.
+    Gamma, because progress is then a gamma process: it never decreases, and its relative error after N reports
+    is scatter / sqrt(N) for every N.
     """
     if scatter <= 0:
         return np.ones(size)

@@ -1,7 +1,7 @@
-"""A cloud that replays a recording, through the same path as a live one.
+"""A cloud that replays a recording through the same code path as a live one.
 
-A probe takes as long as the recording says, half of that if it fails; its rate is the recorded one
-with noise. The final run goes at the recorded rate exactly, since noise averages out over hours.
+A probe takes the recorded time, or half of it if it fails; its rate is the recorded one with noise. The final run
+has exactly the recorded rate, since noise averages out over hours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 REPORTS = 30
-"""Reports of progress in a probe: enough to tell its noise within a fifth."""
+"""Reports of progress in a probe: enough to estimate its noise within 20 %."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Recorded:
         return play(self._events(launch, point), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
-        """A recorded machine dies with the process that replays it."""
+        """Nothing to do: a recorded machine ends with this process."""
 
     def factors(self, rng: np.random.Generator) -> Floats:
-        """How much of the recorded progress each report of a probe shows."""
+        """The noise of each report of a probe, as a factor on the recorded progress."""
         return gamma_factors(rng, self.noise * sqrt(REPORTS), REPORTS)
 
     def _events(self, launch: Launch, point: Point) -> Iterator[Event]:
@@ -66,7 +66,7 @@ class Recorded:
 
 
 def _progress(lasts_s: float, samples: Floats) -> Iterator[Event]:
-    """Evenly spaced reports; the last one falls exactly on the end."""
+    """Evenly spaced reports; the last one is exactly at the end."""
     yield Sample(0.0, 0.0)
     for i, done in enumerate(samples, start=1):
         yield Sample(lasts_s * (i / len(samples)), float(done))

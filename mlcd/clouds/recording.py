@@ -2,7 +2,7 @@
 
 `recording.yaml`   name, work_samples, probe_base_s, probe_extra_s_per_3_nodes; optional: kind, global_batch,
                    communication, source
-`points.csv`       one row for each configuration; what is not in the file cannot be rented
+`points.csv`       one row for each configuration that can be rented
 
 docs/reference/recordings.md describes the columns.
 """
@@ -50,7 +50,7 @@ OUTCOMES = (Outcome.OK, Outcome.OUT_OF_MEMORY, Outcome.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was recorded for one configuration: a rate, or how it failed."""
+    """The recorded result of one configuration: a rate, or how it failed."""
 
     outcome: Outcome
     samples_per_s: float | None = None
@@ -58,7 +58,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Recording:
-    """A job's rate on every configuration that was recorded."""
+    """A job's rate on every recorded configuration."""
 
     name: str
     work_samples: float
@@ -78,7 +78,7 @@ class Recording:
 
 
 def load_recording(folder: str | Path) -> Recording:
-    """Read a recording; `RecordingError` names the file, the line and what is wrong."""
+    """Read a recording. `RecordingError` names the file, the line and the mistake."""
     folder = Path(folder)
     about_file, points_file = folder / "recording.yaml", folder / "points.csv"
     for file in (about_file, points_file):
@@ -100,7 +100,7 @@ def load_recording(folder: str | Path) -> Recording:
 
 
 def save_recording(recording: Recording, folder: Path) -> None:
-    """Write a recording; a folder that has one already is written over."""
+    """Write a recording; an existing one is overwritten."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {
         "name": recording.name,
@@ -118,19 +118,19 @@ def save_recording(recording: Recording, folder: Path) -> None:
         rows.writeheader()
         for configuration, point in recording.points.items():
             facts = {column: getattr(configuration.offer, column, None) for column in COLUMNS}
-            told = {"nodes": configuration.nodes, "samples_per_s": point.samples_per_s, "outcome": str(point.outcome)}
-            rows.writerow({**facts, **told})
+            values = {"nodes": configuration.nodes, "samples_per_s": point.samples_per_s, "outcome": str(point.outcome)}
+            rows.writerow({**facts, **values})
 
 
 def _about(file: Path) -> dict[str, str]:
     try:
-        # All values as text: what YAML takes for a date or a number, and cannot read, matters only where we read it.
+        # All values as text: YAML would fail on a malformed date or number even in a key that is not used.
         about = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except (yaml.YAMLError, UnicodeError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark is not None else str(file)
-        told = getattr(error, "problem", None) or " ".join(str(error).split())
-        raise RecordingError(f"{where}: not readable as YAML: {told}") from error
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise RecordingError(f"{where}: not readable as YAML: {problem}") from error
     except OSError as error:
         raise RecordingError(f"{file}: cannot be read: {error.strerror}") from error
     except RecursionError:
@@ -172,7 +172,7 @@ def _points(file: Path) -> dict[Configuration, Point]:
                 if None in row:
                     raise RecordingError(f"{where}: more values than the {len(reader.fieldnames or ())} columns")
                 offer = _offer(where, row)
-                # A type has one price and one set of facts; a second one would be two offers of the same name.
+                # Rows of one type must agree on its price and facts, or two offers would have the same name.
                 if offers.setdefault(offer.instance_type, offer) != offer:
                     raise RecordingError(f"{where}: {offer.instance_type} has other facts than in its first row")
                 configuration = Configuration(offer, _whole(where, row, "nodes"))
@@ -205,7 +205,7 @@ def _offer(where: str, row: Mapping[str, str | None]) -> Offer:
     )
     if offer.tflops <= 0:
         raise RecordingError(
-            f"{where}: vcpus '{row['vcpus']}': must be more than zero where no accelerator's rate is told"
+            f"{where}: vcpus '{row['vcpus']}': must be more than zero where no accelerator's rate is given"
         )
     return offer
 

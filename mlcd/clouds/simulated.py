@@ -1,8 +1,8 @@
-"""A made-up cloud over the real catalog: the embedded default, for trying MLCD without an account.
+"""A simulated cloud over the real catalog: the default place, for trying MLCD without an account.
 
-Rates follow `modeling/physics.py` with an efficiency of each type's own, drawn from the seed; start-up,
-measurement noise, launches that fail, slow machines and preempted spot machines are drawn for each launch.
-Nothing that comes from here is a measurement, and everything shown of it says 'simulated'.
+Rates follow `modeling/physics.py`; the efficiency of each type is drawn from the seed. Start-up time, measurement
+noise, failed launches, slow machines and preempted spot machines are drawn for each launch.
+Nothing here is a measurement, and every report of it says 'simulated'.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_
 from mlcd.planners.scale.nouns import batch_of
 
 STARTUP_LIMIT_S = 300.0
-"""A launch that is not up by then is given up."""
+"""Timeout of a launch that does not come up."""
 REPORT_EVERY_S = 10.0
 REPORTS_OF_A_RUN = 60
 WARM_UP_S = 30.0
-"""The rate climbs to its full height over this time: caches, autotuning, the input pipeline."""
+"""The rate rises to its full value over this time: caches, autotuning, the input pipeline."""
 
 
 @dataclass(frozen=True)
 class Weather:
-    """How rough the simulated cloud is."""
+    """Noise and failure rates of the simulated cloud."""
 
     report_scatter: float = 0.06
     launch_failure: float = 0.02
@@ -45,7 +45,7 @@ class Weather:
 
 @dataclass(frozen=True)
 class Simulated:
-    """The simulated cloud of one seed."""
+    """The simulated cloud with one seed."""
 
     clock: VirtualClock
     seed: int = 0
@@ -77,20 +77,20 @@ class Simulated:
         return float(needed[0]) <= device_gb(configuration.offer)
 
     def efficiency(self, offer: Offer) -> float:
-        """The share of its published rate that a type keeps."""
+        """The share of its published rate that a type achieves."""
         rng = np.random.default_rng([self.seed, zlib.crc32(offer.instance_type.encode())])
         typical = 0.35 if offer.accelerators else 0.5
         return float(min(0.9, typical * rng.lognormal(0, 0.2)))
 
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
-        """What this launch would show if nobody ever stopped it, unless the machines are taken back."""
+        """The events of this launch if nobody stops it, up to a preemption."""
         rng = launch_rng(self.seed, launch)
         startup_s = self._startup_s(rng, launch.configuration)
-        taken_back_s = self._taken_back_s(rng, launch.configuration)
+        preempted_s = self._preempted_s(rng, launch.configuration)
         undisturbed = self._undisturbed(job, launch, rng, startup_s)
-        for event in Learning(self.seed).told(undisturbed, job, launch, rng):
-            if event.elapsed_s > taken_back_s:
-                yield Ended(taken_back_s, Outcome.PREEMPTED, "the spot machines were taken back")
+        for event in Learning(self.seed).with_tracker_data(undisturbed, job, launch, rng):
+            if event.elapsed_s > preempted_s:
+                yield Ended(preempted_s, Outcome.PREEMPTED, "the spot machines were taken back")
                 return
             yield event
 
@@ -103,7 +103,7 @@ class Simulated:
         lasts_s = math.inf if launch.lifetime_s is None else launch.lifetime_s - startup_s
         if launch.purpose is Purpose.PROBE:
             return self._short(rng, rate, startup_s, lasts_s)
-        return self._long(rate, startup_s, lasts_s, Learning(self.seed).left(job, launch))
+        return self._long(rate, startup_s, lasts_s, Learning(self.seed).remaining_samples(job, launch))
 
     def _short(self, rng: np.random.Generator, rate: float, up_s: float, lasts_s: float) -> Iterator[Event]:
         """A probe: frequent reports, noisy, with a warm-up."""
@@ -130,15 +130,15 @@ class Simulated:
         typical_s = 75 + 12 * math.log2(configuration.nodes + 1)
         return min(STARTUP_LIMIT_S, typical_s * float(rng.lognormal(0, 0.15)))
 
-    def _taken_back_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
-        """When spot machines are taken back; drawn for all, so that on-demand sees the same weather."""
+    def _preempted_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
+        """When spot machines are preempted. Drawn for on-demand, too, so that both see the same random numbers."""
         mean_s = 3_600 / (self.weather.preemptions_per_node_hour * configuration.nodes)
         seconds = float(rng.exponential(mean_s))
         return seconds if configuration.offer.spot else math.inf
 
 
 def _model(job: Job, configuration: Configuration) -> Model:
-    """The job as physics sees it, with the batch that it has there."""
+    """The job for the physical model, with this configuration's batch."""
     model = Model.of(job.hints)
     batch = batch_of(configuration)
     return model if batch is None else replace(model, global_batch=batch)

@@ -1,4 +1,4 @@
-"""Playing made-up or recorded events as if they happened: on a virtual clock, within a machine's lifetime."""
+"""Plays simulated or recorded events on a virtual clock, within the lifetime of a launch."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
 
 def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock) -> Events:
-    """Move the clock to each event and yield it, until the lifetime of the machines is over.
+    """Advance the clock to each event and yield it, until the lifetime is over.
 
-    A job that checkpoints has saved whatever it has reported, and so it leaves at once when it is asked to.
+    A job with checkpoints has saved everything it reported, so it exits at once when it is asked to.
     """
     start_s = clock.elapsed_s()
     lifetime_s = math.inf if launch.lifetime_s is None else launch.lifetime_s
     for event in events:
         if event.elapsed_s > lifetime_s:
-            # They are up until they stop by themselves, whether or not there is something to report.
+            # The machines stay up for their whole lifetime, even if there is nothing more to report.
             clock.advance_to(start_s + lifetime_s)
             return
         clock.advance_to(start_s + event.elapsed_s)
-        told = replace(event, saved=event.samples) if job.checkpoints and isinstance(event, Sample) else event
-        if (yield told):
+        reported = replace(event, saved=event.samples) if job.checkpoints and isinstance(event, Sample) else event
+        if (yield reported):
             yield Ended(event.elapsed_s, Outcome.OK)
             return

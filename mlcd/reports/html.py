@@ -77,7 +77,13 @@ def _exports(run: str, lines: Sequence[Line]) -> dict[str, Any]:
     """The decision as files. Not the SkyPilot task: its envs may hold secrets, and a report is there to be sent."""
     account = Account.replay((line.entry, line.elapsed_s) for line in lines)
     job, found = account.job, {}
-    tools = ("kserve", "triton", "compose") if isinstance(job.ask, ServingTask) else ("lambda",) if functions_task(job) else ()
+    tools = (
+        ("kserve", "triton", "compose")
+        if isinstance(job.ask, ServingTask)
+        else ("lambda",)
+        if functions_task(job)
+        else ()
+    )
     for tool in tools:
         try:
             found[f"/export?to={tool}"] = exported(run, account, tool)

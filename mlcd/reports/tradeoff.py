@@ -1,7 +1,7 @@
-"""Time against cost of all that a run knows: what each configuration would take in all, the boundary, the knee.
+"""Time against cost of everything that a run knows: totals of each configuration, the Pareto boundary, the knee.
 
-From stored probes alone. Where an elastic run has a curve, that; on functions, the plans of all methods. A curve that
-claims no time is a ranking, and the totals beside it are those of all the work, on which certificates count.
+From stored probes only. For an elastic run with a curve, its curve; on functions, the plans of all methods. A curve
+without absolute times is a ranking; the totals beside it are those of all the work, the basis of certificates.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.story import Story, series
 
 BELOW, ABOVE = 0.8, 1.25
-"""How far beyond the cheapest and the dearest a slider goes: both ends show another answer."""
+"""How far a slider goes below the cheapest and above the most expensive: both ends show another answer."""
 FARTHEST = 3.0
-"""A limit that is this many times beyond what anything takes is not on the slider: it would only make it coarse."""
+"""A limit beyond this factor of the slider's ends is not on it: that would make the slider too coarse."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What the whole job takes on a configuration, or by a plan, probes included; `worst`: at the most."""
+    """What the whole job takes on a configuration, or by a plan, probes included; `worst`: the worst case."""
 
     label: str
     series: str
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Ranked:
-    """How a configuration compares where no time is claimed: factors of the least time, and of the least cost."""
+    """A configuration relative to the others, without absolute times: factors of the least time and the least cost."""
 
     label: str
     series: str
@@ -61,17 +61,17 @@ class Ranked:
 
 
 def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
-    """The points, and between which ends a budget or a deadline changes the decision."""
+    """The points, and the ranges in which a budget or a deadline changes the decision."""
     story = Story.of(lines)
     ranking = _ranking(story)
     points = _sorted(_probes(story)) if ranking else _sorted(_marked(_places(story)))
-    gone, goal = story.search, story.goal
+    spent, goal = story.search, story.goal
     return {
         "run": story.run,
         "points": [asdict(point) for point in points],
         "ranking": [asdict(place) for place in ranking],
-        "spent_usd": gone.spent_usd,
-        "elapsed_s": gone.elapsed_s,
+        "spent_usd": spent.spent_usd,
+        "elapsed_s": spent.elapsed_s,
         "budget_usd": goal.budget_usd,
         "deadline_s": goal.deadline_s,
         "ranges": {
@@ -83,7 +83,7 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
 
 def _places(story: Story) -> list[Point]:
     if isinstance(story.job.ask, ServingTask):
-        return []  # its trials are its trade-off: latency against rate against price
+        return []  # its trials show its trade-off: latency, rate and price
     decision = story.decision
     if isinstance(story.job.ask, FunctionsTask):
         return _plans(story, decision) if decision is not None else []
@@ -93,46 +93,46 @@ def _places(story: Story) -> list[Point]:
 
 
 def _probes(story: Story) -> list[Point]:
-    found = []
+    points = []
     for probe in story.good:
         (seconds, usd), (worst_s, worst_usd) = story.total(probe), story.worst(probe)
         certified, label = story.certified(probe), str(probe.measurement.configuration)
         chosen = probe is story.chosen
-        found.append(Point(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
-    return found
+        points.append(Point(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
+    return points
 
 
 def _curve(story: Story, decision: Decision) -> list[Point]:
-    """Of an elastic run: what is expected of everything; only what was measured can be certified."""
+    """Points of an elastic run: all configurations are predicted; only measured ones can be certified."""
     measured = {place.label: place for place in _probes(story)}
-    gone, found = story.search, []
+    spent, points = story.search, []
     for p in decision.curve:
         label, chosen = str(p.configuration), p.configuration == decision.configuration
         if (known := measured.get(label)) is not None:
-            found.append(known)  # as the table has it, by which it was chosen or not
+            points.append(known)  # the measured values, on which the decision is based
             continue
-        seconds, usd = gone.elapsed_s + p.seconds, gone.spent_usd + p.usd
-        worst_s = gone.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
-        worst_usd = None if worst_s is None else gone.spent_usd + p.configuration.usd(p.high_s)
-        found.append(Point(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
-    return found
+        seconds, usd = spent.elapsed_s + p.seconds, spent.spent_usd + p.usd
+        worst_s = spent.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
+        worst_usd = None if worst_s is None else spent.spent_usd + p.configuration.usd(p.high_s)
+        points.append(Point(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
+    return points
 
 
 def _plans(story: Story, decision: Decision) -> list[Point]:
-    """On functions: each method's plan, at the slow end as much longer as its calibration allows for.
+    """Points of functions: each method's plan; its worst case adds the uncertainty of the calibration.
 
-    The certificate is of the chosen one: the run keeps to its own method.
+    Only the chosen one can be certified: the run uses its own method.
     """
-    gone, chosen = story.search, chosen_plan(decision)
+    spent, chosen = story.search, chosen_plan(decision)
     calibration = plan_of(decision).calibration
     factor = spread(calibration) if calibration is not None else 1.0
-    found = []
+    points = []
     for plan in plan_of(decision).plans:
-        worst_s, worst_usd = gone.elapsed_s + factor * plan.seconds, gone.spent_usd + factor * plan.usd
-        name, seconds, usd = plan_name(plan.method), gone.elapsed_s + plan.seconds, gone.spent_usd + plan.usd
+        worst_s, worst_usd = spent.elapsed_s + factor * plan.seconds, spent.spent_usd + factor * plan.usd
+        name, seconds, usd = plan_name(plan.method), spent.elapsed_s + plan.seconds, spent.spent_usd + plan.usd
         certified = plan is chosen and decision.certified
-        found.append(Point(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
-    return found
+        points.append(Point(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
+    return points
 
 
 def _ranking(story: Story) -> list[Ranked]:
@@ -147,12 +147,12 @@ def _ranking(story: Story) -> list[Ranked]:
 
 
 def _marked(points: list[Point]) -> list[Point]:
-    """With the boundary and its knee."""
+    """Mark the boundary and its knee."""
     if not points:
         return []
     seconds, usd = np.array([p.seconds for p in points]), np.array([p.usd for p in points])
-    best, bend = pareto_mask(seconds, usd), knee(seconds, usd)
-    return [replace(p, frontier=bool(best[i]), knee=i == bend) for i, p in enumerate(points)]
+    best, knee_index = pareto_mask(seconds, usd), knee(seconds, usd)
+    return [replace(p, frontier=bool(best[i]), knee=i == knee_index) for i, p in enumerate(points)]
 
 
 def _sorted(points: list[Point]) -> list[Point]:
@@ -161,7 +161,7 @@ def _sorted(points: list[Point]) -> list[Point]:
 
 
 def _range(needed: Sequence[float], limit: float | None) -> tuple[float, float] | None:
-    """From below the least that anything needs to above the most, and to the limit itself where that is near."""
+    """From below the smallest need to above the largest, extended to the limit itself if that is near."""
     if not needed:
         return None
     low, high = BELOW * min(needed), ABOVE * max(needed)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.options import consoles, output, written
+from mlcd.cli.options import consoles, output, parsed_by
 from mlcd.core.units import parse_share
 from mlcd_bench.cli.functions import serverless
-from mlcd_bench.cli.names import several
+from mlcd_bench.cli.names import split_names
 from mlcd_bench.cli.paper import paper
 from mlcd_bench.cli.scale import elastic
 from mlcd_bench.cli.serve import serve
@@ -54,7 +54,10 @@ bench.add_command(serverless)
     "--failures", default=0.0, show_default=True, type=click.FloatRange(0, 0.9), help="Share of probes that fail."
 )
 @click.option(
-    "--early-look", metavar="SHARE", callback=written(parse_share), help="Ask after this share of a probe, such as 0.3."
+    "--early-look",
+    metavar="SHARE",
+    callback=parsed_by(parse_share),
+    help="Ask after this share of a probe, such as 0.3.",
 )
 @click.option("--parallel", default=1, show_default=True, type=click.IntRange(1, 64), help="Probes at once, at most.")
 @click.option("--checkpoints", is_flag=True, help="The job saves its work, so what a probe does counts.")
@@ -96,7 +99,7 @@ def train(
 
     names = parse_methods(method)
     check_installed(names)
-    scenarios = [Scenario(name) for name in several("scenario", scenario, SCENARIOS)]
+    scenarios = [Scenario(name) for name in split_names("scenario", scenario, SCENARIOS)]
     factors = _numbers(
         "--limit-factor", limit_factor, "1.5,3", 1, "since the limit is so many times the smallest possible"
     )
@@ -165,13 +168,13 @@ def _load(recordings: Sequence[str]) -> list[Recording]:
     return loaded
 
 
-def _numbers(option: str, written: str, example: str, least: float, why: str) -> list[float]:
+def _numbers(option: str, parsed_by: str, example: str, least: float, why: str) -> list[float]:
     try:
-        found = [float(part) for part in written.split(",")]
+        found = [float(part) for part in parsed_by.split(",")]
     except ValueError:
-        raise click.BadParameter(f"'{written}': expected numbers, such as {example}", param_hint=option) from None
+        raise click.BadParameter(f"'{parsed_by}': expected numbers, such as {example}", param_hint=option) from None
     if any(not least <= number < 1e6 for number in found):
-        raise click.BadParameter(f"'{written}': each must be {least:g} or more, {why}", param_hint=option)
+        raise click.BadParameter(f"'{parsed_by}': each must be {least:g} or more, {why}", param_hint=option)
     return found
 
 

@@ -12,7 +12,7 @@ import click
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.tables import plain_table
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd_bench.cli.names import several
+from mlcd_bench.cli.names import split_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,13 +35,13 @@ RULES = (
 )
 
 
-def _factors(ctx: click.Context, param: click.Parameter, written: str) -> tuple[float, ...]:
+def _factors(ctx: click.Context, param: click.Parameter, parsed_by: str) -> tuple[float, ...]:
     try:
-        found = tuple(sorted({float(part) for part in written.split(",")}))
+        found = tuple(sorted({float(part) for part in parsed_by.split(",")}))
     except ValueError:
         found = (0.0,)
     if not all(1 <= factor < 1e6 for factor in found):
-        raise click.BadParameter(f"'{written}': expected multiples of 1 or more, such as 1.2,2", ctx, param)
+        raise click.BadParameter(f"'{parsed_by}': expected multiples of 1 or more, such as 1.2,2", ctx, param)
     return found
 
 
@@ -79,8 +79,8 @@ def serverless(
     """
     from mlcd_bench.serverless import JOBS, METHODS, PHASES, Setting, compete, kept, savings
 
-    jobs = several("job", job, list(JOBS))
-    phases, methods = several("phase", phase, PHASES), several("method", method, METHODS)
+    jobs = split_names("job", job, list(JOBS))
+    phases, methods = split_names("phase", phase, PHASES), split_names("method", method, METHODS)
     setting = Setting(trials, seeds, limit_factor)
     results, progress = consoles()
     with progress.status("") as status:

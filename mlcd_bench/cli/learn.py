@@ -1,4 +1,4 @@
-"""mlcd learn: measure models and operators on this machine, for searches to learn from."""
+"""mlcd learn: measure models and operators on this machine, as knowledge for searches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from mlcd.cli.options import consoles, shapes
 
 CUDA_MINUTES = 60.0
-"""More than all of it takes on a fast GPU."""
+"""More than a complete run takes on a fast GPU."""
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
@@ -33,9 +33,9 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     type=click.Choice(["trials", "passes"]),
     default="trials",
     show_default=True,
-    help="Load tests of our server, as `mlcd serve` makes; or timed passes in process: quicker, blind to the server.",
+    help="Load tests of MLCD's server, as in `mlcd serve`; or timed passes in process: quicker, without the server.",
 )
-@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="With cuda: leave off after so long.")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="With cuda: stop after this time.")
 @shapes
 def learn(
     models: Path | None,
@@ -48,9 +48,9 @@ def learn(
     minutes: float | None,
     shapes: dict[str, int],
 ) -> None:
-    """Measure models for `mlcd serve --knowledge` to learn from.
+    """Measure models, as knowledge for `mlcd serve --knowledge`.
 
-    Models and their operators, into a knowledge base. It goes on where it left off. On a GPU the models are PyTorch's,
+    Models and their operators, into a knowledge base. It continues where it stopped. On a GPU the models are PyTorch's,
     with random weights.
 
     \b
@@ -62,7 +62,7 @@ def learn(
     elif device == "cuda":
         _learn_cuda(to, minutes)
     elif models is None or knobs is None:
-        raise click.UsageError("say what to measure with --models DIR and --knobs FILE; --zoo DIR writes some models")
+        raise click.UsageError("give --models DIR and --knobs FILE; --zoo DIR writes some models")
     else:
         _learn_cpu(models, knobs, to, shapes, operators, served=by == "trials")
 
@@ -119,9 +119,9 @@ def _learn_cpu(
                 learning.operators()
         except (Stopped, KeyboardInterrupt):
             raise Interrupted(
-                f"stopped; {folder} keeps what was measured: the same command goes on from there"
+                f"stopped; {folder} keeps what was measured: the same command continues from there"
             ) from None
     if not ran:
         raise UserError(f"{models}: no model could be measured, of {len(paths)}; see above")
-    told = f"{folder}: {counted(len(ran), 'model')}; use it with mlcd serve --knowledge {folder}"
-    results.print(told, soft_wrap=True, markup=False)
+    summary = f"{folder}: {counted(len(ran), 'model')}; use it with mlcd serve --knowledge {folder}"
+    results.print(summary, soft_wrap=True, markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 
-def several(what: str, written: str, known: Collection[str]) -> list[str]:
+def split_names(what: str, written: str, known: Collection[str]) -> list[str]:
     """Names with commas, each of them known; or 'all'."""
     from mlcd.core.errors import UnknownName
 

@@ -10,7 +10,7 @@ import click
 
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.tables import plain_table
-from mlcd_bench.cli.names import several
+from mlcd_bench.cli.names import split_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,9 +57,9 @@ def elastic(
     from mlcd_bench.elastic import NEEDS_OTHERS, SEARCHES, pool, read_folder, score, without_noise
 
     read = read_folder(folder)
-    models = several("model", model, read.models)
-    clusters = several("cluster", cluster, read.clusters)
-    searches = several("search", search, list(SEARCHES))
+    models = split_names("model", model, read.models)
+    clusters = split_names("cluster", cluster, read.clusters)
+    searches = split_names("search", search, list(SEARCHES))
     needed = models if set(NEEDS_OTHERS).isdisjoint(searches) else read.models
     everything, left_out = [], []
     for one in _problems(read, needed, clusters, usd_per_node_hour):

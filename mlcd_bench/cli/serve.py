@@ -11,7 +11,7 @@ import click
 
 from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.tables import plain_table
-from mlcd_bench.cli.names import several
+from mlcd_bench.cli.names import split_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,16 +24,16 @@ RULES = (
 )
 
 
-def _ms(ctx: click.Context, param: click.Parameter, written: str | None) -> float | None:
+def _ms(ctx: click.Context, param: click.Parameter, parsed_by: str | None) -> float | None:
     """Milliseconds, or 'none'."""
-    if written is None or written.lower() == "none":
+    if parsed_by is None or parsed_by.lower() == "none":
         return None
     try:
-        value = float(written)
+        value = float(parsed_by)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise click.BadParameter(f"'{written}': expected milliseconds, such as 30, or none", ctx, param)
+        raise click.BadParameter(f"'{parsed_by}': expected milliseconds, such as 30, or none", ctx, param)
     return value
 
 
@@ -89,8 +89,8 @@ def serve(
     if latency_ms is not None and latency_factor is not None:
         raise UserError("--latency-ms and --latency-factor both cap the latency; give one")
     read = read_folder(folder)
-    names = several("model", unseen or "all", read.models)
-    methods = several("method", method, list(SERVE_METHODS))
+    names = split_names("model", unseen or "all", read.models)
+    methods = split_names("method", method, list(SERVE_METHODS))
     caps = Caps(latency_ms, latency_factor, itl_ms, ttft_ms)
     problems = serve_problems(read, names, caps, trials, one_by_one=unseen is None)
     if no_profiles:

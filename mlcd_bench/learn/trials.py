@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mlcd.clouds.serving import Embedded
-from mlcd.clouds.serving.trial import Pace
+from mlcd.clouds.serving.trial import Timing
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
@@ -22,7 +22,7 @@ from mlcd.planners.serve.nouns import Figure, ModelFacts, ServerSettings, Servin
 from mlcd_bench.learn.cells_process import Batch, Stopped
 
 LONGEST_S = 10.0
-PACE = Pace(every_s=0.2)
+PACE = Timing(every_s=0.2)
 """Reports come often, so that a trial may be short."""
 TIGHT = 0.25
 """With so wide an interval of its rate a trial may end: many of them are learned from together."""

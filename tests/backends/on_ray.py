@@ -179,8 +179,8 @@ def test_what_a_job_saves_as_its_time_is_over_is_heard(ray, job):
 def test_a_process_may_start_while_an_answer_is_on_its_way(ray, tmp_path):
     actors = cluster.bring_up("late-1", ray.node_types.named("small"), 1, PATIENT_S)
     assert actors is not None
-    with closing(Nodes(actors, tmp_path, answer_s=0.0)) as nodes:
-        assert nodes.meet("late-1", None, PATIENT_S)
+    with closing(Nodes(actors, tmp_path, poll_timeout_s=0.0)) as nodes:
+        assert nodes.exchange_addresses("late-1", None, PATIENT_S)
         first = nodes.start(0, "echo first", {})
         nodes.look()  # it waits for no answer
         second = nodes.start(0, "echo second", {})

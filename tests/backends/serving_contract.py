@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from mlcd.clouds.local import teardown
-from mlcd.clouds.serving.trial import Pace
+from mlcd.clouds.serving.trial import Timing
 from mlcd.core.backend import Launch, LiveBackend, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
@@ -23,7 +23,7 @@ from mlcd.planners.serve.knobs import Knob
 
 RUN = f"serve{uuid4().hex[:8]}"
 """Another name in every process of the tests."""
-PACE = Pace(startup_s=30.0, every_s=0.1)
+TIMING = Timing(startup_s=30.0, every_s=0.1)
 OFFER = Offer("here", 1.0, 1, 1)
 
 

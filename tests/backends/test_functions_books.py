@@ -17,7 +17,7 @@ from mlcd.clouds.functions.counted import Counted, TooManyRequests
 from mlcd.clouds.functions.dataset import bounds, load, store
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.models import Models
-from mlcd.clouds.functions.tries import LATEST_S, STRAGGLER, Group, Lost, Pace
+from mlcd.clouds.functions.tries import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed
 from mlcd.clouds.functions.worker import calibrate
 from mlcd.core.errors import BackendError
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, StorageRate, Tariff
@@ -165,7 +165,7 @@ def test_functions_that_are_called_ahead_wait_as_long_as_what_is_left_pays_for(
     meter = Meter(tariff, Allocation(functions, 1_024, "s3"), STEPS, most_usd)
     grant = meter.grant("work", 10.0, 0.1, 1.0)
     theirs = Meter(tariff, Allocation(others, 2_048, "s3"), STEPS)
-    waits_s = meter.keep_for("ahead", theirs, wanted_s, 0.5)
+    waits_s = meter.reserve_for("ahead", theirs, wanted_s, 0.5)
     if waits_s is None:
         return
     assert 0.5 <= waits_s <= wanted_s
@@ -177,8 +177,8 @@ def test_a_short_wait_is_paid_for_where_a_long_one_is_not():
     meter = Meter(Tariff(1.0, 0.0, (StorageRate("s3"),)), Allocation(1, 1_024, "s3"), STEPS, most_usd=30.0)
     theirs = Meter(meter.tariff, Allocation(2, 1_024, "s3"), STEPS)
     assert meter.grant("work", 9.0, 1.0, 1.0) is not None
-    assert meter.keep_for("ahead", theirs, 60.0, 5.0) == pytest.approx((30 - 10) / 2 - 1)
-    assert meter.keep_for("more", theirs, 60.0, 5.0) is None
+    assert meter.reserve_for("ahead", theirs, 60.0, 5.0) == pytest.approx((30 - 10) / 2 - 1)
+    assert meter.reserve_for("more", theirs, 60.0, 5.0) is None
 
 
 def test_without_a_limit_or_a_tariff_everything_is_granted():
@@ -190,14 +190,14 @@ def test_without_a_limit_or_a_tariff_everything_is_granted():
 
 
 def test_a_straggler_is_known_by_the_median_of_its_own_allocation():
-    pace, few, many = Pace(soonest_s=5.0), Allocation(2, 1_024, "s3"), Allocation(9, 1_024, "s3")
-    assert pace.patience_s("train_epoch", few) == LATEST_S
+    durations, few, many = Durations(min_timeout_s=5.0), Allocation(2, 1_024, "s3"), Allocation(9, 1_024, "s3")
+    assert durations.timeout_s("train_epoch", few) == MAX_TIMEOUT_S
     for seconds in (10.0, 20.0, 1_000.0):
-        pace.note("train_epoch", few, seconds)
-    pace.note("train_epoch", many, 0.1)
-    assert pace.patience_s("train_epoch", few) == STRAGGLER * 20.0
-    assert pace.patience_s("train_epoch", many) == 5.0
-    assert pace.patience_s("calibrate", few) == LATEST_S
+        durations.record("train_epoch", few, seconds)
+    durations.record("train_epoch", many, 0.1)
+    assert durations.timeout_s("train_epoch", few) == STRAGGLER * 20.0
+    assert durations.timeout_s("train_epoch", many) == 5.0
+    assert durations.timeout_s("calibrate", few) == MAX_TIMEOUT_S
 
 
 @dataclass
@@ -258,15 +258,15 @@ def test_the_same_error_of_the_job_is_not_tried_a_third_time(errors, attempts, b
     allocation = Allocation(1, 1_769, "s3")
     caller = Failing(errors)
     meter = Meter(Tariff(1e-5, 1e-7, (StorageRate("s3"),)), allocation, STEPS)
-    group = Group(caller, calibrate, lambda *_: [{}], "the calibration", allocation, Pace(), meter)
+    group = Group(caller, calibrate, lambda *_: [{}], "the calibration", allocation, Durations(), meter)
 
     def try_on() -> None:
         while True:
             group.start(math.inf, 1.0)
-            group.look()
+            group.poll()
 
-    with pytest.raises(Lost) as lost:
+    with pytest.raises(GroupFailed) as failure:
         try_on()
     assert caller.calls == attempts
-    assert bool(lost.value.log) is blames_job
-    assert str(lost.value).startswith(f"the calibration failed {attempts} times; function 0: ")
+    assert bool(failure.value.log) is blames_job
+    assert str(failure.value).startswith(f"the calibration failed {attempts} times; function 0: ")

@@ -17,7 +17,7 @@ import pytest
 
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.functions.ahead import READY
-from mlcd.clouds.functions.tries import Pace
+from mlcd.clouds.functions.tries import Durations
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
@@ -156,8 +156,8 @@ def test_a_function_that_always_dies_is_told_in_a_line(backend):
 
 
 def test_a_storage_that_is_not_there_is_named(backend):
-    nowhere = replace(backend, endpoints={"vm-ps": "tcp://127.0.0.1:9"}, asks_s=0.2)
-    events, _ = play(nowhere, launch("run-1", TrainEpochs(1), Allocation(1, 1_769, "vm-ps")), job())
+    nowhere = replace(backend, endpoints={"vm-ps": "tcp://127.0.0.1:9"}, retry_s=0.2)
+    events, _ = play(nowhere, launch("run-1", Work(1), Allocation(1, 1_769, "vm-ps")), job())
     alone = [event for event in events if isinstance(event, Ended)]
     assert alone[0].outcome is Outcome.OK  # a single function meets nobody there
     events, _ = play(nowhere, launch("run-2", TrainEpochs(1), Allocation(2, 1_769, "vm-ps")), job())
@@ -196,10 +196,12 @@ def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_noth
 
 
 def test_a_straggler_is_given_up_and_tried_again(backend):
-    pace = Pace(soonest_s=5.0)  # an honest function may take some seconds to begin on a busy machine
-    pace.note("train_epoch", THREE, 0.1)
+    durations = Durations(min_timeout_s=5.0)  # an honest function may take some seconds to begin on a busy machine
+    durations.record("train_epoch", THREE, 0.1)
     slow = replace(
-        backend, pace=pace, faults=lambda epoch, rank, attempt: "sleep 30" if (rank, attempt) == (2, 0) else ""
+        backend,
+        durations=durations,
+        faults=lambda epoch, rank, attempt: "sleep 30" if (rank, attempt) == (2, 0) else "",
     )
     _, (epoch,) = play(slow, launch("run-1", TrainEpochs(1)), job())
     assert epoch.retries == 1
@@ -271,8 +273,8 @@ TWO = Allocation(2, 1_769, "vm-ps")
 @pytest.fixture
 def foreseeing(backend):
     """It has seen epochs, and that functions take longer than those to start: others are called at once."""
-    backend.pace.note("train_epoch", THREE, 0.1)
-    backend.pace.note(READY, THREE, 0.5)
+    backend.durations.record("train_epoch", THREE, 0.1)
+    backend.durations.record(READY, THREE, 0.5)
     with closing(backend):
         yield backend
 

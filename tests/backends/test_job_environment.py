@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.clouds.environment import KEPT, URL_WITH_USER, check_environment, inherited, secrets, wanted
+from mlcd.clouds.environment import INHERITED, URL_WITH_USER, check_environment, inherited, job_variables, secrets
 from mlcd.clouds.local import Local, load_node_types, why_not_isolated
-from mlcd.clouds.local.apart import OwnPlace
+from mlcd.clouds.local.apart import Workspace
 from mlcd.clouds.ray.node import Node
-from mlcd.clouds.serving.trial import Pace, Trials
+from mlcd.clouds.serving.trial import Timing, Trials
 from mlcd.clouds.skypilot.task import task_of
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
@@ -73,7 +73,7 @@ def check(output: str) -> None:
 
 def test_a_list_of_whole_names_and_no_password_in_a_url():
     assert len(SECRETS) > 100
-    assert set(inherited()) <= KEPT
+    assert set(inherited()) <= INHERITED
     assert inherited({"https_proxy": "http://proxy:8080", "PATH": "/opt/python@3.11/bin"}) == {
         "https_proxy": "http://proxy:8080",
         "PATH": "/opt/python@3.11/bin",
@@ -102,8 +102,8 @@ def test_on_nodes_of_this_machine_in_setup_and_run(isolated: bool, tmp_path: Pat
 
 
 def test_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
-    with Trials(tmp_path, clock, Pace()).begun(launch(Configuration(Offer("here", 1.0, 1, 1), 1))) as trial:
-        server = trial.start(["env"], {}, OwnPlace(tmp_path))
+    with Trials(tmp_path, clock, Timing()).begun(launch(Configuration(Offer("here", 1.0, 1, 1), 1))) as trial:
+        server = trial.start(["env"], {}, Workspace(tmp_path))
         server.popen.wait(PATIENCE_S)
         check(server.output())
 
@@ -111,11 +111,11 @@ def test_in_a_server_that_is_tried(tmp_path: Path, clock: WallClock):
 def test_on_a_node_of_a_ray_cluster_whose_shell_had_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     node, output, until = Node(), "", time.monotonic() + PATIENCE_S
-    node.start("env", {}, KEPT, URL_WITH_USER)
+    node.start("env", {}, INHERITED, URL_WITH_USER)
     ended = False
     while not ended:
         assert time.monotonic() < until
-        ((status, new),) = node.look()
+        ((status, new),) = node.poll()
         output, ended = output + new, status is not None
     node._started[0]._output.close()  # as an actor's end does
     node.end(0.0)
@@ -141,7 +141,7 @@ def test_in_a_task_for_skypilot(tmp_path: Path):
 
 def test_a_variable_without_a_value_is_taken_from_the_shell_and_missed_in_one_line():
     job = Job("asks", 1.0, task={"envs": {"HF_TOKEN": None, "EPOCHS": 90}, "secrets": {"KEY": None}})
-    assert wanted(job, {"HF_TOKEN": "hf_1"}) == {"HF_TOKEN": "hf_1", "EPOCHS": "90"}
+    assert job_variables(job, {"HF_TOKEN": "hf_1"}) == {"HF_TOKEN": "hf_1", "EPOCHS": "90"}
     assert secrets(job, {"KEY": "k"}) == {"KEY": "k"}
     with pytest.raises(UserError, match="envs: HF_TOKEN is not set; export it"):
         check_environment(job, {})

@@ -32,7 +32,7 @@ def order(batch: int | None = 128, saved: float = 0.0, job: Job = JOB) -> Launch
 
 
 def told(events: list[Event], launch: Launch, job: Job = JOB, seed: int = 0) -> list[Event]:
-    return list(Learning(seed).told(events, job, launch, np.random.default_rng(1)))
+    return list(Learning(seed).with_tracker_data(events, job, launch, np.random.default_rng(1)))
 
 
 @given(st.integers(0, 50), st.sampled_from([64, 128, 256]), st.floats(0.0, 0.99))
@@ -41,7 +41,7 @@ def test_the_target_is_reached_with_the_last_sample_that_it_takes_and_not_before
 ) -> None:
     saved = before * Learning(seed).samples_to_target(JOB, batch)
     launch = order(batch, min(saved, 0.9 * JOB.work_samples))
-    left = Learning(seed).left(JOB, launch)
+    left = Learning(seed).remaining_samples(JOB, launch)
     early, last = told([Sample(100.0, 0.9 * left), Sample(200.0, left)], launch, seed=seed)
     assert isinstance(early, Sample)
     assert isinstance(last, Sample)

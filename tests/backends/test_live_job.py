@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mlcd.clouds.live import LiveJob, Patience
+from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
@@ -41,8 +41,8 @@ def told(ends_in_s: float, lifetime_s: float = 60.0) -> Iterator[object]:
     clock = VirtualClock()
     job = Job(name="late", work_samples=100.0, goal=Goal(), task={"run": "true"}, checkpoints=True)
     launch = Launch("late-1", Configuration(Offer("a", 1.0, 2, 4), 1), Purpose.RUN, 100.0, lifetime_s, 1)
-    patience = Patience(100.0, 100.0, teardown_s=3.0)
-    return LiveJob(job, launch, SlowToEnd(clock, ends_in_s), clock, patience, 0.0).events()
+    timeouts = Timeouts(100.0, 100.0, teardown_s=3.0)
+    return LiveJob(job, launch, SlowToEnd(clock, ends_in_s), clock, timeouts, 0.0).events()
 
 
 def test_what_is_saved_while_the_machines_are_ended_counts_even_if_that_takes_longer_than_they_were_to_last() -> None:

@@ -103,9 +103,9 @@ def test_what_is_too_large_to_copy_is_shared_and_said_so(work: Path, tmp_path: P
         file.truncate(apart.MOST_BYTES + 1)  # a hole, which takes no room
     home = work / ".mlcd"
     home.mkdir()
-    place = apart.apart(work, tmp_path / "launch", home)
-    assert (place.inside / "images").is_symlink()
-    assert not (place.inside / "notes").is_symlink()
+    place = apart.private_workspace(work, tmp_path / "launch", home)
+    assert (place.cwd / "images").is_symlink()
+    assert not (place.cwd / "notes").is_symlink()
     shared = what_probes_share(Job("demo", 1.0, folder=str(work)), home)
     assert shared == f"probes share images in {work}: too large to copy for each"
 
@@ -117,4 +117,4 @@ def test_what_is_mounted_inside_the_folder_is_there_for_a_probe_too(work: Path, 
     assert apart._mounted_in(Path("/dev")) == sorted(set(inside))
     assert apart._mounted_in(work) == []
     overlay = replace(apart.Overlay(Path("/dev"), tmp_path))
-    assert all(each in overlay.started("true", {}).command for each in inside)
+    assert all(each in overlay.command_line("true", {}).command for each in inside)

@@ -164,7 +164,7 @@ def test_what_a_launch_leaves_in_its_folder_is_not_there_for_the_next_one(tmp_pa
         one = node.Node()
         one.start("ls; touch left", {}, ("PATH",), "password")
         one._started[0].popen.wait(60)
-        ((status, output),) = one.look()
+        ((status, output),) = one.poll()
         one._started[0]._output.close()
         one.end(0.0)
         assert (status, output) == (0, "train.py\n")

@@ -80,7 +80,11 @@ def first_row(old: str, new: str) -> Change:
         (first_row("small,2,", ",2,"), "3", "instance_type is empty"),
         (first_row("small,2,0.4", "small,2,0.5"), "3", "small has other facts than in its first row"),
         (first_row("small,1,0.4", "small,1,0"), "2", "usd_per_hour '0': must be more than zero"),
-        (first_row("ok,4,16", "ok,0,16"), "2", "vcpus '0': must be more than zero where no accelerator's rate is told"),
+        (
+            first_row("ok,4,16", "ok,0,16"),
+            "2",
+            "vcpus '0': must be more than zero where no accelerator's rate is given",
+        ),
         (first_row("V100,1,", "V100,1.5,"), "6", "accelerators '1.5': expected a whole number, 0 or more"),
         (first_row(",5\n", ",5,6\n"), "2", "more values than the 11 columns"),
         (first_row("ok,4,16,,,,5\n", "ok,4,16\n"), "2", "network_gbps '': expected a number"),

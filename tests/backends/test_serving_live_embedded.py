@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from serving_contract import PACE, ServingContract, clock, events_of, launch, saved_model
+from serving_contract import TIMING, ServingContract, clock, events_of, launch, saved_model
 
 from mlcd.clouds.serving import Embedded
 from mlcd.core.errors import UserError
@@ -21,12 +21,12 @@ ENDLESS = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from serving_contract import PACE, clock, launch
+from serving_contract import TIMING, clock, launch
 from mlcd.clouds.serving import Embedded
 from mlcd.core.job import Job
-from mlcd.planners.serve.nouns import ModelFacts, ServingTask
-service = ServingTask(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
-for event in Embedded(Path(sys.argv[2]), clock(), PACE).run(Job("m", 1.0, service=service), launch()):
+from mlcd.planners.serve.nouns import ModelFacts, Service
+service = Service(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
+for event in Embedded(Path(sys.argv[2]), clock(), TIMING).run(Job("m", 1.0, service=service), launch()):
     print(launch().label, flush=True)
 """
 """A trial that nobody ends."""
@@ -40,7 +40,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestEmbedded(ServingContract):
     @pytest.fixture
     def backend(self, tmp_path, model):
-        return Embedded(tmp_path, clock(), PACE)
+        return Embedded(tmp_path, clock(), TIMING)
 
     @pytest.fixture
     def job(self, model):
@@ -108,7 +108,7 @@ class TestEmbedded(ServingContract):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as mlcd:
             assert mlcd.stdout is not None
             label = mlcd.stdout.readline().strip()
-            backend = Embedded(tmp_path, clock(), PACE)
+            backend = Embedded(tmp_path, clock(), TIMING)
             assert backend.leftovers() == {label}
             mlcd.kill()
         watched = clock()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from serving_contract import PACE, ServingContract, clock, events_of, free_port, launch, saved_model
+from serving_contract import TIMING, ServingContract, clock, events_of, free_port, launch, saved_model
 
 from mlcd.clouds.serving import OpenInference
 from mlcd.core.errors import UserError
@@ -65,7 +65,7 @@ class TestStartedByACommand(ServingContract):
     def backend(self, tmp_path, model):
         port = free_port()
         command = f"exec {sys.executable} -m mlcd.clouds.servers {model} --port {port} --name m --batch {{batch}}"
-        return OpenInference(Endpoint(f"http://127.0.0.1:{port}", "m", command), tmp_path, clock(), PACE)
+        return OpenInference(Endpoint(f"http://127.0.0.1:{port}", "m", command), tmp_path, clock(), TIMING)
 
     @pytest.fixture
     def job(self):
@@ -87,7 +87,7 @@ class TestStartedByACommand(ServingContract):
         waiting = replace(
             backend,
             endpoint=replace(backend.endpoint, command="cat /dev/zero > /dev/null"),
-            pace=replace(PACE, startup_s=0.5),
+            timing=replace(TIMING, startup_s=0.5),
         )
         (ended,) = events_of(waiting, job, self.launch())
         assert isinstance(ended, Ended)
@@ -112,7 +112,7 @@ class TestRunningAlready:
     JOB = Job("m", 1.0, ask=ServingTask(ModelFacts("m"), shapes={"tokens.1": 16}))
 
     def backend(self, home: Path, url: str, **terms: object) -> OpenInference:
-        return OpenInference(Endpoint(url, "m", **terms), home, clock(), PACE, answers_within_s=0.5)  # type: ignore[arg-type]
+        return OpenInference(Endpoint(url, "m", **terms), home, clock(), TIMING, request_timeout_s=0.5)  # type: ignore[arg-type]
 
     def test_it_is_loaded_and_left_alone(self, tmp_path, url):
         backend = self.backend(tmp_path, url)
@@ -142,7 +142,7 @@ class TestRunningAlready:
     def test_an_endpoint_that_is_down_is_one_clear_line(self, tmp_path):
         with pytest.raises(UserError) as error:
             events_of(self.backend(tmp_path, f"http://127.0.0.1:{free_port()}"), self.JOB, launch())
-        assert str(error.value).endswith("connection refused; start the server, or say how with a command")
+        assert str(error.value).endswith("connection refused; start the server, or give the command that starts it")
 
     @pytest.mark.parametrize("scheme", ["http", "grpc"])
     def test_an_endpoint_that_never_answers_is_one_clear_line(self, tmp_path, scheme):
@@ -152,10 +152,10 @@ class TestRunningAlready:
             with pytest.raises(UserError) as error:
                 events_of(backend, self.JOB, launch())
         assert "\n" not in str(error.value)
-        assert "start the server, or say how with a command" in str(error.value)
+        assert "start the server, or give the command that starts it" in str(error.value)
 
     def test_a_model_that_it_does_not_have_is_told(self, tmp_path, url):
-        other = OpenInference(Endpoint(url, "nobody"), tmp_path, clock(), PACE)
+        other = OpenInference(Endpoint(url, "nobody"), tmp_path, clock(), TIMING)
         with pytest.raises(UserError, match="no model 'nobody', only 'm'"):
             events_of(other, self.JOB, launch())
 

@@ -202,7 +202,7 @@ def test_what_is_left_is_shared_out_and_what_it_does_not_pay_for_is_not_begun():
     events = list(functions().run(TUNING, replace(launch, most_usd=4.5 * one.usd)))
     assert [type(event) for event in events] == [Sample] * 4 + [Ended]
     assert events[-1].outcome is Outcome.AT_THE_LIMIT
-    assert events[-1].detail == "what is left does not pay for 2 more epochs"
+    assert events[-1].detail == "the rest of the budget does not pay for 2 more epochs"
     assert events[0].elapsed_s < events[-1].elapsed_s, "six at once would have been too dear"
 
 

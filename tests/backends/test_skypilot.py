@@ -30,7 +30,7 @@ from mlcd.clouds.skypilot.follow import Lines
 from mlcd.clouds.skypilot.names import cluster_name, owner_of
 from mlcd.clouds.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
 from mlcd.clouds.skypilot.stream import Stream
-from mlcd.clouds.skypilot.task import GOING_S, task_of
+from mlcd.clouds.skypilot.task import TEARDOWN_S, task_of
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
@@ -628,7 +628,7 @@ def test_a_node_ends_the_job_when_its_time_is_over(tmp_path):
 
 def test_a_task_says_when_its_nodes_stop_by_themselves():
     made = task(order(lifetime_s=1_200.0))
-    assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - GOING_S)
+    assert int(made["envs"]["MLCD_UNTIL"]) == int(NOON.timestamp() + 1_200 - TEARDOWN_S)
     assert made["setup"].startswith("sudo shutdown -h +30 ")
     endless = task(order(lifetime_s=None))
     assert "MLCD_UNTIL" not in endless["envs"]

@@ -14,7 +14,7 @@ import pytest
 
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.local import teardown
-from mlcd.clouds.local.watchman import Watchman
+from mlcd.clouds.local.watchman import Watchdog
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 
@@ -39,14 +39,14 @@ def process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_teardown_that_is_interrupted_is_done_by_the_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    with pytest.raises(KeyboardInterrupt), Watchman(folder, None):
+    with pytest.raises(KeyboardInterrupt), Watchdog(folder, None):
         raise KeyboardInterrupt
     assert process.wait(timeout=300) < 0
     assert (folder / "ended").exists()
 
 
 def test_a_launch_that_has_ended_needs_no_watchman(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    with Watchman(folder, None):
+    with Watchdog(folder, None):
         (folder / "ended").write_text(repr(time.time()))
     assert process.poll() is None  # somebody else's by now: nobody has looked for it
 
@@ -54,7 +54,7 @@ def test_a_launch_that_has_ended_needs_no_watchman(folder: Path, process: subpro
 def test_a_watchman_who_can_note_nothing_ends_the_launch_all_the_same_and_says_nothing(
     folder: Path, process: subprocess.Popen[bytes], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with Watchman(folder, None):
+    with Watchdog(folder, None):
         shutil.rmtree(folder)
     assert process.wait(timeout=300) < 0
     assert capfd.readouterr().err == ""

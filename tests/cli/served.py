@@ -89,10 +89,10 @@ def _served(ledger: Ledger, home: Path, mode: Any, members: Members | None, **se
     from mlcd.service.web.feed import Feed
     from mlcd.service.web.settings import Settings
     from mlcd.service.web.state import State
-    from mlcd.service.workers.here import Here
+    from mlcd.service.workers.here import LocalCrew
 
     audit, told = Audit(ledger.database, _now), Settings(mode, home, **settings)
-    with pytest.MonkeyPatch.context() as patch, closing(Here(ledger)) as crew:
+    with pytest.MonkeyPatch.context() as patch, closing(LocalCrew(ledger)) as crew:
         patch.setenv("MLCD_HOME", str(home))  # of the workers, which are children of this process
         state = State(ledger, ledger.database, crew, members, audit, told, Feed(ledger))
         with listening(create_app(state)) as url:

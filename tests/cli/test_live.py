@@ -252,7 +252,7 @@ def test_down_and_clean_tear_down_and_settle(folder):
     wait_for(lambda: last_account(folder / "home").open and left_behind(folder))
     code, out, err = finish(start(folder, "down", "last"))
     assert code == 0, err
-    assert "what it cost is settled" in out
+    assert "its cost is settled" in out
     train.communicate()
     found = last_account(folder / "home")
     assert found.status == "stopped"

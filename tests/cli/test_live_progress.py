@@ -21,7 +21,7 @@ from served import Service, one_person
 
 from mlcd.cli import main
 from mlcd.cli.live import Live
-from mlcd.cli.watch import Teller
+from mlcd.cli.watch import EntryPrinter
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.home import open_ledger
@@ -75,7 +75,7 @@ def test_an_entry_is_written_above_the_line_that_changes(home: Path) -> None:
     book = ledger.begin("digits", VirtualClock(), LIVE)
     with closing(ProgressLine(Console(file=written, force_terminal=True))) as line:
         line.show(from_json(standing(0.31))[0])
-        Teller(line, "table").tell(ledger.lines(book.run))
+        EntryPrinter(line, "table").print_new(ledger.lines(book.run))
     assert "31% done" in written.getvalue()
     assert book.run in written.getvalue()  # by the console that has the line, and takes it away first
 
@@ -109,7 +109,9 @@ def test_a_job_that_a_worker_runs_is_told_over_the_stream_while_it_runs_and_then
     run = start(load_job(path), service.ledger).name  # here: a request names no file of nodes
     server, heard = Server(service.url), []
     server.post(f"/runs/{run}/resume")
-    kinds = [line.entry.kind for line in watch(RemoteLedger(server), run, lambda rests: rests, hear=heard.append)]
+    kinds = [
+        line.entry.kind for line in watch(RemoteLedger(server), run, lambda rests: rests, on_progress=heard.append)
+    ]
     assert kinds[:3] == ["started", "reserved", "settled"]
     first, *_, last = [json.loads(each) for each in heard]
     assert last == []

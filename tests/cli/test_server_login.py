@@ -52,14 +52,14 @@ def test_signing_in_keeps_the_token_and_signing_out_forgets_it(
     service: Service, mlcd: Mlcd, login: Login, home: Path
 ) -> None:
     token = service.tokens["vic"]
-    assert "the token is not known there" in login("mlcd_" + "y" * 43, service.url).complaint
+    assert "the token is not valid there" in login("mlcd_" + "y" * 43, service.url).complaint
     assert not (home / "servers.json").exists()
     answer = login(f"{token}\n", f"{service.url}/api/v1/")
     assert answer.out == f"Signed in to {service.url} as vic, viewer.\n"
     assert json.loads((home / "servers.json").read_text()) == {service.url: token}
     assert mlcd("--server", service.url, "runs").code == 0
     assert mlcd("login", service.url, "--forget").code == 0
-    assert "no token is kept" in mlcd("login", service.url, "--forget").complaint
+    assert "no token is stored" in mlcd("login", service.url, "--forget").complaint
     assert "you are not signed in there" in mlcd("--server", service.url, "runs").complaint
     assert token not in answer.out + answer.err
 
@@ -70,11 +70,11 @@ def test_a_token_that_was_renewed_says_so_and_a_new_one_takes_its_place(
     ruler = ("--server", service.url, "team")
     monkeypatch.setenv("MLCD_TOKEN", service.tokens["root"])
     first = mlcd(*ruler, "add", "nora", "-o", "json").document["token"]
-    assert "MLCD_TOKEN is set, and comes before this token." in login(first, service.url).out
+    assert "MLCD_TOKEN is set, and overrides this token." in login(first, service.url).out
     second = mlcd(*ruler, "token", "nora", "-o", "json").document["token"]
     monkeypatch.delenv("MLCD_TOKEN")
     complaint = mlcd("--server", service.url, "runs").complaint
-    assert f"the token in {home}/servers.json is not known there: it was renewed" in complaint
+    assert f"the token in {home}/servers.json is not valid there: it was renewed" in complaint
     assert complaint.endswith(f"get a new one from an admin, then: mlcd login {service.url}")
     assert login(second, service.url, "-o", "json").document["name"] == "nora"
     assert mlcd("--server", service.url, "runs").code == 0
@@ -85,11 +85,11 @@ def test_a_wrong_address_is_told_before_a_token_is_typed(
 ) -> None:
     with one_person(tmp_path / "ui") as alone:
         wrong = {
-            service.url.replace("http:", "https:"): "does not speak TLS as https:// says; try http://",
+            service.url.replace("http:", "https:"): "does not speak TLS, though its address is https://; try http://",
             service.url.removeprefix("http://"): "expected an address, such as http://localhost:8421",
             f"{service.url}/runs": f"not an MLCD server; try {service.url}",
             "http://127.0.0.1:1": "cannot be reached, nobody answers",
-            alone.url: "of one person, who needs no token; use it at once",
+            alone.url: "`mlcd ui` needs no token; use it",
         }
         for url, words in wrong.items():
             stdin = _Typed(service.tokens["vic"])
@@ -107,7 +107,7 @@ def test_the_server_that_is_named_for_all_commands_is_the_one_to_sign_in_to(
     monkeypatch.setenv("MLCD_SERVER", service.url)
     assert login(service.tokens["ada"]).out == f"Signed in to {service.url} as ada, runner.\n"
     assert mlcd("runs").code == 0
-    assert mlcd("login", "--forget").out == f"Forgot the token of {service.url}.\n"
+    assert mlcd("login", "--forget").out == f"Deleted the token of {service.url}.\n"
 
 
 def test_check_says_as_whom_one_is_known_and_what_to_do_otherwise(

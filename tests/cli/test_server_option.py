@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from served import ALONE, Service, a_team
 
-from mlcd.cli.server import HERE
+from mlcd.cli.server import LOCAL_ONLY
 from mlcd.core.clock import VirtualClock
 from mlcd.core.ledger import Stopped
-from mlcd.service.remote import Order, RemoteLedger, Server, submit, watch
+from mlcd.service.remote import RemoteLedger, Server, Submission, submit, watch
 from mlcd.service.workers.asked import to_json
 
 Mlcd = Callable[..., Any]
@@ -115,7 +115,7 @@ def decided(service: Service) -> str:
     """A run of ada's on the service that has decided, and waits."""
     text = f"name: waits\nrun: python train.py\nmlcd: {{work: 1M, flops_per_sample: 12G, search: {ALONE}}}\n"
     server = Server(service.url, service.tokens["ada"])
-    run = submit(server, Order("train", {"goal": "cheapest"}, text), launch=False)
+    run = submit(server, Submission("train", {"goal": "cheapest"}, text), launch=False)
     assert list(watch(RemoteLedger(server), run, lambda rests: rests))
     server.close()
     return run
@@ -262,7 +262,7 @@ def test_a_viewer_a_stranger_and_one_without_money_are_refused(
         assert service.tokens[who] not in complaint
     monkeypatch.setenv("MLCD_TOKEN", "mlcd_" + "x" * 43)
     complaint = mlcd(*submit).complaint
-    assert "the token in MLCD_TOKEN is not known there" in complaint
+    assert "the token in MLCD_TOKEN is not valid there" in complaint
     assert complaint.endswith("put a new one there, or unset MLCD_TOKEN")
     assert "xxx" not in complaint
     monkeypatch.delenv("MLCD_TOKEN")
@@ -270,10 +270,10 @@ def test_a_viewer_a_stranger_and_one_without_money_are_refused(
     assert service.ledger.runs() == before
 
 
-@pytest.mark.parametrize("command", HERE)
+@pytest.mark.parametrize("command", LOCAL_ONLY)
 def test_a_command_about_this_machine_is_not_for_a_server(mlcd: Mlcd, command: str) -> None:
     complaint = mlcd("--server", "http://localhost:1", command).complaint
-    assert complaint == f"mlcd: mlcd {command} {HERE[command]}: run it without --server"
+    assert complaint == f"mlcd: mlcd {command} {LOCAL_ONLY[command]}: run it without --server"
 
 
 def test_a_server_that_is_not_there_is_told_by_every_command_that_asks_it(mlcd: Mlcd, write_job: WriteJob) -> None:
@@ -320,7 +320,7 @@ def test_ctrl_c_leaves_the_run_alone_and_says_how_to_come_back(service: Service,
     assert first.startswith(f"{run}  simulated")
     assert (it.returncode, last) == (
         2,
-        f"mlcd: left; run '{run}' goes on. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}\n",
+        f"mlcd: detached; run '{run}' continues. Follow it again: {mlcd} attach {run}; stop it: {mlcd} stop {run}\n",
     )
     assert service.ledger.account(run).status == "searching"
 

@@ -141,14 +141,14 @@ def test_only_admins_rule_and_only_where_there_is_a_team(
         assert "not allowed: ada is a runner; this takes an admin" in there(*deed, who="ada").complaint
     assert on_its_database("list").out == before
     with one_person(tmp_path / "ui") as alone:
-        assert "there is one person here, and no team" in mlcd("--server", alone.url, "team", "list").complaint
+        assert "`mlcd ui` has one user and no team" in mlcd("--server", alone.url, "team", "list").complaint
 
 
 def test_a_database_and_a_server_are_told_apart_by_who_said_so(
     there: Mlcd, service: Service, mlcd: Mlcd, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = f"sqlite:///{home}/own.db"
-    both = "a database and a server are named: say which"
+    both = "both a database and a server are given"
     assert both in there("list", "--database", own).complaint
     monkeypatch.setenv("MLCD_DATABASE_URL", own)
     assert "root" in there("list").out

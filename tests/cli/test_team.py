@@ -38,7 +38,7 @@ def test_a_member_is_added_changed_renewed_and_removed(team: Callable[..., Any])
     added = team("add", "ada", "--team", "vision", "--budget", "$50")
     assert added.code == 0
     words, token = added.out.splitlines()
-    assert words == "ada is runner of team vision, at most $50.00. The token is shown this once:"
+    assert words == "ada is runner of team vision, at most $50.00. The token is shown only once:"
     assert token.startswith("mlcd_")
     renewed = token_of(team("token", "ada", "-o", "json"))
     assert renewed != token
@@ -47,7 +47,7 @@ def test_a_member_is_added_changed_renewed_and_removed(team: Callable[..., Any])
     nobody = {"name": "ada", "role": "viewer", "team": None, "budget_usd": None, "budget_per": "total"}
     assert changed.document == {"member": nobody}
     assert team("change", "ada", "--budget", "0").out == "ada is viewer, at most $0.00 now.\n"
-    assert team("remove", "ada").out == "ada is no member any more; their runs stay.\n"
+    assert team("remove", "ada").out == "ada is no longer a member; their runs stay.\n"
     assert [each["name"] for each in team("list", "-o", "json").document["members"]] == ["grace"]
     told = team("audit", "-o", "json")
     actions = [(each["action"], each["about"], each["outcome"]) for each in told.document["entries"]]
@@ -91,7 +91,7 @@ def test_the_list_tells_what_each_has_left(team: Callable[..., Any]):
 
 def test_a_budget_is_by_the_month_when_that_is_said_and_stays_so(team: Callable[..., Any]):
     words = team("add", "ada", "--budget", 500, "--per", "month").out.splitlines()[0]
-    assert words == "ada is runner, at most $500.00 a month. The token is shown this once:"
+    assert words == "ada is runner, at most $500.00 a month. The token is shown only once:"
     assert team("change", "ada", "--budget", 80).out == "ada is runner, at most $80.00 a month now.\n"
     assert team("change", "ada", "--per", "total").out == "ada is runner, at most $80.00 now.\n"
     assert team("budget", "vision", 400, "--per", "month").out == "Team vision may spend at most $400.00 a month.\n"

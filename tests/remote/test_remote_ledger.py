@@ -16,8 +16,8 @@ from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.core.ledger import Ended, Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile import load_job
-from mlcd.service.remote import Order, RemoteLedger, Server, ServerLost, logs, submit, tell, watch
-from mlcd.service.remote.watch import PAUSES_S, Event, events
+from mlcd.service.remote import RemoteLedger, Server, ServerLost, Submission, logs, request_action, submit, watch
+from mlcd.service.remote.watch import BACKOFF_S, Event, events
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet50.yaml"
 TOKEN = "mlcd_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
@@ -124,16 +124,16 @@ def test_a_server_that_is_gone_is_waited_for_and_then_given_up(served: Any, serv
     served.cuts = [0] * 50
     pauses: list[float] = []
     with pytest.raises(
-        ServerLost, match=r"Run 'resnet50-1' goes on there; follow it again with: mlcd attach resnet50-1"
+        ServerLost, match=r"Run 'resnet50-1' continues there; follow it again with: mlcd attach resnet50-1"
     ):
         list(watch(RemoteLedger(server), "resnet50-1", lambda rests: False, pauses.append))
-    assert tuple(pauses) == PAUSES_S
-    assert sum(PAUSES_S) >= 60
+    assert tuple(pauses) == BACKOFF_S
+    assert sum(BACKOFF_S) >= 60
 
 
 def test_a_run_that_nobody_takes_up_is_not_watched_for_ever(served: Any, server: Server) -> None:
     pauses: list[float] = []
-    with pytest.raises(WrongState, match="nobody has taken it up"):
+    with pytest.raises(WrongState, match="no worker has taken it"):
         list(watch(RemoteLedger(server), "resnet50-1", lambda rests: False, pauses.append))
     assert sum(pauses) == pytest.approx(600)
 
@@ -166,7 +166,7 @@ def test_events_are_read_as_they_were_written_and_one_cut_short_is_not_told(
 
 def test_an_order_is_sent_as_it_was_written(served: Any, server: Server) -> None:
     served.instead["/runs"] = _spoken(202, {"run": "demo-1"})
-    order = Order("train", {"budget": "$5", "instances": ["c5.*"]}, "name: demo", "demo.yaml")
+    order = Submission("train", {"budget": "$5", "instances": ["c5.*"]}, "name: demo", "demo.yaml")
     assert submit(server, order, launch=True) == "demo-1"
     sent = json.loads(served.asked[-1].body)
     assert sent == {
@@ -180,7 +180,7 @@ def test_an_order_is_sent_as_it_was_written(served: Any, server: Server) -> None
 
 def test_an_order_that_costs_real_money_is_sent_again_once_somebody_agrees(served: Any, server: Server) -> None:
     served.instead["/runs"] = _spoken(409, {"error": "It rents. To agree, send it again", "asks": "It rents."})
-    order, asked = Order("train", {"on": "skypilot"}, "name: demo"), []
+    order, asked = Submission("train", {"on": "skypilot"}, "name: demo"), []
     with pytest.raises(WrongState, match="To agree"):  # nobody to ask
         submit(server, order, launch=False)
 
@@ -199,7 +199,8 @@ def test_a_model_is_uploaded_before_it_is_named(served: Any, server: Server, tmp
     served.instead |= {"/uploads": _spoken(201, {"upload": "ab12"}), "/runs": _spoken(202, {"run": "tiny-1"})}
     served.instead["/me"] = _spoken(200, {"places": ["simulated", "local"]})
     assert (
-        submit(server, Order("serve", {"on": "local"}, model=str(model), knobs="knobs: {}"), launch=False) == "tiny-1"
+        submit(server, Submission("serve", {"on": "local"}, model=str(model), knobs="knobs: {}"), launch=False)
+        == "tiny-1"
     )
     _, upload, run = served.asked
     assert (upload.query, upload.body) == ({"name": "tiny.onnx"}, b"\x08\x07onnx")
@@ -212,27 +213,27 @@ def test_a_model_is_not_sent_where_nothing_is_served(served: Any, server: Server
     model = tmp_path / "tiny.onnx"
     model.write_bytes(b"\x08\x07onnx")
     served.instead["/me"] = _spoken(200, {"places": ["simulated", "recorded"]})
-    told = "runs nothing on local, only on simulated, recorded; who runs it may: mlcd service --places"
+    told = "runs nothing on local, only on simulated, recorded; its operator can allow it: mlcd service --places"
     with pytest.raises(UserError, match=told):
-        submit(server, Order("serve", {}, model=str(model)), launch=False)
+        submit(server, Submission("serve", {}, model=str(model)), launch=False)
     assert [asked.path for asked in served.asked] == ["/api/v1/me"]
 
 
 def test_a_recorded_model_is_named_and_not_uploaded(served: Any, server: Server) -> None:
     served.instead["/runs"] = _spoken(202, {"run": "gpt-1"})
-    submit(server, Order("serve", {"on": "recorded:gpus"}, model="gpt2"), launch=False)
+    submit(server, Submission("serve", {"on": "recorded:gpus"}, model="gpt2"), launch=False)
     assert json.loads(served.asked[-1].body)["model"] == "gpt2"
 
 
 def test_a_model_that_is_not_here_is_told_before_anything_is_sent(served: Any, server: Server) -> None:
     with pytest.raises(UserError, match=r"nowhere\.onnx: no such file"):
-        submit(server, Order("serve", {"on": "local"}, model="nowhere.onnx"), launch=False)
+        submit(server, Submission("serve", {"on": "local"}, model="nowhere.onnx"), launch=False)
     assert not served.asked
 
 
 def test_what_a_server_is_told_is_answered_in_its_words(served: Any, server: Server) -> None:
     served.instead["/runs/demo-1/resume"] = _spoken(202, {"run": "demo-1", "words": "demo-1 goes on"})
-    assert tell(server, "resume", "demo-1", launch=False) == "demo-1 goes on"
+    assert request_action(server, "resume", "demo-1", launch=False) == "demo-1 goes on"
     assert json.loads(served.asked[-1].body) == {"launch": False}
 
 

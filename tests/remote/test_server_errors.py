@@ -52,7 +52,7 @@ def complaint(url: str, do: Callable[[Server], Any]) -> MlcdError:
 
 
 SAID = {
-    "a wrong token": (401, {"error": "no such token"}, ServerError, "the token in MLCD_TOKEN is not known there"),
+    "a wrong token": (401, {"error": "no such token"}, ServerError, "the token in MLCD_TOKEN is not valid there"),
     "a viewer": (403, {"error": "ada is a viewer"}, ServerError, "not allowed: ada is a viewer"),
     "an unknown run": (404, {"error": "unknown run 'x'"}, UserError, "unknown run 'x'"),
     "over budget": (409, {"error": "ada has $12.00 left", "left_usd": 12.0}, WrongState, "ada has $12.00 left"),
@@ -64,7 +64,7 @@ SAID = {
         413,
         b"<html>too large</html>",
         UserError,
-        "a proxy before it takes no request so large",
+        "a proxy before it refuses such a large request",
     ),
     "a bug there": (500, {"error": "something broke"}, ServerError, "answers 500: something broke"),
     "lines in an error": (422, {"error": "one\ntwo"}, UserError, "one two"),
@@ -153,7 +153,7 @@ def test_a_redirect_is_told_and_never_followed(service: Any) -> None:
 
 @pytest.mark.parametrize(
     ("version", "words"),
-    [("99.0", "newer than this one"), ("0.0.1", "older than this one"), (VERSION, "is something between")],
+    [("99.0", "newer than this one"), ("0.0.1", "older than this one"), (VERSION, "is there a proxy in between")],
 )
 def test_an_older_or_newer_server_says_which_of_the_two_to_upgrade(service: Any, version: str, words: str) -> None:
     service.version = version
@@ -172,7 +172,9 @@ ODD = ({}, [], None, {"members": [{"name": "ada"}]}, {"members": [{**dict.fromke
 def test_an_answer_about_a_team_that_makes_no_sense_is_told_as_such(service: Any, body: Any) -> None:
     service.instead |= {path: spoken(200, body) for path in ("/members", "/teams", "/audit")}
     for do in (RemoteTeam.members, RemoteTeam.teams, lambda team: team.audit(3), lambda team: team.renew("ada")):
-        assert "is something between" in str(complaint(service.url, lambda server, do=do: do(RemoteTeam(server))))
+        assert "is there a proxy in between" in str(
+            complaint(service.url, lambda server, do=do: do(RemoteTeam(server)))
+        )
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +234,7 @@ def test_what_is_no_token_is_refused_and_not_repeated(token: str) -> None:
     with pytest.raises(UserError) as refused:
         checked(token, "MLCD_TOKEN")
     assert not token or token not in str(refused.value)
-    assert str(refused.value).startswith("MLCD_TOKEN is not one of MLCD's")
+    assert str(refused.value).startswith("MLCD_TOKEN is not an MLCD token")
 
 
 @given(st.text(max_size=30) | st.from_regex(r"https?://[a-z0-9.:@/\[\]?#-]{0,20}", fullmatch=True))

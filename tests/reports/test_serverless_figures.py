@@ -60,7 +60,9 @@ def test_stages_are_named_by_their_trials_and_every_point_tells_its_allocation()
 
 def test_allocations_of_the_plan_are_ringed_once_each_with_their_stages():
     where = points()[3]
-    thrice = StagePlan("exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2)))
+    thrice = StagePlan(
+        "exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2))
+    )
     drawn = plan_picture(replace(decision(TUNED), plans=(thrice,)), points())
     assert drawn.count('class="ring"') == 2  # one of them in the legend
     assert "stages 1, 2, 3: " in drawn

@@ -174,7 +174,7 @@ def test_a_raised_budget_must_be_left_to_the_owner(ledger: Ledger, members: Memb
         recheck(ledger, ada, run)
     with pytest.raises(OverBudget, match=r"^ada has \$42.00 left of \$50.00; run 'resnet-1' may spend another \$43.00"):
         recheck(ledger, ada, run, goal=Goal(budget_usd=51.0))
-    with pytest.raises(OverBudget, match="without end"):
+    with pytest.raises(OverBudget, match="without limit"):
         recheck(ledger, ada, run, goal=Goal())
     assert ledger.account(run).status == "infeasible"
     recheck(ledger, ada, run, goal=Goal(budget_usd=30.0))

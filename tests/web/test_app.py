@@ -78,7 +78,7 @@ def test_each_deliberate_error_has_its_status(error: MlcdError, status: int) -> 
 def test_what_a_budget_leaves_stands_beside_the_refusal() -> None:
     error = UserError("too dear")
     error.left_usd = 3.0  # type: ignore[attr-defined]
-    assert (refusal(error).status, refusal(error).told) == (409, {"left_usd": 3.0})
+    assert (refusal(error).status, refusal(error).extra) == (409, {"left_usd": 3.0})
 
 
 @pytest.mark.parametrize(

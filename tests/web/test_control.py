@@ -153,7 +153,7 @@ def test_runs_that_nobody_drives_any_more_are_found_as_interrupted(stage: Stage)
 
 
 def test_a_service_without_a_worker_says_so(tmp_path: Path) -> None:
-    words = "no worker is running: what is submitted waits; start one with mlcd worker, or mlcd service --workers N"
+    words = "no worker is running: submitted runs wait; start one with mlcd worker, or mlcd service --workers N"
     with staged(tmp_path / "home") as stage:
         stage.crew.workers = 0
         health = stage.ask("GET", f"{API}/health")

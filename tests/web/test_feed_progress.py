@@ -78,19 +78,19 @@ def test_who_watches_a_run_is_told_how_far_its_job_is_whenever_that_changes() ->
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.look()
+            await feed.read_all()
             stream = feed.watch(book.run)
             assert [event.name for event in await soon(stream)] == ["entry"]
             for share in (0.1, 0.2):
                 waits = asyncio.ensure_future(soon(stream))
                 ledger.set_progress(book.run, standing(share))
-                await feed.look()
+                await feed.read_all()
                 (told,) = await waits
                 assert (told.name, told.number, told.data["run"]) == ("progress", None, book.run)
                 assert shares([told]) == [[share]]
             waits = asyncio.ensure_future(soon(stream))
             ledger.set_progress(book.run, None)
-            await feed.look()
+            await feed.read_all()
             assert shares(await waits) == [[]]
 
     run(scenario)
@@ -102,7 +102,7 @@ def test_who_comes_later_or_again_is_told_at_once_and_only_the_newest() -> None:
             book = begun(ledger)
             for share in (0.1, 0.2, 0.3):
                 ledger.set_progress(book.run, standing(share))
-                await feed.look()
+                await feed.read_all()
             for after, names in ((0, ["entry", "progress"]), (1, ["progress"])):
                 stream = feed.watch(book.run, after)
                 told = [event for _ in names for event in await soon(stream)]
@@ -117,13 +117,13 @@ def test_when_nobody_drives_a_run_nothing_of_it_is_under_way_whatever_a_killed_p
         with opened() as (ledger, feed):
             book = begun(ledger)
             ledger.set_progress(book.run, standing(0.5))
-            await feed.look()
+            await feed.read_all()
             book.write(Decided(Decision(PLACE, "the best")), Ended(True, "done"))
             ledger.let_go = True
             stream = feed.watch(book.run)
             await soon(stream)
             assert shares(await soon(stream)) == [[0.5]]
-            await feed.look()
+            await feed.read_all()
             told = [event async for sent in stream for event in events(sent)]
             assert [event.name for event in told] == ["entry", "entry", "progress", "end"]
             assert shares(told) == [[]]
@@ -135,14 +135,14 @@ def test_five_hundred_watchers_ask_no_more_than_one_does_and_runs_that_only_comp
     async def asked(watchers: int, provenance: Provenance) -> int:
         with opened() as (ledger, feed):
             book = begun(ledger, provenance)
-            await feed.look()
+            await feed.read_all()
             streams = [feed.watch(book.run) for _ in range(watchers)]
             for stream in streams:
                 await soon(stream)
             waits = [asyncio.ensure_future(soon(stream)) for stream in streams]
             for _ in range(5):
                 ledger.set_progress(book.run, standing(0.1))
-                await feed.look()
+                await feed.read_all()
             if provenance is Provenance.LIVE:
                 assert all(shares(told) == [[0.1]] for told in await asyncio.gather(*waits))
             for task in waits:
@@ -161,7 +161,7 @@ def test_no_entry_is_missed_or_told_twice_between_reports_and_the_newest_report_
     async def scenario() -> None:
         with opened() as (ledger, feed):
             book = begun(ledger)
-            await feed.look()
+            await feed.read_all()
             told: list[Event] = []
             stream, newest = feed.watch(book.run), 0.0
             waits: asyncio.Future[list[Event]] | None = None
@@ -173,7 +173,7 @@ def test_no_entry_is_missed_or_told_twice_between_reports_and_the_newest_report_
                         newest += 0.01
                         ledger.set_progress(book.run, standing(newest))
                     case "look":
-                        await feed.look()
+                        await feed.read_all()
                     case "read":
                         waits = waits or asyncio.ensure_future(soon(stream))
                         await asyncio.wait([waits], timeout=0.001)

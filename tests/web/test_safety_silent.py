@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mlcd.service.web.safety.silent import Silent
+from mlcd.service.web.safety.silent import IdleConnections
 
 
 @dataclass(eq=False)
@@ -29,25 +29,25 @@ class Connection:
 
 def test_who_has_asked_nothing_between_two_looks_is_let_go():
     new, slow = Connection(), Connection(Request(response_complete=True))
-    silent = Silent()
-    silent.look([new, slow])
+    silent = IdleConnections()
+    silent.close_idle([new, slow])
     assert not new.closed
     assert not slow.closed
-    silent.look([new, slow])
+    silent.close_idle([new, slow])
     assert new.closed
     assert slow.closed
 
 
 def test_who_is_being_answered_stays_however_long_and_so_does_who_asks_again():
     watching, asking = Connection(Request()), Connection()
-    silent = Silent()
+    silent = IdleConnections()
     for _ in range(5):
-        silent.look([watching, asking])
+        silent.close_idle([watching, asking])
         asking.cycle = Request(response_complete=True)
     assert not watching.closed
     assert not asking.closed
     watching.cycle.response_complete = True
-    silent.look([watching])
+    silent.close_idle([watching])
     assert not watching.closed
-    silent.look([watching])
+    silent.close_idle([watching])
     assert watching.closed

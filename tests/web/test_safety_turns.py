@@ -7,18 +7,18 @@ import asyncio
 import pytest
 
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.safety.turns import Turns
+from mlcd.service.web.safety.turns import ConcurrencyLimits
 
 
-async def hold(turns: Turns, whose: str, begun: asyncio.Queue[str], leave: asyncio.Event) -> None:
-    async with turns.of(whose):
+async def hold(turns: ConcurrencyLimits, whose: str, begun: asyncio.Queue[str], leave: asyncio.Event) -> None:
+    async with turns.slot(whose):
         begun.put_nowait(whose)
         await leave.wait()
 
 
 def test_the_third_of_somebodys_waits_and_another_members_first_does_not():
     async def story() -> None:
-        turns, begun, leave = Turns(at_once=2, patience_s=60), asyncio.Queue(), asyncio.Event()
+        turns, begun, leave = ConcurrencyLimits(at_once=2, timeout_s=60), asyncio.Queue(), asyncio.Event()
         tasks = [asyncio.ensure_future(hold(turns, "ron", begun, leave)) for _ in range(5)]
         assert [await begun.get() for _ in range(2)] == ["ron", "ron"]
         tasks.append(asyncio.ensure_future(hold(turns, "rita", begun, leave)))
@@ -27,14 +27,14 @@ def test_the_third_of_somebodys_waits_and_another_members_first_does_not():
         leave.set()
         await asyncio.gather(*tasks)
         assert [begun.get_nowait() for _ in range(3)] == ["ron"] * 3
-        assert turns._here == turns._places == {}  # nothing is kept of who has gone
+        assert turns._users == turns._slots == {}  # nothing is kept of who has gone
 
     asyncio.run(story())
 
 
 def test_who_waits_too_long_is_told_when_to_come_again_and_takes_no_place():
     async def story() -> None:
-        turns, begun, leave = Turns(at_once=1, patience_s=0.01), asyncio.Queue(), asyncio.Event()
+        turns, begun, leave = ConcurrencyLimits(at_once=1, timeout_s=0.01), asyncio.Queue(), asyncio.Event()
         first = asyncio.ensure_future(hold(turns, "ron", begun, leave))
         await begun.get()
         with pytest.raises(Refusal) as refused:
@@ -49,10 +49,10 @@ def test_who_waits_too_long_is_told_when_to_come_again_and_takes_no_place():
 
 def test_a_failure_inside_gives_the_place_back():
     async def story() -> None:
-        turns = Turns(at_once=1, patience_s=60)
+        turns = ConcurrencyLimits(at_once=1, timeout_s=60)
         for _ in range(3):
             with pytest.raises(ZeroDivisionError):
-                async with turns.of("ron"):
+                async with turns.slot("ron"):
                     raise ZeroDivisionError
 
     asyncio.run(story())

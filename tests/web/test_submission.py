@@ -26,8 +26,8 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.arrival import at_hand
 from mlcd.core.runs.run import start
 from mlcd.service.team import Per
-from mlcd.service.web.places import confined, is_free, placed, spoken
-from mlcd.service.web.reading import TEXT, Limits, in_a_child
+from mlcd.service.web.places import confined, internal_place, is_free, public_place
+from mlcd.service.web.reading import TEXT, Limits, in_child_process
 from mlcd.service.web.settings import PLACES, Settings
 from mlcd.service.workers.asked import from_json
 
@@ -228,12 +228,12 @@ SERVICE = Settings("service", Path("/nowhere"), recordings={"a": Path("/r/a")})
 @given(st.text(max_size=40) | st.sampled_from(["recorded:a", "recorded:/r/a", "local:x", "ray:x", "functions:aws"]))
 def test_no_place_that_is_asked_for_brings_a_path_that_the_service_did_not_choose(on):
     try:
-        found = placed(on, SERVICE)
+        found = internal_place(on, SERVICE)
     except UserError:
         return
     kind, _, rest = found.partition(":")
     assert found == "recorded:/r/a" if kind == "recorded" else "/" not in rest
-    assert "/" not in spoken(found, SERVICE)
+    assert "/" not in public_place(found, SERVICE)
 
 
 def test_in_a_service_a_job_lives_in_an_empty_folder_of_its_driver_and_for_one_person_where_they_are(home, tmp_path):
@@ -287,15 +287,15 @@ def fall() -> str:
 )
 def test_a_child_that_takes_too_much_is_ended_and_what_it_read_refused(work, limits):
     with pytest.raises(UserError, match="breaks the reader"):
-        in_a_child("it", limits, work)
+        in_child_process("it", limits, work)
 
 
 def test_a_child_writes_no_files_and_knows_no_secrets(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"breaks the reader|cannot be read"):
-        in_a_child("it", TEXT, write_down, str(tmp_path / "new"))
+        in_child_process("it", TEXT, write_down, str(tmp_path / "new"))
     assert not (tmp_path / "new").exists() or (tmp_path / "new").read_text() == ""  # not a byte
     monkeypatch.setenv("MLCD_DATABASE_URL", "postgresql://u:secret@h/d")
-    assert "secret" not in in_a_child("it", TEXT, look_around)
+    assert "secret" not in in_child_process("it", TEXT, look_around)
 
 
 @pytest.mark.parametrize("name", [" ", "\\u3000", "x" * 201, "a\\tb"])

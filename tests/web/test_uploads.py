@@ -13,7 +13,7 @@ from stage import API, PLENTY, staged
 
 from mlcd.core.database.sent import SentModels
 from mlcd.core.errors import UserError
-from mlcd.service.web.reading import PASSES, Limits, in_a_child, passes_limits
+from mlcd.service.web.reading import PASSES, Limits, in_child_process, passes_limits
 from mlcd.service.web.reading.works import passes
 from mlcd.service.web.settings import Limits as Most
 from mlcd.service.web.uploads import cleaned
@@ -123,7 +123,9 @@ def test_a_model_that_never_ends_is_ended(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(onnx_model("endless loop"))
     with pytest.raises(UserError, match="breaks the reader"):
-        in_a_child("model.onnx", Limits(PASSES.memory_mb, 1, 30.0, 1), passes, str(path), "m.onnx", {}, str(tmp_path))
+        in_child_process(
+            "model.onnx", Limits(PASSES.memory_mb, 1, 30.0, 1), passes, str(path), "m.onnx", {}, str(tmp_path)
+        )
 
 
 @given(st.text(max_size=300))

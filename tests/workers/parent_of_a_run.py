@@ -7,11 +7,11 @@ import signal
 from pathlib import Path
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.here import Here
+from mlcd.service.workers.here import LocalCrew
 
 
 def hold_a_run(folder: Path, run: str) -> None:
     """Send one child, and wait."""
     os.environ["MLCD_HOME"] = str(folder)
-    Here(Ledger(folder / "ledger.db")).send(run)
+    LocalCrew(Ledger(folder / "ledger.db")).send(run)
     signal.pause()

@@ -24,7 +24,7 @@ from mlcd.core.ledger import Ledger, Resumed, Settled, Status, Stopped
 from mlcd.core.measurement import Outcome
 from mlcd.core.runs.run import start
 from mlcd.service.workers.asked import to_json
-from mlcd.service.workers.here import Here
+from mlcd.service.workers.here import LocalCrew
 from mlcd.service.workers.process import only_computes
 
 
@@ -36,8 +36,8 @@ def ledger(home: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def here(ledger: Ledger) -> Iterator[Here]:
-    crew = Here(ledger, at_once=1)
+def here(ledger: Ledger) -> Iterator[LocalCrew]:
+    crew = LocalCrew(ledger, at_once=1)
     yield crew
     crew.close()
 
@@ -174,7 +174,7 @@ def test_a_killed_process_is_replaced_once_and_then_the_run_waits_for_its_user(l
 
 
 def test_closing_tears_down_what_is_under_way_and_refuses_what_waits(ledger, simulated, gate, until):
-    crew = Here(ledger, at_once=1)
+    crew = LocalCrew(ledger, at_once=1)
     run, waiting = begun(ledger, simulated), asked(ledger, simulated)
     gate.shut()
     crew.send(run)

@@ -48,12 +48,12 @@ def test_a_log_is_copied_as_it_grows_and_of_a_long_one_the_beginning_and_where_t
             if then == "die":  # another process goes on
                 copies = LogCopies("run-1", pieces, kept, MOST)
             elif then == "look":
-                copies.look()
+                copies.copy_new()
                 assert copied(pieces, "run-1-1")[:MOST] == whole[:MOST]
         (folder / "0.log").write_bytes(whole)
         (folder / "ended").write_text("1.0")
-        copies.look()
-        copies.look()
+        copies.copy_new()
+        copies.copy_new()
         found = copied(pieces, "run-1-1")
         assert pieces.end("run-1-1", 0) == (len(found), True)
         rest = found[MOST:].decode()
@@ -70,7 +70,7 @@ def test_only_a_runs_own_launches_are_copied_and_each_process_for_itself(tmp_pat
             for process in range(2):
                 (folder / f"{process}.log").write_text(f"{label} {process}")
         (tmp_path / "run-1-3").mkdir()  # was never ordered
-        LogCopies("run-1", pieces, kept).look()
+        LogCopies("run-1", pieces, kept).copy_new()
         assert copied(pieces, "run-1-2", 1) == b"run-1-2 1"
         assert pieces.known(["run-1-1", "run-1-2", "run-1-1-1", "run-10-1"], 1) == {"run-1-1", "run-1-2"}
         assert [each.name for each in kept.of_run("run-1")] == ["run-1-1", "run-1-2"]

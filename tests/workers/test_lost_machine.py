@@ -29,6 +29,7 @@ from mlcd.service.team import Audit
 from mlcd.service.workers.lost_machine import give_up_machine
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.run import Driven, see_through, take_down
+from mlcd.service.workers.run import AlreadyDriven, see_through, take_down
 
 Mlcd = Callable[..., Any]
 Move = Callable[[str], None]
@@ -92,7 +93,7 @@ def test_what_a_run_left_open_is_torn_down_only_on_the_machine_that_launched_it(
     run = lost(ledger, move, "local", None)
     before = ledger.last_seq()
     for drive in (see_through, take_down):
-        with pytest.raises(Driven, match="it waits for a worker there"):
+        with pytest.raises(AlreadyDriven, match="it waits for a worker there"):
             drive(run, ledger)
     assert ledger.last_seq() == before
     move("there")

@@ -20,7 +20,7 @@ from mlcd.core.errors import LedgerError
 from mlcd.core.ledger import Ledger, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.reports.headway import from_json
-from mlcd.service.workers.noted import EVERY_S, Noted
+from mlcd.service.workers.noted import EVERY_S, ProgressWriter
 
 PLACE = SPACE.configurations[0]
 LAUNCH = Launch("digits-1-1", PLACE, Purpose.RUN, 1_000.0, None, 1)
@@ -74,13 +74,13 @@ def labels(told: dict[str, str], run: str) -> list[str]:
 
 def test_the_first_report_is_noted_at_once_and_what_is_settled_is_gone() -> None:
     with opened() as (ledger, run):
-        noted = Noted(ledger)
-        with noted.noting(run):
+        noted = ProgressWriter(ledger)
+        with noted.writing(run):
             noted.report(JOB, LAUNCH, Sample(1.0, 250.0))
             wrote(ledger)
             (shown,) = from_json(ledger.progress([run])[run])
             assert (shown.label, shown.share, shown.elapsed_s) == (LAUNCH.label, 0.25, 1.0)
-            noted.hear(line(ledger, run, LAUNCH))
+            noted.on_entry(line(ledger, run, LAUNCH))
             wrote(ledger)
             assert ledger.progress([run]) == {}
 
@@ -89,9 +89,9 @@ def test_the_first_report_is_noted_at_once_and_what_is_settled_is_gone() -> None
 def test_however_often_a_job_reports_it_is_noted_every_two_seconds_at_most(gaps_s: list[float]) -> None:
     with opened() as (ledger, run):
         now = [0.0]
-        noted = Noted(ledger, now=lambda: now[0])
+        noted = ProgressWriter(ledger, now=lambda: now[0])
         noted_at: list[float] = []
-        with noted.noting(run):
+        with noted.writing(run):
             for number, gap_s in enumerate(gaps_s, 1):
                 now[0] += gap_s
                 noted.report(JOB, LAUNCH, Sample(now[0], float(number)))
@@ -107,19 +107,19 @@ def test_however_often_a_job_reports_it_is_noted_every_two_seconds_at_most(gaps_
 
 def test_launches_that_are_under_way_together_are_noted_side_by_side() -> None:
     with opened() as (ledger, run):
-        noted = Noted(ledger, every_s=0.0)
+        noted = ProgressWriter(ledger, every_s=0.0)
         four = [replace(LAUNCH, label=f"digits-1-{number}") for number in range(1, 5)]
 
         def work(launch: Launch) -> None:
             for step in range(50):
                 noted.report(JOB, launch, Sample(0.1 * step, 10.0 * step))
 
-        with noted.noting(run):
+        with noted.writing(run):
             with ThreadPoolExecutor(4) as pool:
                 list(pool.map(work, four))
             while labels(ledger.progress([run]), run) != [launch.label for launch in four]:
                 wrote(ledger)
-            noted.hear(line(ledger, run, four[1]))
+            noted.on_entry(line(ledger, run, four[1]))
             while len(labels(ledger.progress([run]), run)) == 4:
                 wrote(ledger)
             assert labels(ledger.progress([run]), run) == [four[0].label, four[2].label, four[3].label]
@@ -128,8 +128,8 @@ def test_launches_that_are_under_way_together_are_noted_side_by_side() -> None:
 @pytest.mark.parametrize("trouble", ["slow", "away"])
 def test_a_database_that_is_slow_or_away_neither_holds_a_run_up_nor_fails_it(trouble: str) -> None:
     with opened() as (ledger, run):
-        noted = Noted(ledger, every_s=0.0)
-        with noted.noting(run):
+        noted = ProgressWriter(ledger, every_s=0.0)
+        with noted.writing(run):
             if trouble == "slow":
                 ledger.open.clear()
             ledger.away = trouble == "away"
@@ -147,7 +147,7 @@ def test_a_database_that_is_slow_or_away_neither_holds_a_run_up_nor_fails_it(tro
 def test_what_a_process_that_was_killed_has_noted_is_taken_back_by_the_next() -> None:
     with opened() as (ledger, run):
         ledger.set_progress(run, "[]")
-        with Noted(ledger).noting(run):
+        with ProgressWriter(ledger).writing(run):
             assert ledger.progress([run]) == {}
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_only_computes_writes_nothing_and_starts_no_thread() -> None:
         return threading.active_count() - before
 
     with opened() as (ledger, run):
-        noted = Noted(ledger)
-        with noted.noting(run):
-            assert threads(lambda: noted.hear(line(ledger, run, LAUNCH))) == 0
+        noted = ProgressWriter(ledger)
+        with noted.writing(run):
+            assert threads(lambda: noted.on_entry(line(ledger, run, LAUNCH))) == 0
         assert ledger.notes == []

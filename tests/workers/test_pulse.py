@@ -21,12 +21,12 @@ from mlcd.core.clock import WallClock
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
 from mlcd.core.runs.run import start
-from mlcd.service.workers.here import Here
-from mlcd.service.workers.pace import PACE, Pace
-from mlcd.service.workers.pulse import DEADLINE, Pulse, Watch
+from mlcd.service.workers.here import LocalCrew
+from mlcd.service.workers.pace import TIMING, Timing
+from mlcd.service.workers.pulse import DEADLINE, HangDetector, Heartbeat
 from mlcd.service.workers.run import _bind_to_deadline
 
-QUICK = replace(PACE, watch_s=0.05, unheard_s=0.5, kill_s=0.2)
+QUICK = replace(TIMING, watch_s=0.05, unresponsive_s=0.5, kill_s=0.2)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def ledger(home: Path) -> Iterator[Ledger]:
         yield opened
 
 
-def hung(crew: Here, ledger: Ledger, run: str, gate, until) -> int:
+def hung(crew: LocalCrew, ledger: Ledger, run: str, gate, until) -> int:
     """The process that drives a run, which from now on runs no line of code."""
     gate.shut()
     crew.send(run)
@@ -49,7 +49,7 @@ def hung(crew: Here, ledger: Ledger, run: str, gate, until) -> int:
 
 @pytest.mark.parametrize("how", ["stop", "down"])
 def test_a_process_that_hangs_is_ended_and_its_run_is_put_away(how, ledger, simulated, gate, until):
-    with closing(Here(ledger, at_once=1, pace=QUICK)) as crew:
+    with closing(LocalCrew(ledger, at_once=1, timing=QUICK)) as crew:
         run = start(simulated, ledger).name
         hung(crew, ledger, run, gate, until)
         getattr(crew, how)(run)
@@ -58,7 +58,7 @@ def test_a_process_that_hangs_is_ended_and_its_run_is_put_away(how, ledger, simu
         assert ledger.account(run).status is Status.STOPPED
         assert ledger.wished(run) is None
         reasons = [line.entry.because for line in ledger.lines(run) if isinstance(line.entry, Stopped)]
-        assert "gave no sign of life" in reasons[-1]
+        assert "gave no heartbeat" in reasons[-1]
 
 
 class Time:
@@ -87,39 +87,39 @@ def line(entry) -> Line:
     st.floats(0, 1e4),
 )
 def test_a_driver_is_ended_if_and_only_if_it_is_silent_late_or_does_not_go_down(wish, silent_s, lifetime_s, passed_s):
-    now, pace = Time(), Pace()
-    pulse = Pulse(now)
-    watch = Watch(pulse, pace, now)
-    pulse.hear(line(reserved(lifetime_s)))
-    watch.why(wish) if wish == "down" else None
+    now, timing = Time(), Timing()
+    heartbeat = Heartbeat(now)
+    watch = HangDetector(heartbeat, timing, now)
+    heartbeat.on_entry(line(reserved(lifetime_s)))
+    watch.reason_to_end(wish) if wish == "down" else None
     now.seconds += passed_s
-    pulse.beat()
+    heartbeat.beat()
     now.seconds += silent_s
-    silent = silent_s > (pace.hung_s if wish is None else pace.unheard_s)
-    late = lifetime_s is not None and passed_s + silent_s - lifetime_s > pace.late_s
-    stays = wish == "down" and passed_s + silent_s > pace.down_s
-    assert (watch.why(wish) is not None) == (silent or late or stays)
+    silent = silent_s > (timing.hung_s if wish is None else timing.unresponsive_s)
+    late = lifetime_s is not None and passed_s + silent_s - lifetime_s > timing.late_s
+    stays = wish == "down" and passed_s + silent_s > timing.down_s
+    assert (watch.reason_to_end(wish) is not None) == (silent or late or stays)
 
 
 def test_a_launch_that_is_settled_binds_nobody_any_more_and_the_earliest_end_counts():
     now = Time()
-    pulse = Pulse(now)
-    assert pulse.late_s == -math.inf
-    pulse.end_within(DEADLINE, 100.0)
+    heartbeat = Heartbeat(now)
+    assert heartbeat.late_s == -math.inf
+    heartbeat.set_deadline(DEADLINE, 100.0)
     first = reserved(10.0)
-    pulse.hear(line(first))
-    pulse.hear(line(reserved(20.0, "demo-2")))
-    assert pulse.late_s == -10.0
-    pulse.hear(line(Voided(first.launch, "never was")))
-    assert pulse.late_s == -20.0
+    heartbeat.on_entry(line(first))
+    heartbeat.on_entry(line(reserved(20.0, "demo-2")))
+    assert heartbeat.late_s == -10.0
+    heartbeat.on_entry(line(Voided(first.launch, "never was")))
+    assert heartbeat.late_s == -20.0
 
 
 def test_a_deadline_binds_the_driver_where_time_is_real(ledger, simulated):
     limited = replace(simulated, goal=replace(simulated.goal, deadline_s=3_600.0))
     run = start(limited, ledger)
-    pulse = Pulse()
-    _bind_to_deadline(run, pulse)
-    assert pulse.late_s == -math.inf, "a simulated hour takes a moment"
+    heartbeat = Heartbeat()
+    _bind_to_deadline(run, heartbeat)
+    assert heartbeat.late_s == -math.inf, "a simulated hour takes a moment"
     run.book.clock = WallClock(datetime.now(UTC))
-    _bind_to_deadline(run, pulse)
-    assert -3_600.0 <= pulse.late_s < -3_000.0
+    _bind_to_deadline(run, heartbeat)
+    assert -3_600.0 <= heartbeat.late_s < -3_000.0

@@ -24,13 +24,14 @@ from mlcd.core.ledger import Ledger, Settled, Status, Stopped
 from mlcd.core.measurement import Outcome
 from mlcd.core.runs.run import start
 from mlcd.service.workers.asked import to_json
-from mlcd.service.workers.pace import PACE, Pace
+from mlcd.service.workers.pace import TIMING, Timing
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.supervise import Supervisor
 from mlcd.service.workers.worker import HURRY, sweeps
+from mlcd.service.workers.worker import HURRY, cron
 
 Until = Callable[[Callable[[], bool]], None]
-QUICK = Pace(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, doubt_s=0.5, poll_s=0.2, again_s=0.2)
+QUICK = Timing(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, recheck_s=0.5, poll_s=0.2, retry_s=0.2)
 
 
 @dataclass
@@ -66,7 +67,7 @@ def service(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathF
         home = tmp_path_factory.mktemp("home")
         patch.setenv("MLCD_HOME", str(home))
         ledger = Ledger(url)
-        queue, workers = Queue(ledger), Supervisor(url, workers=1, at_once=4, pace=QUICK)
+        queue, workers = Queue(ledger), Supervisor(url, workers=1, at_once=4, timing=QUICK)
         yield Service(home, running_postgres, ledger, queue, workers)
         workers.close()
         queue.close()
@@ -93,12 +94,12 @@ def test_runs_wait_for_a_worker_and_end(service, simulated, until):
     assert service.ledger.account(runs[0]).decision == service.ledger.account(runs[1]).decision
 
 
-@pytest.mark.parametrize("every_s", [QUICK.sweep_s, PACE.sweep_s])
+@pytest.mark.parametrize("every_s", [QUICK.sweep_s, TIMING.sweep_s])
 def test_dead_workers_are_looked_for_as_often_as_is_said_at_any_minute(every_s: int):
     croniter = pytest.importorskip("croniter", reason="comes with procrastinate: pip install 'mlcd[service]'")
     for minute in range(60):
         asked = datetime(2026, 1, 1, 13, minute, 51, tzinfo=UTC)
-        comes = croniter.croniter(sweeps(every_s), asked).get_next(datetime)
+        comes = croniter.croniter(cron(every_s), asked).get_next(datetime)
         assert comes - asked <= timedelta(seconds=every_s)
 
 
@@ -142,7 +143,7 @@ def test_a_worker_that_is_told_to_end_leaves_its_run_to_the_next_one(service, si
 def test_ctrl_c_while_a_service_ends_gives_its_runs_no_more_time(postgres_url, home, simulated, until):
     home.mkdir()
     ledger = Ledger(postgres_url)
-    workers = Supervisor(postgres_url, workers=1, at_once=1, pace=replace(QUICK, grace_s=3_600.0))
+    workers = Supervisor(postgres_url, workers=1, at_once=1, timing=replace(QUICK, grace_s=3_600.0))
     patient = Service(home, None, ledger, Queue(ledger), workers)
     worker, gate, run = in_the_middle_of(patient, simulated, until)
     between = patient.entries(run)
@@ -239,11 +240,11 @@ def reader_of(gate: Gate) -> int:
 def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_again(
     postgres_url, home, simulated, until
 ):
-    pace = replace(QUICK, watch_s=0.1, unheard_s=0.5, kill_s=0.2)
+    timing = replace(QUICK, watch_s=0.1, unresponsive_s=0.5, kill_s=0.2)
     with closing(Ledger(postgres_url)) as ledger, closing(Queue(ledger)) as queue:
         run, gate = start(simulated, ledger).name, Gate(home)
         gate.shut()
-        with closing(Supervisor(postgres_url, workers=1, at_once=2, pace=pace)):
+        with closing(Supervisor(postgres_url, workers=1, at_once=2, timing=timing)):
             queue.send(run)
             until(gate.is_reached)
             until(lambda: reader_of(gate) != 0)
@@ -255,7 +256,7 @@ def test_a_driver_that_hangs_is_ended_by_its_worker_and_its_run_is_not_tried_aga
         gate.close()
         last = ledger.lines(run)[-1].entry
         assert isinstance(last, Stopped)
-        assert "gave no sign of life" in last.because
+        assert "gave no heartbeat" in last.because
 
 
 def test_what_waits_can_be_stopped_and_what_was_lost_is_adopted(postgres_url: str, simulated: Job, home: Path):

@@ -20,13 +20,13 @@ from mlcd.core.runs.run import start
 from mlcd.service.workers.asked import to_json
 from mlcd.service.workers.crew import NEVER_BEGAN
 from mlcd.service.workers.run import see_through
-from mlcd.service.workers.told import BY_THE_USER, LEAVE, Told
+from mlcd.service.workers.told import BY_THE_USER, HAND_OVER, StopRequests
 
 LONG_S = 30.0
 
 
 def test_sigint_only_asks_to_stop(home: Path):
-    told = Told("any", open_ledger(home))
+    told = StopRequests("any", open_ledger(home))
     with told.listening():
         assert not told.stop()
         signal.raise_signal(signal.SIGINT)
@@ -36,7 +36,7 @@ def test_sigint_only_asks_to_stop(home: Path):
 def test_sigterm_ends_it_now_but_not_in_the_middle_of_an_entry_and_not_twice(home: Path, recorded: Job):
     ledger = open_ledger(home)
     run = start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
-    told, written = Told(run.name, ledger), []
+    told, written = StopRequests(run.name, ledger), []
 
     def write() -> None:
         run.book.write(Stopped("while this is written, the signal comes"))
@@ -55,7 +55,7 @@ def test_sigterm_ends_it_now_but_not_in_the_middle_of_an_entry_and_not_twice(hom
 def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
     ledger = Ledger(home / "ledger.db")
     run = start(recorded, ledger).name
-    told = Told(run, ledger, every_s=0.01)
+    told = StopRequests(run, ledger, every_s=0.01)
     ledger.wish(run, "down")
     with told.listening(), pytest.raises(KeyboardInterrupt):
         threading.Event().wait(LONG_S)
@@ -64,22 +64,22 @@ def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
 
 
 def test_whoever_is_told_to_leave_leaves_between_two_steps_unless_the_user_wants_it_stopped(home: Path):
-    told = Told("any", open_ledger(home), queued=True)
+    told = StopRequests("any", open_ledger(home), queued=True)
     with told.listening():
-        assert not told.passes_on
-        signal.raise_signal(LEAVE)
-        assert told.passes_on
+        assert not told.hands_over
+        signal.raise_signal(HAND_OVER)
+        assert told.hands_over
         with pytest.raises(Interrupted):
             told.stop()
         signal.raise_signal(signal.SIGINT)
         assert told.stop()
-        assert not told.passes_on
+        assert not told.hands_over
 
 
 def test_whoever_is_told_to_end_while_an_entry_is_written_leaves_the_run_unstopped(home: Path, recorded: Job):
     ledger = open_ledger(home)
     run = start(recorded, ledger, lambda line: signal.raise_signal(signal.SIGTERM) if line.seq > 1 else None)
-    told, between = Told(run.name, ledger, queued=True), []
+    told, between = StopRequests(run.name, ledger, queued=True), []
 
     def write() -> None:
         run.book.write(Resumed("while this is written, the signal comes"))
@@ -92,7 +92,7 @@ def test_whoever_is_told_to_end_while_an_entry_is_written_leaves_the_run_unstopp
     with told.listening(), pytest.raises(KeyboardInterrupt):
         write()
     assert between == ["left"]
-    assert told.passes_on
+    assert told.hands_over
     ledger.close()
 
 
@@ -111,7 +111,7 @@ class CutOff:
 def test_a_probe_that_is_cut_off_is_paid_for_and_its_run_is_stopped_only_where_nobody_goes_on(queued, home, recorded):
     ledger = open_ledger(home)
     run = start(recorded, ledger)
-    told = Told(run.name, ledger, queued=queued)
+    told = StopRequests(run.name, ledger, queued=queued)
     run = replace(run, cloud=replace(run.cloud, profiler=CutOff()))
     with told.listening(), pytest.raises(Interrupted):
         run.search(told.stop)
@@ -122,7 +122,7 @@ def test_a_probe_that_is_cut_off_is_paid_for_and_its_run_is_stopped_only_where_n
     ledger.close()
 
 
-class LeavesAfter(Told):
+class LeavesAfter(StopRequests):
     """Told to leave after so many steps."""
 
     def __init__(self, run: str, ledger: Ledger, steps: int) -> None:
@@ -131,7 +131,7 @@ class LeavesAfter(Told):
 
     def stop(self) -> bool:
         if next(self._left, None) is None:
-            self._heard(LEAVE, None)
+            self._on_signal(HAND_OVER, None)
         return super().stop()
 
 
@@ -139,7 +139,7 @@ class LeavesAfter(Told):
 def test_a_run_that_a_worker_leaves_is_not_stopped_and_ends_as_if_it_had_not_been_left(steps, home, recorded, tmp_path):
     ledger, direct = open_ledger(home), Ledger(tmp_path / "direct.db")
     run, whole = begun(ledger, recorded, 1), start(recorded, direct)
-    see_through(run, ledger, told=LeavesAfter(run, ledger, steps))
+    see_through(run, ledger, requests=LeavesAfter(run, ledger, steps))
     assert not ledger.is_driven(run)
     account = ledger.account(run)
     assert account.open == ()
@@ -157,16 +157,16 @@ def test_a_run_that_is_cut_off_keeps_its_claim_only_where_another_worker_goes_on
     ledger = open_ledger(home)
     run = begun(ledger, recorded)
     ledger.book(run, VirtualClock()).write(Resumed("a worker went on"))
-    see_through(run, ledger, told=EndsAtOnce(run, ledger, queued=queued))
+    see_through(run, ledger, requests=EndsAtOnce(run, ledger, queued=queued))
     assert ledger.account(run).stopped is not queued
     ledger.close()
 
 
-class EndsAtOnce(Told):
+class EndsAtOnce(StopRequests):
     """Told to end in the moment before the run begins."""
 
-    def look(self) -> None:
-        self._heard(self.number, None)
+    def check(self) -> None:
+        self._on_signal(self.number, None)
 
     number = signal.SIGTERM
 
@@ -179,7 +179,7 @@ class StopsAtOnce(EndsAtOnce):
 def test_a_run_that_its_worker_leaves_before_it_began_is_another_ones_to_begin(told, refused, home, simulated):
     ledger = open_ledger(home)
     run = ledger.ask(simulated.name, to_json(simulated, False))
-    see_through(run, ledger, told=told(run, ledger))
+    see_through(run, ledger, requests=told(run, ledger))
     (waiting,) = ledger.waiting()
     assert (waiting.run, waiting.refused) == (run, refused)
     ledger.close()

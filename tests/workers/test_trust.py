@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.clouds.local.apart import OwnPlace
+from mlcd.clouds.local.apart import Workspace
 from mlcd.clouds.local.job_user import TRUST
-from mlcd.clouds.local.workplace import workplace
+from mlcd.clouds.local.workplace import workspace_of
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
@@ -53,6 +53,6 @@ def test_a_members_run_that_is_gone_on_with_by_hand_is_refused_too(tmp_path: Pat
     monkeypatch.delenv(TRUST, raising=False)
     launch = Launch("members-1-1", Configuration(Offer("small", 1.0, 1.0, 1.0), 1), Purpose.PROBE, 1.0, 1.0, 1)
     with pytest.raises(UserError, match="as your own user"):
-        workplace(MEMBERS, launch, tmp_path, tmp_path)
+        workspace_of(MEMBERS, launch, tmp_path, tmp_path)
     monkeypatch.setenv(TRUST, "1")
-    assert workplace(MEMBERS, launch, tmp_path, tmp_path) == OwnPlace(tmp_path / "work")
+    assert workspace_of(MEMBERS, launch, tmp_path, tmp_path) == Workspace(tmp_path / "work")

@@ -1,12 +1,11 @@
-"""Calling functions through Lithops (lithops.cloud): on this machine, or on whatever platform its configuration names.
+"""Calls functions through Lithops (lithops.cloud): on this machine, or on the platform that its configuration names.
 
-On this machine every call is a process. What Lithops leaves behind goes under MLCD's home: it takes its folders from
-the environment when it is first imported, so it is imported here, and with that environment. The interpreter that it
-starts is a script of ours, which marks the process as one of the launch, so that it can be found again after a crash,
-and tells it how many threads are of use. On another platform nothing is left on this machine, and functions that nobody
-waits for end by their own timeout.
+On this machine every call is a process. Lithops takes its folders from the environment when it is first imported, so it
+is imported here, with folders under MLCD's home. It starts a wrapper script of ours as the interpreter, which puts the
+launch's mark into the environment, so that the process can be found after a crash, and sets the number of threads. On
+another platform nothing is left on this machine, and abandoned functions end by their own timeout.
 
-Results are waited for here: `lithops.wait` looks every 0.1 s, prints, and takes SIGALRM away from the whole process.
+Results are polled here, since `lithops.wait` polls only every 0.1 s, prints, and takes SIGALRM from the whole process.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ from mlcd.clouds.functions.throttle import threads_of
 from mlcd.core.errors import BackendError, MissingExtra
 
 LOCALHOST = "localhost"
-LOOK_EVERY_S = 0.02
-"""On this machine a look is a listing of a folder; elsewhere it is paid for, and Lithops' own interval holds."""
-GONE_S = 1.0
-"""A process that has ended may have answered just before."""
-NAMED_SAFELY = re.compile(r"[A-Za-z0-9_/.:-]+")
-"""What Lithops takes for the name of an interpreter."""
+POLL_S = 0.02
+"""Polling interval on this machine, where a poll lists a folder. On clouds polls are billed: Lithops' own interval."""
+ANSWER_GRACE_S = 1.0
+"""A process may have answered just before it ended: wait so long for that answer."""
+SAFE_PATH = re.compile(r"[A-Za-z0-9_/.:-]+")
+"""Paths that Lithops accepts as an interpreter."""
 _importing = threading.Lock()
 
 
 class CallRefused(BackendError):
-    """The platform did not take a call: it throttles, or is not there."""
+    """The platform did not accept a call: it throttles, or is unreachable."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Of one function: what it reported, or None; the end of its output; when it began and ended, if that is known."""
+    """The result of one function: its report or None, the last part of its output, and its start and end if known."""
 
     report: dict[str, Any] | None
     log: str
@@ -57,27 +56,29 @@ class Answer:
 
 
 class Call:
-    """So many functions that were called at once. `gone`: whether the process of one is known to have ended."""
+    """Functions that were called together. `gone`: whether the process of one is known to have ended."""
 
     def __init__(self, futures: list[Any], bucket: Any, gone: Callable[[Any], bool]) -> None:
         self.futures = futures
         self._bucket, self._gone = bucket, gone
         self._answers: dict[int, Answer] = {}
-        self._silent_s: dict[int, float] = {}
+        self._deadlines_s: dict[int, float] = {}
 
     def answers(self) -> list[Answer | None]:
-        """Of each function; None for those that still run."""
+        """The answer of each function; None for those that still run."""
         for number, future in enumerate(self.futures):
             if number in self._answers:
                 continue
             if future.ready or future.success or future.done:
                 self._answers[number] = self._answer(future)
-            elif self._gone(future) and time.monotonic() > self._silent_s.setdefault(number, self._soon_s()):
-                self._answers[number] = Answer(None, "RuntimeError: its process ended without a word", None, None)
+            elif self._gone(future) and time.monotonic() > self._deadlines_s.setdefault(
+                number, self._answer_deadline_s()
+            ):
+                self._answers[number] = Answer(None, "RuntimeError: its process ended without an answer", None, None)
         return [self._answers.get(number) for number in range(len(self.futures))]
 
-    def _soon_s(self) -> float:
-        return time.monotonic() + GONE_S
+    def _answer_deadline_s(self) -> float:
+        return time.monotonic() + ANSWER_GRACE_S
 
     def began_at(self, number: int) -> float | None:
         """When a function that has not answered began, if Lithops knows."""
@@ -90,7 +91,7 @@ class Call:
 
 
 class Caller:
-    """Calls functions of one memory size for one launch. `mark` is on every process that it starts on this machine."""
+    """Calls functions of one memory size for one launch. `mark` is in the environment of every local process."""
 
     def __init__(self, home: Path, folder: Path, platform: str, memory_mb: int, at_once: int, mark: str) -> None:
         self.folder = folder
@@ -101,14 +102,14 @@ class Caller:
         with _importing:
             if platform == LOCALHOST:
                 self._runtime = _interpreter(folder, memory_mb, mark)
-                self._executor = lithops.FunctionExecutor(config=_here(self._runtime, at_once), log_level=None)
+                self._executor = lithops.FunctionExecutor(config=_local_config(self._runtime, at_once), log_level=None)
                 lithops_internals.know_runtime(self._executor, self._runtime)
             else:
-                self._executor = _elsewhere(lithops, platform)
+                self._executor = _cloud_executor(lithops, platform)
 
     @property
     def bucket(self) -> Any:
-        """Lithops' client of the bucket that functions read from."""
+        """Lithops' client of the bucket with the functions' data."""
         return self._executor.storage
 
     def call(self, function: Callable[..., Any], orders: Sequence[dict[str, Any]], timeout_s: float) -> Call:
@@ -124,7 +125,7 @@ class Caller:
                 runtime_memory=None if self._platform == LOCALHOST else self._memory_mb,
                 include_modules=None if self._platform == LOCALHOST else ["mlcd"],
             )
-        except Exception as error:  # whatever Lithops and a cloud's own client raise
+        except Exception as error:  # Lithops and the clouds' clients raise many types
             raise CallRefused(f"{self._platform} did not take the call: {_first_line(error)}") from error
         return Call(list(futures), self._executor.internal_storage, self._gone)
 
@@ -139,7 +140,7 @@ class Caller:
         return self._platform == LOCALHOST and lithops_internals.has_ended(self._executor, future)
 
     def close(self) -> None:
-        """End everything that still runs, and remove what was only for these calls. Once is enough."""
+        """End everything that still runs, and delete the files of these calls. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -149,7 +150,7 @@ class Caller:
 
 
 def _lithops(place: Path | None) -> Any:
-    """Lithops, with its folders in that place; without one, where it wants them. The first import decides."""
+    """Import Lithops with its folders in `place`, or in its default ones. Only the first import counts."""
     with _importing:
         if "lithops" not in sys.modules:
             try:
@@ -163,7 +164,7 @@ def _lithops(place: Path | None) -> Any:
 
 @contextmanager
 def _folders_in(place: Path) -> Iterator[None]:
-    """For as long as this lasts, home and the folder for temporary files are there."""
+    """Point HOME and TMPDIR to this folder while the block runs."""
     place.mkdir(parents=True, exist_ok=True)
     before, folder = {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}, tempfile.tempdir
     os.environ.update(dict.fromkeys(before, str(place)))
@@ -190,7 +191,7 @@ def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
         **{f"{library}_NUM_THREADS": threads for library in ("OMP", "OPENBLAS", "MKL")},
     }
     environment = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    inside = folder if NAMED_SAFELY.fullmatch(str(folder)) else Path(tempfile.mkdtemp(prefix="mlcd-"))
+    inside = folder if SAFE_PATH.fullmatch(str(folder)) else Path(tempfile.mkdtemp(prefix="mlcd-"))
     script = inside / f"python-{memory_mb}"
     command = f'exec env -i {environment} {shlex.quote(sys.executable)} -P "$@"'
     script.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
@@ -198,20 +199,20 @@ def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
     return str(script)
 
 
-def _here(runtime: str, at_once: int) -> dict[str, Any]:
+def _local_config(runtime: str, at_once: int) -> dict[str, Any]:
     own = {"backend": LOCALHOST, "mode": LOCALHOST, "storage": LOCALHOST, "monitoring": "storage"}
-    quiet = {"data_cleaner": False, "telemetry": False, "monitoring_interval": LOOK_EVERY_S}
+    quiet = {"data_cleaner": False, "telemetry": False, "monitoring_interval": POLL_S}
     return {
         "lithops": {**own, **quiet},
         LOCALHOST: {"runtime": runtime, "version": 2, "worker_processes": at_once},
     }
 
 
-def _elsewhere(lithops: Any, platform: str) -> Any:
-    """As the user's own Lithops configuration says."""
+def _cloud_executor(lithops: Any, platform: str) -> Any:
+    """An executor with the user's own Lithops configuration."""
     try:
         return lithops.FunctionExecutor(backend=platform, log_level=None)
-    except Exception as error:  # a configuration has many ways to be wrong
+    except Exception as error:  # a wrong configuration raises many types
         raise BackendError(f"functions:{platform}: Lithops says: {_first_line(error)}; see `lithops hello`") from error
 
 

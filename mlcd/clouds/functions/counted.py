@@ -1,4 +1,4 @@
-"""A storage that may be asked so often and no more: where requests are paid for, a function keeps to its part."""
+"""A storage with a limit on requests: where requests are billed, each function has its quota."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from mlcd.planners.functions.storages import Storage
 
 
 class TooManyRequests(BackendError):
-    """A function has made all the requests that it may."""
+    """A function has used up its quota of requests."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A storage behind a count; those that average by themselves are paid for by time, and need none."""
+    """A storage that refuses requests beyond the limit. Storages that average by themselves are billed by time."""
 
     storage: Storage
     most: int
 
     @property
     def requests(self) -> int:
-        """How often it was asked."""
+        """Requests so far."""
         return self.storage.requests
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep this under that key."""
-        self._counted().put(key, value)
+        """Store a value."""
+        self._checked().put(key, value)
 
     def get(self, key: str) -> bytes | None:
-        """What is under that key; None if nothing is."""
-        return self._counted().get(key)
+        """The value of a key; None if there is none."""
+        return self._checked().get(key)
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Forget these."""
-        self._counted().delete(keys)
+        """Delete these keys."""
+        self._checked().delete(keys)
 
     def clear(self, prefix: str) -> None:
-        """Forget everything whose key begins so."""
-        self._counted().clear(prefix)
+        """Delete all keys with this prefix."""
+        self._checked().clear(prefix)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self.storage.close()
 
-    def _counted(self) -> Storage:
+    def _checked(self) -> Storage:
         if self.storage.requests >= self.most:
             raise TooManyRequests(f"it has made the {self.most:,} requests that it may")
         return self.storage

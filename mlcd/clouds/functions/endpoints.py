@@ -1,4 +1,4 @@
-"""Where each storage is reached: at the URL that the job names, or at a server that is started when it is needed."""
+"""The URL of each storage: the one in the job, or that of a local server, which is started when it is first needed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mlcd.planners.functions.storages.local import serve
 
 
 class Endpoints(Mapping[str, str]):
-    """URLs by the name of the storage. Servers that were started here go when this does, or with the process.
+    """URLs by the name of the storage. Servers that were started end with this object, or with the process.
 
-    Each has a folder of its own, since two on the same files break each other, and other runs may be under way.
+    Each has its own folder: two servers on the same files would break each other, and other runs may be active.
     """
 
     def __init__(self, names: tuple[str, ...], named: Mapping[str, str], folder: Path) -> None:
@@ -44,19 +44,19 @@ class Endpoints(Mapping[str, str]):
         return len(self._names)
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop the servers."""
         self._end()
 
 
 def _remove_dead(folder: Path) -> None:
-    """What servers of processes have left that were killed."""
-    for left in folder.glob("*.*.*"):
-        process = left.name.split(".")[1]
-        if process.isdecimal() and not _lives(int(process)):
-            shutil.rmtree(left, ignore_errors=True)
+    """Delete the folders of servers whose process was killed."""
+    for leftover in folder.glob("*.*.*"):
+        process = leftover.name.split(".")[1]
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _lives(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,12 +1,12 @@
-"""What functions are billed for, counted as they use it, so that a launch never costs more than it may.
+"""Meters what functions are billed for, so that a launch never costs more than its limit.
 
-Equation (4) of CE-scaling, with what was counted in the place of what is expected:
+Equation (4) of CE-scaling, with measured instead of expected quantities:
 
-    usd = calls p_invk + function seconds p_f(m) + requests p_s            or, for a storage that is paid by time,
+    usd = calls p_invk + function seconds p_f(m) + requests p_s            or, for a storage that is billed by time,
                                                  + (seconds / 60 + 1) p_s
 
-An attempt is begun only if its most fits into what is left beside the most of those that run: its own time limit is cut
-to that, and where requests are paid for, each function is told how many it may make.
+An attempt starts only if its worst case fits into what is left beside the worst cases of the running ones: its timeout
+is shortened to fit, and where requests are billed, each function gets a quota.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from mlcd.clouds.functions.calls import Answer, Call
 from mlcd.planners.functions.nouns import Allocation, StorageRate, Tariff
 
 POLLS = 3
-"""Requests for each one that the equations count: functions that wait for each other ask more than once."""
+"""Requests allowed for each one in the equations: functions that wait for each other poll."""
 SLACK_S = 1.0
-"""A function that is to end may still be billed for so long."""
+"""A function may be billed for so long after it was told to end."""
 
 
 @dataclass
 class Bill:
-    """What one piece of work has used, attempts that came to nothing included."""
+    """What one piece of work has used, failed attempts included."""
 
     calls: int = 0
     function_s: float = 0.0
     requests: int = 0
 
     def add(self, call: Call, answers: Sequence[Answer | None], now: float) -> None:
-        """An attempt that is over. A function is billed from when it was up; one that cannot say, as Lithops saw it.
+        """Add an attempt that is over. A function is billed from when it reports to be up, else from Lithops' time.
 
-        What a function has asked of its storage is not known where it died.
+        The requests of a function that died are unknown, and not counted.
         """
         self.calls += len(answers)
         for number, answer in enumerate(answers):
@@ -48,7 +48,7 @@ class Bill:
 
 @dataclass(frozen=True)
 class Grant:
-    """An attempt may last so long, and its functions may make so many requests together; None where they are free."""
+    """The limits of an attempt: its time, and the requests of all its functions together (None: unlimited)."""
 
     seconds: float
     requests: int | None
@@ -56,33 +56,33 @@ class Grant:
 
 @dataclass
 class Meter:
-    """Of one launch. `most_usd`: what it may cost, None where nobody minds. Work is known by a key of any kind.
+    """The meter of one launch. `most_usd`: its cost limit, None for none. Each piece of work has a key.
 
-    `steps`: how often the functions meet in an attempt.
+    `steps`: how often the functions exchange gradients in an attempt.
     """
 
     tariff: Tariff | None
     allocation: Allocation
     steps: int
     most_usd: float | None = None
-    _used: dict[object, float] = field(default_factory=dict)
-    _kept: dict[object, float] = field(default_factory=dict)
+    _spent: dict[object, float] = field(default_factory=dict)
+    _reserved: dict[object, float] = field(default_factory=dict)
 
     def usd(self, bill: Bill, seconds: float) -> float:
-        """What that comes to, if it took so long in all."""
+        """The cost of this bill over this time."""
         minutes_usd = (seconds / 60 + 1) * self._rate.usd_per_minute
         return self.functions_usd(bill) + bill.requests * self._rate.usd_per_request + minutes_usd
 
     def functions_usd(self, bill: Bill) -> float:
-        """The part of it that is for functions."""
+        """The part of the cost that is for functions."""
         if self.tariff is None:
             return 0.0
         return bill.calls * self.tariff.usd_per_call + bill.function_s * self._usd_per_function_s
 
     def grant(self, key: object, wanted_s: float, least_s: float, share: float) -> Grant | None:
-        """Leave to begin an attempt, and keep its most; None if not even `least_s` can be paid for.
+        """Reserve the worst case of an attempt; None if the budget does not cover even `least_s`.
 
-        `share`: of what is left, since others may want to begin, too.
+        `share`: the part of the remaining budget to use first, since others may want to start, too.
         """
         requests = self._most_requests()
         if self.tariff is None or self.most_usd is None:
@@ -96,14 +96,14 @@ class Meter:
             lasts_s = (part_usd - once_usd) / usd_per_s - SLACK_S if usd_per_s else math.inf
             if part_usd >= once_usd and lasts_s >= least_s:
                 lasts_s = min(lasts_s, wanted_s)
-                self._kept[key] = once_usd + usd_per_s * (lasts_s + SLACK_S)
+                self._reserved[key] = once_usd + usd_per_s * (lasts_s + SLACK_S)
                 return Grant(lasts_s, requests)
         return None
 
-    def keep_for(self, key: object, other: Meter, wanted_s: float, least_s: float) -> float | None:
-        """Keep what the functions of another meter may use until a launch of theirs takes them over.
+    def reserve_for(self, key: object, other: Meter, wanted_s: float, least_s: float) -> float | None:
+        """Reserve what prewarmed functions of another meter may use until a launch takes them over.
 
-        For so many seconds, or as many as are left for; None if these are fewer than the least.
+        Returns the seconds that the budget covers, at most `wanted_s`; None if these are fewer than `least_s`.
         """
         n, left_usd = other.allocation.functions, self._left_usd()
         calls_usd, usd_per_s = other.functions_usd(Bill(n)), other.functions_usd(Bill(0, float(n)))
@@ -111,18 +111,18 @@ class Meter:
         lasts_s = min(lasts_s, wanted_s)
         if lasts_s < least_s or calls_usd > left_usd:
             return None
-        self._kept[key] = calls_usd + usd_per_s * (lasts_s + SLACK_S)
+        self._reserved[key] = calls_usd + usd_per_s * (lasts_s + SLACK_S)
         return lasts_s
 
     def _left_usd(self) -> float:
         if self.most_usd is None:
             return math.inf
-        return self.most_usd - math.fsum(self._used.values()) - math.fsum(self._kept.values())
+        return self.most_usd - math.fsum(self._spent.values()) - math.fsum(self._reserved.values())
 
     def settle(self, key: object, bill: Bill, seconds: float) -> None:
-        """An attempt is over: what is kept for it is free again, and what it used is spent."""
-        self._kept.pop(key, None)
-        self._used[key] = self.usd(bill, seconds)
+        """An attempt is over: release its reserve, and book what it used."""
+        self._reserved.pop(key, None)
+        self._spent[key] = self.usd(bill, seconds)
 
     def _most_requests(self) -> int | None:
         if not self._rate.usd_per_request:

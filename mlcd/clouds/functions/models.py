@@ -1,11 +1,11 @@
-"""Which model is that of an epoch.
+"""Which model belongs to which epoch.
 
-A function leaves a model in the bucket under a name of its attempt's own. It becomes the model of its epoch when it is
-committed here, in one file on this machine that is replaced at once: after all functions of the attempt have ended
-well. So no update is lost with an attempt that broke, and none is applied twice.
+A function writes its model to the bucket under a key of its attempt. The key is committed, in a file on this machine
+that is replaced atomically, when all functions of the attempt have succeeded. So no update is lost with a failed
+attempt, and none is applied twice.
 
-The ledger knows the epochs of a launch once that is settled. One that is killed begins again where it began, however
-many epochs it had done: the model that it began with is kept until the next launch.
+The ledger learns the epochs of a launch when the launch is settled. A killed launch starts again from its first epoch,
+so the model that it started with is kept until the next launch.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mlcd.core.errors import BackendError
 
 @dataclass(frozen=True)
 class Models:
-    """Of all trials of a run: a file for each in this folder, the models themselves in the bucket.
+    """The models of a run: for each trial a file in this folder; the models themselves are in the bucket.
 
-    `done`: the epochs that its trials had behind them when the launch began.
+    `done`: completed epochs of the trials at the start of the launch.
     """
 
     folder: Path
@@ -30,18 +30,18 @@ class Models:
     done: int = 0
 
     def find(self, trial: int, epoch: int) -> str | None:
-        """The key of the model after that epoch; None for the one that training begins with."""
+        """The key of the model after that epoch; None for the initial model."""
         if epoch == 0:
             return None
-        found = self._read(trial).get(str(epoch))
-        if found is None:
+        key = self._read(trial).get(str(epoch))
+        if key is None:
             raise BackendError(
                 f"the model of trial {trial} after epoch {epoch} is not known here: {self.folder} has no record of it"
             )
-        return found
+        return key
 
     def commit(self, trial: int, epoch: int, key: str) -> None:
-        """From now on this is the model after that epoch. Models that nobody will ask for any more go."""
+        """Make this the model after that epoch, and delete models that are no longer needed."""
         before = self._read(trial)
         kept = {number: each for number, each in before.items() if int(number) == self.done}
         kept[str(epoch)] = key
@@ -50,10 +50,10 @@ class Models:
         partial.write_text(json.dumps(kept), encoding="utf-8")
         partial.replace(self._file(trial))
         for gone in set(before.values()) - set(kept.values()):
-            self.drop(gone)
+            self.delete(gone)
 
-    def drop(self, key: str) -> None:
-        """Forget a model that did not come to count."""
+    def delete(self, key: str) -> None:
+        """Delete a model."""
         self.bucket.delete_object(self.bucket.bucket, key)
 
     def _read(self, trial: int) -> dict[str, str]:

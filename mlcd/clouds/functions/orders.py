@@ -1,4 +1,4 @@
-"""What functions are told to do, as plain data, and what is concluded from a calibration's reports."""
+"""The orders of functions, as plain data, and the calibration that follows from their reports."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from mlcd.planners.functions.nouns import (
 Order = dict[str, Any]
 Report = dict[str, Any]
 
-MEETING_S = 60.0
-"""Functions wait so long for one that has not come: it may be starting."""
-LOOKS_S, LOOKS_AWAY_S = 0.02, 0.25
-"""Between two looks at a gate, on this machine and elsewhere."""
-JUDGED = 10_000
-"""Samples that the loss of an epoch is taken over, about: every so many-th of all, whoever holds it."""
+MEETING_TIMEOUT_S = 60.0
+"""How long functions wait for one that has not joined: it may still be starting."""
+GATE_POLL_S, GATE_POLL_CLOUD_S = 0.02, 0.25
+"""Polling interval at a gate, on this machine and on a cloud."""
+EVALUATED_SAMPLES = 10_000
+"""About so many samples, evenly spaced over all data, are used to compute the loss of an epoch."""
 KILOBYTE_MB = 0.001
 LARGEST_MB = 32.0
-"""Of a single transfer that is only there to measure."""
+"""Largest single transfer in a calibration."""
 Faults = Callable[[int, int, int], str]
-"""What goes wrong in a function, by epoch, rank and attempt, for tests; see `worker.py`."""
+"""For tests: the fault to inject, by epoch, rank and attempt; see `worker.py`."""
 
 
 def no_faults(epoch: int, rank: int, attempt: int) -> str:
-    """All goes well."""
+    """Inject nothing."""
     return ""
 
 
 @dataclass(frozen=True)
 class Orders:
-    """For the functions of one launch. `name` is part of all names in a storage; `throttled`: they share a machine."""
+    """Makes the orders of a launch's functions. `name`: prefix of all keys; `throttled`: they share this machine."""
 
     job: Job
     allocation: Allocation
@@ -51,40 +51,44 @@ class Orders:
     url: str
     name: str
     throttled: bool
-    asks_s: float
-    """For how long a storage that does not answer is asked again."""
+    retry_s: float
+    """How long requests to a storage that does not answer are retried."""
     faults: Faults = no_faults
 
     def epoch(
-        self, trial: int, epoch: int, begins_with: str | None, attempt: int, until: float, requests: int | None
+        self, trial: int, epoch: int, initial_model: str | None, attempt: int, until: float, requests: int | None
     ) -> list[Order]:
-        """Of an attempt at an epoch. Models are keys in the bucket; None is the one that training begins with."""
+        """The orders of an attempt at an epoch. Models are keys in the bucket; None is the initial model."""
         common = self._common(trial, self.allocation, self._serverless.workload, until)
-        models = {"from": begins_with, "into": self.model(trial, epoch, attempt)}
+        models = {"from": initial_model, "into": self.model(trial, epoch, attempt)}
         return self._each({**common, **models}, trial, epoch, attempt, requests)
 
     def waiting(
         self, trial: int, epoch: int, gate: str, waits_until: float, attempt: int, until: float, requests: int | None
     ) -> list[Order]:
-        """Of an attempt at an epoch whose model is not there yet: its key will be found under `gate`."""
-        own = {"gate": gate, "waits_until": waits_until, "looks_s": LOOKS_S if self.throttled else LOOKS_AWAY_S}
+        """The orders of an attempt at an epoch whose model does not exist yet: its key will be written to `gate`."""
+        own = {
+            "gate": gate,
+            "waits_until": waits_until,
+            "gate_poll_s": GATE_POLL_S if self.throttled else GATE_POLL_CLOUD_S,
+        }
         return [{**order, **own} for order in self.epoch(trial, epoch, None, attempt, until, requests)]
 
     def calibration(self, attempt: int, until: float, requests: int | None) -> list[Order]:
-        """Of an attempt at a calibration."""
+        """The orders of an attempt at a calibration."""
         common = self._common(0, self.allocation, self._serverless.workload, until)
         sizes_mb = _sizes_mb(self._serverless, self.allocation.storage)
         own = {"from": None, "sizes_mb": sizes_mb, "steps_most": CALIBRATION_STEPS}
         return self._each({**common, **own}, 0, 0, attempt, requests)
 
     def sample(self, trial: int, functions: int, epochs: int, until: float) -> list[Order]:
-        """Of a sample of the data, which one function trains as so many would train all of it."""
+        """The order of one function that trains a sample of the data as `functions` would train all of it."""
         workload = self._serverless.workload.sampled(SAMPLE, functions)
         common = self._common(trial, replace(self.allocation, functions=1), workload, until)
         return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": "", "requests_most": None}]
 
     def group(self, trial: int, epoch: int, attempt: int) -> str:
-        """Under which the functions of an attempt meet: never used before."""
+        """The prefix under which the functions of an attempt exchange data; unique."""
         return f"{self.name}/{trial}-{epoch}-{attempt}"
 
     def model(self, trial: int, epoch: int, attempt: int) -> str:
@@ -92,14 +96,14 @@ class Orders:
         return f"mlcd/models/{self.group(trial, epoch, attempt)}"
 
     def _each(self, common: Order, trial: int, epoch: int, attempt: int, requests: int | None) -> list[Order]:
-        """For every rank. Rank 0, which collects from all others, may make as many requests as they together."""
+        """One order for each rank. Rank 0 collects from all others, and gets as many requests as they together."""
         n, group = self.allocation.functions, self.group(trial, epoch, attempt)
-        found = []
+        orders = []
         for rank in range(n):
             most = None if requests is None else requests if n == 1 else requests // (2 if rank == 0 else 2 * (n - 1))
             own = {"rank": rank, "group": group, "requests_most": most, "fault": self.faults(epoch, rank, attempt)}
-            found.append({**common, **own})
-        return found
+            orders.append({**common, **own})
+        return orders
 
     @property
     def _serverless(self) -> FunctionsTask:
@@ -122,19 +126,19 @@ class Orders:
             "hyperparameters": drawn,
             "seed": self.job.search.seed,
             "stored": asdict(self.stored),
-            "judged": max(1, workload.samples // JUDGED),
+            "evaluate_every": max(1, workload.samples // EVALUATED_SAMPLES),
             "functions": allocation.functions,
             "share": share_of(allocation.memory_mb) if self.throttled else None,
             "storage": allocation.storage,
             "url": self.url,
-            "asks_s": self.asks_s,
-            "patience_s": MEETING_S,
+            "retry_s": self.retry_s,
+            "meeting_timeout_s": MEETING_TIMEOUT_S,
             "until": until,
         }
 
 
 def _sizes_mb(serverless: FunctionsTask, storage: str) -> tuple[float, ...]:
-    """Of single transfers: a kilobyte, the model, and one apart from both that the storage can hold."""
+    """Sizes of single transfers: a kilobyte, the model, and a third size that the storage can hold."""
     rate = serverless.tariff.storage(storage) if serverless.tariff is not None else StorageRate(storage)
     model_mb = serverless.workload.model_mb
     larger_mb = max(4 * model_mb, 100 * KILOBYTE_MB)
@@ -142,11 +146,13 @@ def _sizes_mb(serverless: FunctionsTask, storage: str) -> tuple[float, ...]:
     return tuple(sorted({KILOBYTE_MB, model_mb, third_mb}))
 
 
-def concluded(allocation: Allocation, workload: Workload, reports: Sequence[Report], called_at: float) -> Calibrated:
-    """What a calibration has found out.
+def calibration_of(
+    allocation: Allocation, workload: Workload, reports: Sequence[Report], called_at: float
+) -> Calibrated:
+    """The calibration that follows from the reports.
 
-    Means over the functions: what one of them computes longer, the others wait for, so that the means of computing and
-    of meeting add up to what a step takes for each of them.
+    Means over the functions: when one computes longer, the others wait for it, so the mean times of computing and of
+    synchronising add up to the time of a step.
     """
     sample_mb = workload.data_mb / workload.samples
     return Calibrated(

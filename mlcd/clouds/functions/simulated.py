@@ -1,11 +1,11 @@
-"""Made-up functions on a virtual clock: for trying MLCD without an account, and for testing what it promises.
+"""Simulated functions on a virtual clock: for trying MLCD without an account, and for tests.
 
-An epoch takes what the equations of `modeling/serverless/epoch.py` say with a calibration that is the truth here; what
-the platform makes of that is in `simulated_epochs.py`, who trains when in `simulated_schedule.py`, how trials learn in
-`simulated_losses.py`. Nothing that comes from here is a measurement.
+An epoch follows the equations of `modeling/serverless/epoch.py` with a known calibration, the truth of the simulation.
+`simulated_epochs.py` adds noise and failures, `simulated_schedule.py` decides which trial trains when, and
+`simulated_losses.py` has the learning curves. Nothing here is a measurement.
 
-Trials that do not fit beside each other wait for a place. An epoch that breaks is tried again as a whole, and every
-attempt is billed. Functions that the launch before has asked for (`Work.then`) have been starting meanwhile.
+Trials that do not fit in parallel wait in a queue. A failed epoch is retried as a whole, and every attempt is billed.
+Functions that the launch before has prewarmed (`TrainEpochs.then`) have been starting meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlcd.clouds.functions.simulated_epochs import Attempt, Platform, told
+from mlcd.clouds.functions.simulated_epochs import Attempt, Platform, epoch_report
 from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.clouds.functions.simulated_schedule import Schedule
 from mlcd.clouds.noise import launch_rng
@@ -38,18 +38,18 @@ from mlcd.planners.functions.nouns import (
     work_of,
 )
 
-PROBED_MEETINGS = 3
-"""Iterations of a calibration: enough data for so many, and so many exchanges."""
+CALIBRATION_ITERATIONS = 3
+"""Iterations of a calibration."""
 SMALL_MB = 0.001
-"""An object whose transfer is all latency."""
+"""An object whose transfer time is latency only."""
 
 
 @dataclass(frozen=True)
 class SimulatedFunctions:
-    """Functions of one seed. `calibration` is what is true of them.
+    """Functions with one seed. `calibration`: their true parameters.
 
-    `losses`: how its trials learn; drawn from the same seed where nobody says. `ahead`: functions that have been
-    starting for so many seconds, for the launch to come.
+    `losses`: learning curves, by default drawn from the same seed. `prewarmed`: allocations of the next launch, with
+    the seconds for which their functions have been starting.
     """
 
     clock: VirtualClock
@@ -57,7 +57,7 @@ class SimulatedFunctions:
     seed: int = 0
     platform: Platform = field(default_factory=Platform)
     losses: Losses | None = None
-    ahead: dict[Allocation, float] = field(default_factory=dict)
+    prewarmed: dict[Allocation, float] = field(default_factory=dict)
 
     provenance = Provenance.SIMULATED
 
@@ -66,7 +66,7 @@ class SimulatedFunctions:
         return play(self._events(job, launch), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
-        """A simulated function dies with the process that simulates it."""
+        """Nothing to do: a simulated function ends with this process."""
 
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
         work = work_of(launch)
@@ -80,18 +80,18 @@ class SimulatedFunctions:
             yield from self._train(job, launch, work)
 
     def _calibrate(self, rng: np.random.Generator, model: EpochModel, where: Allocation) -> Iterator[Event]:
-        """A few iterations, and what they show of each part of an epoch."""
+        """A few iterations, and what they show about each part of an epoch."""
         truth, workload, n = model.parts(where), model.workload, where.functions
         link, iterations = self.calibration.links[where.storage], workload.iterations(n)
         objects = [link.latency_s + size / link.mb_per_s for size in (SMALL_MB, workload.model_mb)]
         start_s, load_s, compute_s, sync_s, small_s, large_s = self.platform.noisy(
             rng, [truth.start_s, truth.load_s, truth.compute_s, truth.sync_s, *objects]
         )
-        share = min(PROBED_MEETINGS, iterations) / iterations
+        share = min(CALIBRATION_ITERATIONS, iterations) / iterations
         loaded_s = start_s + share * load_s
         computed_s = loaded_s + share * compute_s
         over_s = computed_s + share * sync_s + small_s + large_s
-        found = Calibrated(
+        calibrated = Calibrated(
             where,
             s_per_mb=compute_s * n / workload.data_mb,
             load_mb_per_s=workload.data_mb / (n * load_s),
@@ -102,13 +102,13 @@ class SimulatedFunctions:
         yield Sample(start_s, 0.0)
         yield Sample(loaded_s, 0.0)
         yield Sample(computed_s, share * workload.samples)
-        yield Sample(over_s, share * workload.samples, evidence=found)
+        yield Sample(over_s, share * workload.samples, evidence=calibrated)
         yield Ended(over_s, Outcome.OK)
 
     def _train(self, job: Job, launch: Launch, work: TrainEpochs) -> Iterator[Event]:
-        """Epochs in the order in which they end, until all are there or one could not be done."""
-        started_s = self.ahead.pop(_allocation(launch), 0.0)
-        self.ahead.clear()
+        """Epochs in the order in which they end, until all are done or one has failed."""
+        started_s = self.prewarmed.pop(_allocation(launch), 0.0)
+        self.prewarmed.clear()
         schedule = self._schedule(job, launch, work, started_s)
         losses, now_s, samples, missing = self.losses or Losses(self.seed), 0.0, 0.0, len(work.trials) * work.epochs
         tries: dict[int, list[Attempt]] = {}
@@ -118,19 +118,19 @@ class SimulatedFunctions:
             if not each.lost:
                 samples, missing = samples + each.model.workload.samples, missing - 1
                 loss = losses.loss(job, each.trial, each.number, sampled=work.sample_of is not None)
-                yield Sample(now_s, samples, metric=loss, evidence=told(tries.pop(each.trial), loss))
+                yield Sample(now_s, samples, metric=loss, evidence=epoch_report(tries.pop(each.trial), loss))
         if (broken := schedule.broken) is not None:
             why = f"functions died in {MOST_ATTEMPTS} attempts at epoch {broken.number} of trial {broken.trial}"
             yield Ended(now_s, Outcome.FAILED, why)
         elif missing:
-            yield Ended(now_s, Outcome.AT_THE_LIMIT, f"what is left does not pay for {missing:,} more epochs")
+            yield Ended(now_s, Outcome.AT_THE_LIMIT, f"the rest of the budget does not pay for {missing:,} more epochs")
         else:
             if work.then is not None:
-                self.ahead[work.then] = schedule.begun[-1].parts.seconds
+                self.prewarmed[work.then] = schedule.begun[-1].parts.seconds
             yield Ended(now_s, Outcome.OK)
 
     def _schedule(self, job: Job, launch: Launch, work: TrainEpochs, started_s: float = 0.0) -> Schedule:
-        """Who trains when. Functions that begin at once have been starting for `started_s`."""
+        """The schedule. Functions of the first attempts have been starting for `started_s`."""
         model, where, rng = self._model(job, work), _allocation(launch), launch_rng(self.seed, launch)
 
         def draw(planned: Attempt) -> Attempt:
@@ -145,7 +145,7 @@ class SimulatedFunctions:
         )
 
     def _model(self, job: Job, work: TrainEpochs | None) -> EpochModel:
-        """The truth about an epoch of this job; of a sample of its data where that is trained."""
+        """The true model of an epoch of this job, or of a sample of its data."""
         if not isinstance(job.ask, FunctionsTask) or job.ask.tariff is None:
             raise BackendError(f"'{job.name}' is not a job on functions, or has no prices")
         workload = job.ask.workload

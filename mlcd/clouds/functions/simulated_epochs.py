@@ -1,7 +1,7 @@
-"""What a made-up platform makes of an epoch: attempts, some of them lost, and what each is billed for.
+"""Attempts at an epoch on a simulated platform: their noise, failures and bills.
 
-A time is what the equations say, times log-normal noise of its own. Functions meet in every iteration, so that the
-slowest sets the pace of all of them, and one that dies takes the whole attempt with it.
+Each time is that of the equations times log-normal noise. Functions synchronise in every iteration, so the slowest one
+slows all of them down, and one that dies fails the whole attempt.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from mlcd.planners.functions.nouns import Allocation, Epoch
 
 @dataclass(frozen=True)
 class Faults:
-    """How likely an attempt at an epoch goes wrong, and how.
+    """Probabilities of faults in an attempt at an epoch.
 
-    `death`: a function dies, and the attempt is lost. `straggler`: one is so much slower, and the others wait for it.
-    `throttle`: the platform lets the functions wait before they start, for so many seconds on average.
+    `death`: a function dies, and the attempt fails. `straggler`: one function is `slower` times slower, and the others
+    wait for it. `throttle`: the platform delays the start, by `throttled_s` on average.
     """
 
     death: float = 0.0
@@ -33,7 +33,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at an epoch of a trial, as it would go if nobody stopped it; `lost`: to no avail."""
+    """One attempt at an epoch of a trial, if nobody stops it. `lost`: it fails."""
 
     trial: int
     number: int
@@ -51,11 +51,11 @@ class Attempt:
 
     @property
     def function_s(self) -> float:
-        """What its functions are billed for, together."""
+        """Billed seconds of all its functions together."""
         return self.where.functions * self.parts.billed_s
 
     def usd(self, until_s: float = math.inf) -> float:
-        """Its bill if everything ends then: calls at once, requests as it goes, minutes with one that is begun."""
+        """Its bill if everything ends at `until_s`: calls at once, requests over time, minutes rounded up."""
         if until_s <= self.begin_s:
             return 0.0
         wall_s = min(self.parts.seconds, until_s - self.begin_s)
@@ -63,7 +63,7 @@ class Attempt:
         return self._once_usd + wall_s * self._wall_usd_per_s + up_s * self._up_usd_per_s
 
     def within(self, most_usd: float) -> Attempt:
-        """The same, stopped and lost before it is billed for more than this."""
+        """The same attempt, stopped (and lost) before its bill exceeds this."""
         if self.usd() <= most_usd:
             return self
         left_usd = max(0.0, most_usd - self._once_usd)
@@ -75,7 +75,7 @@ class Attempt:
         return self.cut(up_s / self.parts.billed_s)
 
     def cut(self, share: float) -> Attempt:
-        """The same, lost after this share of what is billed."""
+        """The same attempt, lost after this share of its billed time."""
         parts = self.parts
         cut = Parts(parts.start_s, share * parts.load_s, share * parts.compute_s, share * parts.sync_s)
         return replace(self, parts=cut, requests=math.floor(share * self.requests), lost=True)
@@ -98,20 +98,20 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Platform:
-    """How rough it is. `noise`: the scatter of the log of every time."""
+    """Noise and faults. `noise`: standard deviation of the logarithm of every time."""
 
     noise: float = 0.05
     faults: Faults = field(default_factory=Faults)
 
     def attempt(self, rng: np.random.Generator, planned: Attempt, started_s: float = 0.0) -> Attempt:
-        """How an attempt comes out, whose functions have been starting for `started_s` already."""
+        """Draw how an attempt ends whose functions have been starting for `started_s`."""
         parts = self._drawn(rng, planned.parts)
         lost, share = rng.random() < self.faults.death, float(rng.random())
         drawn = replace(planned, parts=replace(parts, start_s=max(0.0, parts.start_s - started_s)))
         return drawn.cut(share) if lost else drawn
 
     def noisy(self, rng: np.random.Generator, seconds: Iterable[float]) -> list[float]:
-        """These times, as they come out once."""
+        """These times with noise."""
         return [each * math.exp(self.noise * float(rng.standard_normal())) for each in seconds]
 
     def _drawn(self, rng: np.random.Generator, truth: Parts) -> Parts:
@@ -125,8 +125,8 @@ class Platform:
         return Parts(start_s, load_s, compute_s, sync_s)
 
 
-def told(tries: list[Attempt], loss: float) -> Epoch:
-    """What is told of an epoch: the parts of the attempt that was good, and the bill of all of them."""
+def epoch_report(tries: list[Attempt], loss: float) -> Epoch:
+    """The report of an epoch: the parts of the successful attempt, and the bill of all attempts."""
     good = tries[-1]
     return Epoch(
         good.trial,

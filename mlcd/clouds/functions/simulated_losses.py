@@ -1,13 +1,12 @@
-"""How made-up trials learn: a power law of the epochs for each, drawn from the seed, with noise and some that diverge.
+"""Learning curves of simulated trials: a power law of the epochs, drawn from the seed, with noise; some diverge.
 
     loss(e) = a + (l_0 - a) (1 + e/c)^-d x noise              d = 1: the curve of Peng et al. (Optimus, EuroSys 2018)
 
-The loss of an epoch depends on the seed, the trial and the epoch alone, never on the launch that trained it: a crash,
-another allocation or another wave changes nothing. A training run reaches its target after about E epochs, and a sample
-of its data after about f E, f between 0.6 and 1.4: an estimate from a sample is wrong by up to 40 % (CE-scaling,
-figure 4a).
+The loss of an epoch depends only on the seed, the trial and the epoch, not on the launch that trained it: a crash or
+another allocation changes nothing. A training run reaches its target after about E epochs, and a sample of its data
+after about f E, with f between 0.6 and 1.4: an estimate from a sample is wrong by up to 40 % (CE-scaling, figure 4a).
 
-Symbols   e   epochs done     a   floor       l_0   loss before the first epoch      c, d   how soon, how fast it falls
+Symbols   e   epochs done     a   floor       l_0   loss before the first epoch      c, d   shift and power of the decay
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import FunctionsTask
 
 OFFLINE_ERROR = 0.4
-"""Largest relative error of what a sample says of the epochs to the target."""
+"""Largest relative error of the epochs to the target, as estimated from a sample."""
 USUAL_TARGET = 0.5
-"""Of a training run that has none of its own."""
+"""Target of a training run that has none."""
 _TRAINING, _TRIAL, _NOISE = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A power law between the loss at the beginning and the floor."""
+    """A power law from the first loss down to the floor."""
 
     floor: float
     first: float
@@ -37,7 +36,7 @@ class Curve:
     power: float
 
     def at(self, epochs: float, factor: float = 1.0) -> float:
-        """The loss after so many epochs; noise is a factor on what is left to the floor."""
+        """The loss after so many epochs; `factor`: noise on the distance to the floor."""
         return self.floor + (self.first - self.floor) * math.pow(1 + epochs / self.shift, -self.power) * factor
 
 
@@ -45,9 +44,9 @@ class Curve:
 class Losses:
     """The losses of one seed.
 
-    `noise`: scatter of the log of what is left to the floor, from epoch to epoch. `diverging`: the share of trials of a
-    tuning job whose loss is no number after a few epochs. `lowest`: no training run gets below it, target or not.
-    `usual_epochs`: about what a target takes, where the job does not say.
+    `noise`: standard deviation of the logarithm of the distance to the floor. `diverging`: the share of a tuning job's
+    trials whose loss becomes NaN after a few epochs. `lowest`: no training run gets below it.
+    `usual_epochs`: typical epochs to the target if the job states none.
     """
 
     seed: int = 0
@@ -57,7 +56,7 @@ class Losses:
     usual_epochs: float = 30.0
 
     def loss(self, job: Job, trial: int, number: int, sampled: bool = False) -> float:
-        """After epoch `number` of the trial, counted from 1; `sampled`: of a run on a part of the data."""
+        """The loss after epoch `number` of the trial, counted from 1; `sampled`: on a sample of the data."""
         rng = np.random.default_rng([self.seed, _NOISE, trial, number, sampled])
         factor = math.exp(self.noise * float(rng.standard_normal()))
         if not isinstance(job.ask, FunctionsTask) or job.ask.tuning is None:
@@ -66,16 +65,16 @@ class Losses:
         return math.nan if number >= diverges_at else curve.at(number, factor)
 
     def epochs_to_target(self, job: Job, sampled: bool = False) -> float:
-        """E, but for the noise; or what a sample needs. What the job says is as wrong as a sample."""
+        """E without noise, or that of a sample. The job's own estimate is as wrong as a sample's."""
         rng = np.random.default_rng([self.seed, _TRAINING])
         wrong = float(rng.uniform(1 - OFFLINE_ERROR, 1 + OFFLINE_ERROR))
         made_up = self.usual_epochs * float(rng.lognormal(0, 0.5))
-        told = job.ask.epochs if isinstance(job.ask, FunctionsTask) else None
-        estimated = made_up if told is None else told
+        stated = job.ask.epochs if isinstance(job.ask, FunctionsTask) else None
+        estimated = made_up if stated is None else stated
         return estimated if sampled else estimated / wrong
 
     def training(self, job: Job, sampled: bool = False) -> Curve:
-        """Of a training run. A target at its lowest loss or below is never reached."""
+        """The curve of a training run. A target at or below its lowest loss is never reached."""
         rng = np.random.default_rng([self.seed, _TRAINING, 1])
         target = job.target.value if job.target is not None else USUAL_TARGET
         below, above, power = rng.uniform(0.05, 0.4), rng.uniform(0.4, 2.0), rng.uniform(0.5, 1.5)
@@ -88,7 +87,7 @@ class Losses:
         return Curve(floor, first, self.epochs_to_target(job, sampled) / (ratio - 1), float(power))
 
     def trial(self, trial: int) -> tuple[Curve, float]:
-        """Of a trial of a tuning job, and the epoch from which on its loss is no number: trials differ in a and d."""
+        """The curve of a tuning job's trial, and the epoch at which its loss becomes NaN. Trials differ in a and d."""
         rng = np.random.default_rng([self.seed, _TRIAL, trial])
         floor, power = rng.uniform(0.2, 0.8), rng.uniform(0.3, 1.5)
         diverges, at = rng.random() < self.diverging, int(rng.integers(1, 4))

@@ -1,7 +1,7 @@
-"""Which attempt begins when, on a made-up platform: places that become free, and a meter that is never overrun.
+"""Which attempt starts when on a simulated platform, within the number of parallel trials and the budget.
 
-An attempt begins only if what it is expected to cost is left of `Launch.most_usd`, beside what those that run may still
-use; it is stopped, and lost, before it uses more than it was allotted.
+An attempt starts only if `Launch.most_usd` covers its expected cost beside the allotments of the running ones. It is
+stopped, and lost, before it exceeds its allotment.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 from mlcd.clouds.functions.simulated_epochs import Attempt
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, TrainEpochs
 
-DEAREST = 4.0
-"""Times what it is expected to cost, that an attempt is allotted at the most where money is limited."""
+MOST_TIMES_EXPECTED = 4.0
+"""Largest allotment of an attempt, as a multiple of its expected cost, where the budget is limited."""
 
 
 @dataclass
 class Schedule:
-    """The attempts of a launch. `planned`: one without noise. `draw`: how one comes out. `begun`: those so far."""
+    """The attempts of a launch. `planned`: one without noise. `draw` adds noise. `begun`: those so far."""
 
     work: TrainEpochs
-    places: int
+    slots: int
     most_usd: float
     planned: Attempt
     draw: Callable[[Attempt], Attempt]
@@ -32,7 +32,7 @@ class Schedule:
     broken: Attempt | None = None
 
     def __iter__(self) -> Iterator[Attempt]:
-        """In the order in which they end: until all is done, an epoch is lost too often, or the money is not enough."""
+        """Attempts in the order in which they end, until all is done, one epoch fails for good, or money runs out."""
         first, last = self.work.done + 1, self.work.done + self.work.epochs
         waiting = deque((trial, first) for trial in self.work.trials)
         running: list[tuple[float, int, Attempt, float]] = []
@@ -56,18 +56,18 @@ class Schedule:
             yield attempt
             if self.broken is not None:
                 return
-            if attempt.lost or attempt.number < last:  # a trial keeps its place until it is done
+            if attempt.lost or attempt.number < last:  # a trial keeps its slot until it is done
                 waiting.appendleft((trial, attempt.number + (not attempt.lost)))
 
     def _allotted_usd(self, left_usd: float, running: int, waiting: int) -> float | None:
-        """For the next attempt; None if there is no place for it, or not enough is left."""
-        idle = min(self.places - running, waiting)
+        """The allotment of the next attempt; None if there is no free slot or not enough money."""
+        idle = min(self.slots - running, waiting)
         if idle == 0:
             return None
         if left_usd == math.inf:
             return math.inf
         needed_usd = self.planned.usd()
-        share_usd = min(left_usd / idle, DEAREST * needed_usd)
+        share_usd = min(left_usd / idle, MOST_TIMES_EXPECTED * needed_usd)
         if share_usd >= needed_usd:
             return share_usd
         return left_usd if left_usd >= needed_usd and not running else None

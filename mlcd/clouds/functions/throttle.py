@@ -1,10 +1,10 @@
-"""A function's share of a CPU, where no cloud gives it: its memory decides, as on Lambda.
+"""A function's share of a CPU on this machine, given by its memory, as on Lambda.
 
     share = m / 1,769 MB    CPUs of a function with memory m
 
-Work that took c seconds of CPU must not have taken less than c / share seconds; what is missing is waited for. So a
-process keeps to its share as a control group would make it, without the rights that those need, and a machine that is
-busy anyway is not made slower still. Only work that is handed in counts: a function that loads or waits is not slowed.
+Work that used c seconds of CPU must take at least c / share seconds of wall time; the rest is slept. The effect is that
+of a control group, without its privileges, and a busy machine is not slowed down further. Only work passed to `work`
+counts: loading and waiting are not slowed down.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from mlcd.planners.functions.nouns import MB_PER_VCPU
 T = TypeVar("T")
 
 SLICE_S = 0.05
-"""The longest wait in one piece: a function looks at its deadline between two."""
+"""The longest single sleep: between two, a function checks its deadline."""
 
 
 def share_of(memory_mb: float) -> float:
-    """CPUs that a function of this memory has."""
+    """CPUs of a function with this memory."""
     return memory_mb / MB_PER_VCPU
 
 
 def threads_of(memory_mb: float) -> int:
-    """Threads that are of use on such a share: whole CPUs, and one at the least."""
+    """Useful threads on such a share: whole CPUs, at least one."""
     return max(1, math.floor(share_of(memory_mb)))
 
 
 @dataclass
 class Throttle:
-    """Slows work down to a share of a CPU; None for the whole machine. `between` is called while it waits.
+    """Slows work down to a share of a CPU; None: no limit. `between` is called between two sleeps.
 
-    No wait ends quite in time; what one was too long, the next is shorter.
+    A sleep that was too long shortens the next one.
     """
 
     share: float | None
@@ -48,7 +48,7 @@ class Throttle:
     _late_s: float = 0.0
 
     def work(self, do: Callable[[], T]) -> T:
-        """Do this, and take as long for it as the share makes it."""
+        """Run this, and take as long as it would on that share of a CPU."""
         cpu_s, began_s = self.cpu_s(), self.now_s()
         done = do()
         if self.share is not None:

@@ -1,7 +1,7 @@
-"""A working folder of a probe's own: what it writes there changes neither the user's folder nor the next launch.
+"""A private working folder for each probe: what it writes there changes neither the user's folder nor other launches.
 
-As root it is an overlay, under the path of the user's folder itself: nothing is copied, however large the data are.
-Where that cannot be mounted it is a copy. What is too large to copy is linked, and so shared: see `too_large`.
+As root it is an overlay mounted over the path of the user's folder, so no data are copied. Where no overlay can be
+mounted it is a copy. What is too large to copy is linked, and therefore shared: see `too_large`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from mlcd.clouds.environment import inherited
 
 MOST_BYTES, MOST_FILES = 100_000_000, 10_000
-"""Of an entry of the user's folder that is copied for each probe."""
+"""Limits of an entry of the user's folder that is copied for each probe."""
 MOST_NEIGHBOURS = 1_000
 MOUNTS = Path("/proc/self/mountinfo")
 COVER = """set -e
@@ -33,120 +33,120 @@ exec "$@"
 
 
 @dataclass(frozen=True)
-class Started:
-    """A command as it is started: its line, its environment, and where."""
+class CommandLine:
+    """A command line with its environment and its working directory."""
 
     command: str
     environment: dict[str, str]
-    inside: Path
+    cwd: Path
 
 
 @dataclass(frozen=True)
-class OwnPlace:
-    """A folder of whoever started MLCD, as whom the processes run."""
+class Workspace:
+    """A folder of the user who started MLCD. The processes run as that user."""
 
-    inside: Path
+    cwd: Path
 
-    def show(self, name: str, path: Path, to_write: bool = False) -> tuple[OwnPlace, str]:
-        """The place with a file or a folder that processes need, and the path under which they find it."""
+    def expose(self, name: str, path: Path, to_write: bool = False) -> tuple[Workspace, str]:
+        """Make a file or a folder visible to the processes; return the new workspace and the path that they see."""
         if to_write:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self, str(path)
 
-    def started(self, command: str, environment: Mapping[str, str]) -> Started:
-        """How a shell command is started here."""
-        return Started(command, {**inherited(), **environment}, self.inside)
+    def command_line(self, command: str, environment: Mapping[str, str]) -> CommandLine:
+        """The command line that runs a shell command here."""
+        return CommandLine(command, {**inherited(), **environment}, self.cwd)
 
-    def give(self, file: Path) -> None:
-        """Processes may open this file, their log."""
+    def grant(self, file: Path) -> None:
+        """Let the processes open this file, their log."""
 
-    def bring_back(self) -> None:
-        """What processes have written here is to be in the user's folder."""
+    def copy_back(self) -> None:
+        """Copy what the processes wrote to the user's folder."""
 
 
 @dataclass(frozen=True)
-class Overlay(OwnPlace):
-    """An overlay over the user's folder, `inside`, kept in the launch's folder."""
+class Overlay(Workspace):
+    """An overlay over the user's folder, `cwd`. Its layers are in the launch's folder."""
 
     folder: Path
 
     def mount(self) -> bool:
-        """Whether it could be mounted."""
-        seen, changes, needed = (self.folder / name for name in ("work", "changes", "overlay"))
-        for each in (seen, changes, needed):
+        """Mount it; False if that fails."""
+        merged, changes, work = (self.folder / name for name in ("work", "changes", "overlay"))
+        for each in (merged, changes, work):
             each.mkdir(exist_ok=True)
-        about = self.inside.stat()
-        os.chown(changes, about.st_uid, about.st_gid)
-        changes.chmod(stat.S_IMODE(about.st_mode))
-        options = f"lowerdir={self.inside},upperdir={changes},workdir={needed}"
-        command = ["mount", "-t", "overlay", "mlcd", "-o", options, str(seen)]
+        info = self.cwd.stat()
+        os.chown(changes, info.st_uid, info.st_gid)
+        changes.chmod(stat.S_IMODE(info.st_mode))
+        options = f"lowerdir={self.cwd},upperdir={changes},workdir={work}"
+        command = ["mount", "-t", "overlay", "mlcd", "-o", options, str(merged)]
         return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
-    def started(self, command: str, environment: Mapping[str, str]) -> Started:
-        """In a mount namespace where the overlay lies over the user's folder."""
-        cover = ["bash", "-c", COVER, "mlcd", str(self.folder / "work"), str(self.inside), *_mounted_in(self.inside)]
+    def command_line(self, command: str, environment: Mapping[str, str]) -> CommandLine:
+        """Run it in a mount namespace in which the overlay covers the user's folder."""
+        cover = ["bash", "-c", COVER, "mlcd", str(self.folder / "work"), str(self.cwd), *_mounted_in(self.cwd)]
         private = ["unshare", "--mount", "--propagation", "slave", *cover, "--", "bash", "-c", command]
-        return super().started(shlex.join(private), environment)
+        return super().command_line(shlex.join(private), environment)
 
-    def bring_back(self) -> None:
-        """Copy what was written; what was deleted stays."""
-        _copy_back(self.folder / "changes", self.inside)
+    def copy_back(self) -> None:
+        """Copy new and changed files; deletions are not applied."""
+        _copy_back(self.folder / "changes", self.cwd)
 
 
 @dataclass(frozen=True)
-class Copy(OwnPlace):
-    """A copy of the user's folder, `original`. Beside it lie links to the neighbours of the original."""
+class Copy(Workspace):
+    """A copy of the user's folder, `original`. Next to it are links to the original's neighbours (`../data`)."""
 
     original: Path = field(default=Path())
 
     @classmethod
     def made(cls, original: Path, folder: Path, home: Path) -> Copy:
-        """Copy it, below the launch's folder."""
-        inside = folder / "copy" / (original.name or "work")
-        own = {each.name for each in original.iterdir() if home.resolve().is_relative_to(each)}
-        linked = {*too_large(original), *own}
+        """Copy the user's folder into the launch's folder."""
+        cwd = folder / "copy" / (original.name or "work")
+        holds_home = {each.name for each in original.iterdir() if home.resolve().is_relative_to(each)}
+        linked = {*too_large(original), *holds_home}
 
         def left_out(above: str, _: list[str]) -> set[str]:
             return linked if Path(above) == original else set()
 
-        with suppress(shutil.Error):  # a file that cannot be read is missing, as it would be for the job
-            shutil.copytree(original, inside, symlinks=True, ignore=left_out, dirs_exist_ok=True)
-        links = {inside / name: original / name for name in linked}
-        neighbours = [each for each in original.parent.iterdir() if each.name != inside.name]
+        with suppress(shutil.Error):  # the job could not read such a file either
+            shutil.copytree(original, cwd, symlinks=True, ignore=left_out, dirs_exist_ok=True)
+        links = {cwd / name: original / name for name in linked}
+        neighbours = [each for each in original.parent.iterdir() if each.name != cwd.name]
         if len(neighbours) <= MOST_NEIGHBOURS:
-            links |= {inside.parent / each.name: each for each in neighbours}
+            links |= {cwd.parent / each.name: each for each in neighbours}
         for link, target in links.items():
             if not link.is_symlink():
                 link.symlink_to(target)
-        return cls(inside, original)
+        return cls(cwd, original)
 
-    def bring_back(self) -> None:
-        """Copy what is new; what was deleted stays."""
-        _copy_back(self.inside, self.original)
+    def copy_back(self) -> None:
+        """Copy new and changed files; deletions are not applied."""
+        _copy_back(self.cwd, self.original)
 
 
-def apart(inside: Path, folder: Path, home: Path) -> OwnPlace:
-    """A place like the user's folder `inside`, apart from it, for the launch that is kept in `folder`."""
-    inside = inside.resolve()
-    if not inside.is_dir():
-        return OwnPlace(inside)
-    if why_no_overlay(inside, home) is None and (overlay := Overlay(inside, folder)).mount():
+def private_workspace(cwd: Path, folder: Path, home: Path) -> Workspace:
+    """A private version of the user's folder `cwd`, for the launch in `folder`."""
+    cwd = cwd.resolve()
+    if not cwd.is_dir():
+        return Workspace(cwd)
+    if why_no_overlay(cwd, home) is None and (overlay := Overlay(cwd, folder)).mount():
         return overlay
-    return Copy.made(inside, folder, home)
+    return Copy.made(cwd, folder, home)
 
 
-def why_no_overlay(inside: Path, home: Path) -> str | None:
-    """What keeps an overlay from lying over this folder, or None."""
+def why_no_overlay(cwd: Path, home: Path) -> str | None:
+    """Why no overlay can be mounted over this folder; None if it can."""
     if os.geteuid() != 0 or not (shutil.which("mount") and shutil.which("unshare")):
         return "only root mounts overlays, with mount and unshare"
-    if any(letter in f"{inside}{home}" for letter in ":,\\"):  # they mean something to mount
+    if any(letter in f"{cwd}{home}" for letter in ":,\\"):  # special characters in mount options
         return "odd characters in a path"
-    return "MLCD_HOME is inside it" if home.resolve().is_relative_to(inside) else None
+    return "MLCD_HOME is inside it" if home.resolve().is_relative_to(cwd) else None
 
 
-def too_large(inside: Path) -> list[str]:
-    """What lies in the user's folder and is not copied for each probe, but linked."""
-    return sorted(each.name for each in inside.iterdir() if _is_large(each))
+def too_large(cwd: Path) -> list[str]:
+    """Entries of the user's folder that are linked instead of copied for each probe."""
+    return sorted(each.name for each in cwd.iterdir() if _is_large(each))
 
 
 def _is_large(path: Path) -> bool:
@@ -162,7 +162,7 @@ def _is_large(path: Path) -> bool:
 
 
 def _mounted_in(folder: Path) -> list[str]:
-    """Mounts below a folder, from there: an overlay does not show what is mounted inside of what it covers."""
+    """Mount points below a folder, as relative paths: an overlay does not show what is mounted below it."""
     points = [Path(line.split()[4].replace("\\040", " ")) for line in MOUNTS.read_text().splitlines()]
     return sorted({str(each.relative_to(folder)) for each in points if each.is_relative_to(folder) and each != folder})
 
@@ -176,9 +176,9 @@ def _copy_back(written: Path, folder: Path) -> None:
 
 
 def _new_files(written: Path, folder: Path) -> Iterator[Path]:
-    """Files that are not in the folder, or newer there. A device is an overlay's note of what was deleted."""
+    """Files that are missing in the folder, or older there. Only regular files: overlays mark deletions by devices."""
     for above, _, names in os.walk(written):
         for path in (Path(above) / name for name in names):
-            about, before = path.lstat(), folder / path.relative_to(written)
-            if stat.S_ISREG(about.st_mode) and (not before.exists() or about.st_mtime_ns > before.stat().st_mtime_ns):
+            info, before = path.lstat(), folder / path.relative_to(written)
+            if stat.S_ISREG(info.st_mode) and (not before.exists() or info.st_mtime_ns > before.stat().st_mtime_ns):
                 yield path

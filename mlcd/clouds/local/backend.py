@@ -19,20 +19,20 @@ import mlcd.clouds.local.teardown as teardown
 import mlcd_tracker
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.launches import MOST_READ, Launches
-from mlcd.clouds.live import LiveJob, Patience
+from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.clouds.local.node_types import NodeType, NodeTypes
-from mlcd.clouds.local.watchman import Watchman
-from mlcd.clouds.local.workplace import Workplace, workplace
+from mlcd.clouds.local.watchman import Watchdog
+from mlcd.clouds.local.workplace import AnyWorkspace, workspace_of
 from mlcd.clouds.platforms import leave_file
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
 
-HANGS_AFTER_S = 60.0
-"""Without a report, once there was one."""
+REPORT_TIMEOUT_S = 60.0
+"""Timeout of the next report, after the first one."""
 TEARDOWN_S = teardown.GRACE_S + 1.0
-"""Kept at the end of a lifetime to be gone in time."""
+"""Reserved at the end of a lifetime for teardown."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Local:
     home: Path
     clock: Clock
     isolated: bool = True
-    hangs_after_s: float = HANGS_AFTER_S
+    hangs_after_s: float = REPORT_TIMEOUT_S
 
     provenance = Provenance.LIVE
 
     @property
     def launches(self) -> Launches:
-        """What was ever launched here."""
+        """All launches of this state folder."""
         return Launches(self.home / "launches")
 
     def run(self, job: Job, launch: Launch) -> Events:
@@ -58,41 +58,41 @@ class Local:
         check_environment(job)
         folder = self.launches.open(launch)
         with ExitStack() as stack:
-            stack.enter_context(Watchman(folder, launch.lifetime_s))
-            started: list[_Process] = []
-            stack.callback(teardown.tear_down, folder, reap=partial(_close, started))
+            stack.enter_context(Watchdog(folder, launch.lifetime_s))
+            processes: list[_Process] = []
+            stack.callback(teardown.tear_down, folder, reap=partial(_close, processes))
             node_type = self.node_types.named(launch.configuration.offer.instance_type)
-            make = IsolatedNodes if self.isolated else PlainNodes
-            place, environment = self._furnished(job, launch, folder, node_type)
-            machines = make(teardown.mark_of(folder), node_type, launch.configuration.nodes)
-            nodes = _Nodes(folder, place, machines, started)
-            patience = Patience(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
-            live = LiveJob(job, launch, nodes, self.clock, patience, started_s, environment)
+            node_class = IsolatedNodes if self.isolated else PlainNodes
+            workspace, environment = self._prepared(job, launch, folder, node_type)
+            machines = node_class(teardown.mark_of(folder), node_type, launch.configuration.nodes)
+            nodes = _Nodes(folder, workspace, machines, processes)
+            timeouts = Timeouts(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
+            live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment)
             yield from live.events()
-            if job.checkpoints and live.has_finished:  # a probe counts, and this one was the last
-                place.bring_back()
+            if job.checkpoints and live.has_finished:  # a probe that completed the work is the final run
+                workspace.copy_back()
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch; what it was up for is on disk."""
+        """Tear down what a crash left of a launch; return the seconds that it was up."""
         folder = self.launches.find(label)
         return None if folder is None else teardown.tear_down(folder)
 
     def saved(self, label: str) -> float:
-        """What a launch has saved whose end nobody saw."""
+        """Samples saved by a launch that was not followed to its end."""
         return self.launches.saved(label)
 
     def leftovers(self) -> set[str]:
-        """Launches of ours of which anything is left."""
-        left = teardown.marks()
-        return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in left}
+        """Launches that still have processes, control groups or namespaces."""
+        remaining = teardown.marks()
+        return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in remaining}
 
-    def _furnished(
+    def _prepared(
         self, job: Job, launch: Launch, folder: Path, node_type: NodeType
-    ) -> tuple[Workplace, dict[str, str]]:
-        """Where processes work, and what they get beside the framework's variables."""
-        place = workplace(job, launch, self.home, folder)
+    ) -> tuple[AnyWorkspace, dict[str, str]]:
+        """The workspace of the processes, and their variables beside those of the framework."""
+        workspace = workspace_of(job, launch, self.home, folder)
         shutil.copytree(Path(mlcd_tracker.__file__).parent, folder / "tracker" / "mlcd_tracker", dirs_exist_ok=True)
-        place, tracker = place.show("tracker", folder / "tracker")
+        workspace, tracker = workspace.expose("tracker", folder / "tracker")
         python_path = os.environ.get("PYTHONPATH")
         variables = {
             "MLCD_LAUNCH": teardown.mark_of(folder),
@@ -103,15 +103,15 @@ class Local:
         }
         if job.checkpoints:
             kept_in = self.home / "checkpoints" / launch.label.rpartition("-")[0]
-            place, kept = place.show("checkpoints", kept_in, to_write=True)
+            workspace, kept = workspace.expose("checkpoints", kept_in, to_write=True)
             variables["MLCD_CHECKPOINT_DIR"] = kept
             variables["MLCD_LEAVE"] = leave_file(kept, launch.label)
-        return place, variables
+        return workspace, variables
 
 
 @dataclass
 class _Process:
-    """A process on a node; its output goes to a file, so that it outlives whoever reads it."""
+    """A process on a node. Its output goes to a file, so that it survives this process."""
 
     popen: subprocess.Popen[bytes]
     log: IO[bytes]
@@ -123,7 +123,7 @@ class _Process:
         return self.popen.poll()
 
     def read(self) -> str:
-        """What is new; of more than whoever reads has room for, the end. A job can make its log as long as it likes."""
+        """New output; only the last part if it is more than `MOST_READ`, since a job can write any amount."""
         size = os.fstat(self.log.fileno()).st_size
         if size - self.log.tell() > MOST_READ:
             self.log.seek(size - MOST_READ)
@@ -132,10 +132,10 @@ class _Process:
 
 @dataclass
 class _Nodes:
-    """Nodes that are up, and the processes on them."""
+    """The nodes of a launch, and the processes on them."""
 
     folder: Path
-    place: Workplace
+    workspace: AnyWorkspace
     nodes: IsolatedNodes | PlainNodes
     started: list[_Process]
 
@@ -145,16 +145,16 @@ class _Nodes:
 
     def start(self, node: int, command: str, environment: Mapping[str, str]) -> _Process:
         log = self.folder / f"{len(self.started)}.log"
-        started = self.place.started(command, {**self.nodes.environment, **environment})
+        line = self.workspace.command_line(command, {**self.nodes.environment, **environment})
         with log.open("wb") as output:
-            self.place.give(log)
+            self.workspace.grant(log)
             popen = subprocess.Popen(
-                self.nodes.enter(node, started.command),
+                self.nodes.enter(node, line.command),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=started.inside,
-                env=started.environment,
+                cwd=line.cwd,
+                env=line.environment,
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
         process = _Process(popen, log.open("rb"))
@@ -165,8 +165,8 @@ class _Nodes:
         teardown.end_processes(teardown.mark_of(self.folder), teardown.GRACE_S, teardown.user_of(self.folder))
 
 
-def _close(started: list[_Process]) -> None:
-    """Let go of processes that have ended."""
-    for process in started:
+def _close(processes: list[_Process]) -> None:
+    """Close the logs of processes that have ended, and reap them."""
+    for process in processes:
         process.log.close()
         process.popen.wait()

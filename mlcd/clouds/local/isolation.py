@@ -1,9 +1,9 @@
-"""A node on this machine: a process group with a share of the CPU, behind a network link of its own.
+"""A node on this machine: a process group with a share of the CPU and its own network link.
 
-With root, a node has a control group (its CPU quota) and a network namespace, whose only interface leads to a
-switch in a namespace of the launch; a token bucket limits it in both directions. Memory is limited for each
-process. Everything carries the launch's mark in its name, and going away takes no more than the names.
-Without root a node is a plain process group, and nothing is limited.
+As root, a node has a control group (its CPU quota) and a network namespace, whose only interface leads to a switch in
+a namespace of the launch; a token bucket limits it in both directions. Memory is limited for each process. All names
+contain the launch's mark, so teardown needs nothing but that mark.
+Without root a node is a plain process group without limits.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from mlcd.clouds.local.teardown import CGROUP_ROOTS, NAMESPACES
 from mlcd.core.errors import BackendError
 
 PERIOD_US = 20_000
-"""Of a CPU quota: short, so that a step does not wait long for its next share."""
+"""Period of a CPU quota: short, so that a training step does not wait long for its next share."""
 INTERFACE = "eth0"
 NAMED = """{ hostname "$1" && mount -t tmpfs mlcd /mnt && printf "$2" > /mnt/hosts && mount --bind /mnt/hosts /etc/hosts
 umount -l /mnt; } 2> /dev/null; shift 2; exec "$@"
 """
-"""Gives a node a name of its own that leads to its own address: JAX has its peers connect to the host's name."""
+"""Gives a node a host name that resolves to its own address: JAX peers connect by host name."""
 
 
 def why_not_isolated() -> str | None:
-    """What keeps this machine from isolating nodes, or None."""
+    """Why nodes cannot be isolated on this machine; None if they can."""
     if os.geteuid() != 0:
         return "not root"
     missing = [tool for tool in ("ip", "tc", "nsenter", "unshare", "prlimit") if shutil.which(tool) is None]
@@ -39,24 +39,24 @@ def why_not_isolated() -> str | None:
 
 
 def what_nodes_lack() -> str:
-    """What is lost where nodes cannot be isolated, in a line; nothing where they can."""
+    """One line on what is missing where nodes cannot be isolated; empty if they can."""
     why = why_not_isolated()
     lost = "nodes are plain processes without limits on CPU, memory and network, so all types measure alike"
     return f"{why}: {lost}" if why is not None else ""
 
 
 class IsolatedNodes:
-    """Nodes with quotas and links of their own."""
+    """Nodes with CPU quotas and network links."""
 
     def __init__(self, mark: str, node_type: NodeType, count: int) -> None:
-        """Bring them up."""
+        """Create them."""
         self._mark, self._type = mark, node_type
         self.environment = {f"{library}_SOCKET_IFNAME": INTERFACE for library in ("GLOO", "NCCL", "TP")}
         self.addresses = tuple(f"10.77.{1 + i // 250}.{1 + i % 250}" for i in range(count))
         switch = self._namespace("switch")
-        _do(["ip", "netns", "add", switch])
-        _do(["ip", "-n", switch, "link", "add", "hub", "type", "bridge"])
-        _do(["ip", "-n", switch, "link", "set", "hub", "up"])
+        _run(["ip", "netns", "add", switch])
+        _run(["ip", "-n", switch, "link", "add", "hub", "type", "bridge"])
+        _run(["ip", "-n", switch, "link", "set", "hub", "up"])
         for i, address in enumerate(self.addresses):
             self._limit_cpu(i)
             self._connect(i, address, switch)
@@ -89,29 +89,31 @@ class IsolatedNodes:
             raise BackendError(f"no control group for a node: {error}") from error
 
     def _connect(self, node: int, address: str, switch: str) -> None:
-        here, port = self._namespace(str(node)), f"p{node}"
-        _do(["ip", "netns", "add", here])
-        _do(["ip", "link", "add", INTERFACE, "netns", here, "type", "veth", "peer", "name", port, "netns", switch])
-        _do(["ip", "-n", switch, "link", "set", port, "master", "hub", "up"])
-        _do(["ip", "-n", here, "addr", "add", f"{address}/16", "dev", INTERFACE])
+        namespace, port = self._namespace(str(node)), f"p{node}"
+        _run(["ip", "netns", "add", namespace])
+        _run(
+            ["ip", "link", "add", INTERFACE, "netns", namespace, "type", "veth", "peer", "name", port, "netns", switch]
+        )
+        _run(["ip", "-n", switch, "link", "set", port, "master", "hub", "up"])
+        _run(["ip", "-n", namespace, "addr", "add", f"{address}/16", "dev", INTERFACE])
         for interface in (INTERFACE, "lo"):
-            _do(["ip", "-n", here, "link", "set", interface, "up"])
+            _run(["ip", "-n", namespace, "link", "set", interface, "up"])
         rate = f"{self._type.link_mbit:g}mbit"
         # The burst is one large packet: more would let a small gradient through at full speed.
         bucket = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "200ms"]
-        for namespace, interface in ((here, INTERFACE), (switch, port)):
-            _do(["tc", "-n", namespace, "qdisc", "add", "dev", interface, *bucket])
+        for side, interface in ((namespace, INTERFACE), (switch, port)):
+            _run(["tc", "-n", side, "qdisc", "add", "dev", interface, *bucket])
 
     def _namespace(self, which: str) -> str:
         return f"mlcd.{self._mark}.{which}"
 
 
 class PlainNodes:
-    """Nodes that are nothing but process groups."""
+    """Nodes that are plain process groups."""
 
     def __init__(self, mark: str, node_type: NodeType, count: int) -> None:
         self.environment: dict[str, str] = {}
-        # All of 127/8 is this machine: an address of its own keeps one node's ports apart from another's.
+        # All of 127/8 is this machine: with different addresses, nodes can use the same ports.
         self.addresses = tuple(f"127.0.0.{1 + i}" for i in range(count))
 
     def enter(self, node: int, command: str) -> list[str]:
@@ -120,7 +122,7 @@ class PlainNodes:
 
 
 def _cgroup_root() -> Path | None:
-    """Where control groups for the CPU can be made."""
+    """The folder in which CPU control groups can be created."""
     for root in CGROUP_ROOTS:
         if os.access(root.parent, os.W_OK):
             if root.parent.name != "cgroup":
@@ -132,7 +134,7 @@ def _cgroup_root() -> Path | None:
 
 
 def _version_2(root: Path) -> Path | None:
-    """In version 2 each level has to pass the controller on to the next."""
+    """In cgroup version 2 each level has to enable the controller for the next."""
     try:
         root.mkdir(exist_ok=True)
         for level in (root.parent, root):
@@ -142,7 +144,7 @@ def _version_2(root: Path) -> Path | None:
     return root
 
 
-def _do(command: Sequence[str]) -> None:
+def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise BackendError(f"{shlex.join(command)}: {done.stderr.strip()}")

@@ -1,16 +1,16 @@
-"""A user of its own for a run that came through a service: its jobs can read nothing of the service's.
+"""A separate system user for each run that was submitted to a service: its jobs cannot read the service's files.
 
-The service has to be root. Each command of such a job runs as a user whose number belongs to that run alone, without
-any privilege or a way to get one (`setpriv`), in a mount namespace where it sees
+The service has to run as root. Each command of such a job runs under a user id of that run alone, without privileges
+or a way to gain them (`setpriv`), in a mount namespace in which it sees
 
-`/run/mlcd/NAME`     the few folders that are its own, whatever the modes of the folders above them
-`/tmp`, `/var/tmp`   a folder of its own
-`/dev/shm`           memory that goes with it
-`/proc`              no processes of others (hidepid)
+`/run/mlcd/NAME`     its own folders, whatever the modes of their parent folders
+`/tmp`, `/var/tmp`   a private folder
+`/dev/shm`           private memory
+`/proc`              no processes of other users (hidepid)
 
-and in an IPC namespace of its own: what every user may write to, jobs would else share.
+and in a private IPC namespace, since any user can write to shared memory and queues.
 
-What the job says of its environment is set after the privileges are gone: BASH_ENV or LD_PRELOAD would else be root's.
+The job's own variables are set after the privileges were dropped. Otherwise BASH_ENV or LD_PRELOAD would act as root.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from pathlib import Path
 from mlcd.clouds.local.teardown import FIRST_USER, USERS
 
 ROOM = Path("/run/mlcd")
-"""Where a job finds its folders."""
+"""The folder with a job's own folders."""
 TRUST = "MLCD_TRUST_RUNNERS"
-"""Set where jobs of a service's members may run as whoever drives them."""
+"""Set to let jobs of a service's members run as the worker's own user."""
 PROCESSES = 16_384
-"""Processes and threads of a user: more would leave none to the machine."""
+"""Most processes and threads of a job's user, so that it cannot exhaust the machine's."""
 TOOLS = ("mount", "setpriv", "unshare")
 ENTER = """set -e
 umask 022
@@ -75,7 +75,7 @@ exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --inh
 
 @dataclass(frozen=True)
 class JobUser:
-    """The user of a run's jobs. `folder`: where what is theirs is kept. `shown`: what they see besides, by its name."""
+    """The user of a run's jobs. `folder`: holds their own folders. `shown`: more paths that they see, by name."""
 
     number: int
     folder: Path
@@ -88,35 +88,35 @@ class JobUser:
         own = {"HOME": str(ROOM / "work"), "USER": "job", "LOGNAME": "job", "TMPDIR": "/tmp"}
         variables = [f"{name}={value}" for name, value in {**environment, **own}.items()]
         programs = [word for pair in _programs() for word in pair]
-        terms = [str(self.number), str(ROOM), str(PROCESSES), *pairs, "--", *programs, "--"]
-        enter = ["bash", "-c", ENTER, "mlcd", *terms]
+        arguments = [str(self.number), str(ROOM), str(PROCESSES), *pairs, "--", *programs, "--"]
+        enter = ["bash", "-c", ENTER, "mlcd", *arguments]
         return ["unshare", "--mount", "--ipc", "--propagation", "private", *enter, "env", "-i", *variables, *command]
 
     def own(self, name: str) -> Path:
-        """A folder that belongs to this user, made if it is not there."""
-        return self.give(self.folder / name)
+        """A folder of this user, created if it is missing."""
+        return self.create_private(self.folder / name)
 
-    def give(self, folder: Path) -> Path:
-        """Make a folder this user's, and nobody else's."""
+    def create_private(self, folder: Path) -> Path:
+        """Create a folder that only this user can enter."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.chown(folder, self.number, self.number)
         return folder
 
 
 def environment_of_root(mark: str) -> dict[str, str]:
-    """What the commands get that root runs for a job: the mark by which they are found, and nothing of the job's."""
+    """The variables of commands that root runs for a job: the launch's mark, and none of the job's."""
     return {"PATH": os.environ.get("PATH", os.defpath), "MLCD_LAUNCH": mark}
 
 
 def job_user(home: Path, run: str, folder: Path) -> JobUser:
-    """The user of a run: its number is drawn from the run's name and a key that nobody else can read."""
+    """The user of a run. Its id is an HMAC of the run's name with a key that only the service can read."""
     number = int.from_bytes(hmac.digest(_key(home), run.encode(), hashlib.sha256)[:8], "big")
     return JobUser(FIRST_USER + number % USERS, folder)
 
 
 @cache
 def why_no_job_user() -> str | None:
-    """What keeps this process from running jobs as users of their own, or None. It is tried."""
+    """Why this process cannot run jobs as separate users; None if it can. Checked by trying it."""
     if os.geteuid() != 0:
         return "it is not root"
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -131,23 +131,26 @@ def why_no_job_user() -> str | None:
 
 
 def _programs() -> list[tuple[str, str]]:
-    """Of this interpreter, the folders that others could not reach, such as one below /root, with what closes them."""
-    found = []
+    """Folders of this interpreter that other users cannot reach, such as one below /root.
+
+    Each as (the first folder above it that is closed, the folder).
+    """
+    unreachable = []
     for program in sorted({os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix)}):
-        above = [each for each in reversed(Path(program).parents) if not each.stat().st_mode & stat.S_IXOTH]
-        if above:
-            found.append((str(above[0]), program))
-    return found
+        closed = [each for each in reversed(Path(program).parents) if not each.stat().st_mode & stat.S_IXOTH]
+        if closed:
+            unreachable.append((str(closed[0]), program))
+    return unreachable
 
 
 def _key(home: Path) -> bytes:
-    path, beside = home / "job-users.key", home / f".job-users.{os.getpid()}"
+    path, temporary = home / "job-users.key", home / f".job-users.{os.getpid()}"
     if not path.exists():
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.write(descriptor, secrets.token_bytes(32))
         os.close(descriptor)
         with suppress(FileExistsError):  # another process was faster
-            os.link(beside, path)
-        beside.unlink()
+            os.link(temporary, path)
+        temporary.unlink()
     return path.read_bytes()

@@ -1,8 +1,8 @@
 """Node types of the local backend: a small YAML file of CPUs, memory, link and a made-up price.
 
-probe: 20s              the longest that a probe on one node takes
-probe_extra: 3s         more, for every three further nodes
-startup: 40s            a job that has reported nothing by then is given up
+probe: 20s              the longest time of a probe on one node
+probe_extra: 3s         added for every three further nodes
+startup: 40s            timeout of the first report of progress
 nodes: 1..8
 types:
   small: {cpus: 0.2, memory: 2GB, link: 100Mbit, usd_per_hour: 0.20}
@@ -36,7 +36,7 @@ class NodeType:
 
     @property
     def offer(self) -> Offer:
-        """As something to rent."""
+        """The type as an offer."""
         return Offer(
             self.name, self.usd_per_hour, self.cpus, self.memory_gb, network_gbps=self.link_mbit / 1_000, cloud=CLOUD
         )
@@ -44,7 +44,7 @@ class NodeType:
 
 @dataclass(frozen=True)
 class NodeTypes:
-    """The file: the types, and how long things may take."""
+    """The content of the file: the types, and the time limits."""
 
     types: tuple[NodeType, ...]
     nodes: tuple[int, int]
@@ -57,7 +57,7 @@ class NodeTypes:
 
 
 def load_node_types(path: Path | None = None) -> NodeTypes:
-    """The types of a file, or those that come with MLCD."""
+    """The types of a file, or MLCD's own."""
     source = path if path is not None else files("mlcd.clouds.local").joinpath("nodes.yaml")
     return read_file(source, _File, CLOUD).node_types()
 

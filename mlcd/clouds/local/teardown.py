@@ -1,8 +1,8 @@
-"""Tearing down a local launch: its processes, control groups and network namespaces, whatever is left of them.
+"""Tears down a local launch: what is left of its processes, control groups and network namespaces.
 
-Also a program: `python teardown.py FOLDER LIFETIME_S` waits until its standard input closes, which it does
-when MLCD ends in any way, or until the lifetime is over, and then tears down. So a killed MLCD leaves nothing
-behind. It imports nothing but the standard library, to be up at once.
+Also a program: `python teardown.py FOLDER LIFETIME_S` waits until its standard input closes, which happens when MLCD
+ends in any way, or until the lifetime is over, and then tears down. So a killed MLCD leaves nothing behind. It imports
+only the standard library, to start at once.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from pathlib import Path
 from typing import Any
 
 CGROUP_ROOTS = (Path("/sys/fs/cgroup/cpu/mlcd"), Path("/sys/fs/cgroup/mlcd"))
-"""Of version 1 and version 2."""
+"""Of cgroup version 1 and version 2."""
 NAMESPACES = Path("/var/run/netns")
 GRACE_S = 1.0
-"""Between asking a process to end and killing it: time to save a checkpoint."""
+"""Between SIGTERM and SIGKILL: time to save a checkpoint."""
 
 OWN_FOLDERS = ("work", "changes", "overlay", "copy", "tmp")
-"""Of a launch, which go with it."""
+"""Folders of a launch that are deleted with it."""
 FIRST_USER, USERS = 0x78000000, 0x7F00000
-"""Numbers of the users that jobs run as. Neither people, packages nor systemd's containers get them (UIDS-GIDS.md), nor
-accounts of a directory, which SSSD numbers up to 2,000,200,000.
+"""User ids for jobs. No person, package, systemd container (UIDS-GIDS.md) or SSSD account (up to 2,000,200,000) has
+such an id.
 """
 USER = "user"
-"""The file of a launch that has the number of its job's user, where that is one of its own."""
-GONE_S = 5.0
-"""How long a control group may take to be free of processes that have ended."""
+"""The file in a launch's folder with the id of its job's separate user, if it has one."""
+CGROUP_TIMEOUT_S = 5.0
+"""How long the kernel may take to empty a control group whose processes have ended."""
 SETTLE_S = 0.5
-"""A command that MLCD had begun when it was killed may end after all was torn down: it is looked for once more."""
+"""A command that MLCD started just before it was killed may outlast the first teardown; a second one follows."""
 
 
 def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object] = lambda: None) -> float:
-    """End the launch of this folder; safe to call again. The seconds that it was up.
+    """End the launch of this folder and return the seconds that it was up. Idempotent.
 
-    `reap` is called once its processes have ended: those of one's own are there until they are asked for their status.
+    `reap` is called after its processes have ended: child processes stay as zombies until they are waited for.
     """
     mark = mark_of(folder)
     end_processes(mark, grace_s, user_of(folder))
     reap()
-    until_s = time.monotonic() + GONE_S
-    while (left := _groups(mark)) and time.monotonic() < until_s:
-        for group in left:
-            with contextlib.suppress(OSError):  # busy while the last thread of a process is on its way out
+    until_s = time.monotonic() + CGROUP_TIMEOUT_S
+    while (groups := _groups(mark)) and time.monotonic() < until_s:
+        for group in groups:
+            with contextlib.suppress(OSError):  # busy until the last thread of a process is gone
                 group.rmdir()
         if _groups(mark):
             time.sleep(0.02)
@@ -60,17 +60,17 @@ def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object]
     for namespace in NAMESPACES.glob(f"mlcd.{mark}.*"):
         subprocess.run(["ip", "netns", "del", namespace.name], check=False, capture_output=True)
     if not (folder / "ended").exists():
-        note_end(folder, time.time())
+        record_end(folder, time.time())
     return up_s(folder)
 
 
 def _remove_work(folder: Path) -> None:
-    """The working folder of the launch's own: a copy, an overlay with its changes, or that of a user of its own."""
+    """Delete the launch's own working folder: a copy, an overlay, or that of a separate user."""
     if os.path.ismount(folder / "work"):
         subprocess.run(["umount", "--lazy", str(folder / "work")], check=False, capture_output=True)
-    left = [str(folder / name) for name in (*OWN_FOLDERS, USER) if not os.path.ismount(folder / name)]
-    # However deep: rmtree is recursive. And wherever PATH leads: a teardown does not depend on the caller's.
-    subprocess.run(["rm", "-rf", "--", *left], check=False, capture_output=True, env={"PATH": os.defpath})
+    remaining = [str(folder / name) for name in (*OWN_FOLDERS, USER) if not os.path.ismount(folder / name)]
+    # Not shutil.rmtree, which fails on very deep folders. PATH is fixed, so that the caller's does not matter.
+    subprocess.run(["rm", "-rf", "--", *remaining], check=False, capture_output=True, env={"PATH": os.defpath})
 
 
 def _groups(mark: str) -> list[Path]:
@@ -78,29 +78,29 @@ def _groups(mark: str) -> list[Path]:
 
 
 def mark_of(folder: Path) -> str:
-    """What everything of a launch carries in its name: its label, and which of the machine's ledgers it belongs to."""
+    """The tag in the name of everything that belongs to a launch: its label, and a checksum of its state folder."""
     return f"{folder.name}~{zlib.crc32(str(folder.parent.resolve()).encode()):08x}"
 
 
-def note_end(folder: Path, at: float) -> None:
-    """Everything of the launch is gone since then."""
-    partial = folder / f"ended.{os.getpid()}"  # whole or not at all, on a full disk too
+def record_end(folder: Path, at: float) -> None:
+    """Record when everything of the launch was gone."""
+    partial = folder / f"ended.{os.getpid()}"  # replaced atomically: a full disk leaves no partial file
     partial.write_text(repr(at), encoding="utf-8")
     partial.replace(folder / "ended")
 
 
 def up_s(folder: Path) -> float:
-    """The seconds that a launch was up which has ended."""
-    return max(0.0, _told_at(folder / "ended", float) - started_at(folder))
+    """The seconds that an ended launch was up."""
+    return max(0.0, _time_in(folder / "ended", float) - started_at(folder))
 
 
 def started_at(folder: Path) -> float:
     """When the launch was ordered."""
-    return _told_at(folder / "order.json", lambda order: float(json.loads(order)["started_at"]))
+    return _time_in(folder / "order.json", lambda order: float(json.loads(order)["started_at"]))
 
 
-def _told_at(file: Path, read: Callable[[str], float]) -> float:
-    """The time that a file tells; if it is damaged, as a loss of power does, the time when it was written."""
+def _time_in(file: Path, read: Callable[[str], float]) -> float:
+    """The time written in a file; if it is damaged, as after a power loss, the file's modification time."""
     try:
         at = read(file.read_text(encoding="utf-8"))
     except (ValueError, TypeError, KeyError):
@@ -109,43 +109,43 @@ def _told_at(file: Path, read: Callable[[str], float]) -> float:
 
 
 def processes_of(mark: str) -> set[int]:
-    """The processes of a launch: those in its control groups, and those that carry its mark."""
-    found: set[int] = set()
+    """The processes of a launch: those in its control groups, and those with its mark in their environment."""
+    processes: set[int] = set()
     for group in _groups(mark):
         with contextlib.suppress(OSError):
-            found |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
+            processes |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
     variable = f"MLCD_LAUNCH={mark}\0".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if variable in environ.read_bytes() + b"\0":
-                found.add(int(environ.parent.name))
-    return found - {os.getpid()}
+                processes.add(int(environ.parent.name))
+    return processes - {os.getpid()}
 
 
 def marks() -> set[str]:
-    """Of the launches of which anything is left on this machine."""
+    """The marks of launches that have anything left on this machine."""
     groups = [group for root in CGROUP_ROOTS for group in root.glob("*.*") if group.is_dir()]
-    found = {group.name.rpartition(".")[0] for group in groups}
-    found |= {namespace.name.removeprefix("mlcd.").rpartition(".")[0] for namespace in NAMESPACES.glob("mlcd.*")}
+    marks_left = {group.name.rpartition(".")[0] for group in groups}
+    marks_left |= {namespace.name.removeprefix("mlcd.").rpartition(".")[0] for namespace in NAMESPACES.glob("mlcd.*")}
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             for variable in environ.read_bytes().split(b"\0"):
                 if variable.startswith(b"MLCD_LAUNCH="):
-                    found.add(variable.partition(b"=")[2].decode(errors="replace"))  # anybody may write there
-    return found
+                    marks_left.add(variable.partition(b"=")[2].decode(errors="replace"))  # may be any bytes
+    return marks_left
 
 
 def user_of(folder: Path) -> int | None:
-    """The user that the job of a launch runs as, if it is one of its own."""
+    """The id of the job's separate user; None if it has none."""
     with contextlib.suppress(OSError, ValueError):
         return int((folder / USER).read_text(encoding="ascii"))
     return None
 
 
 def end_processes(mark: str, grace_s: float, user: int | None = None) -> None:
-    """End the processes of a launch on this machine, and return when they are gone.
+    """End the processes of a launch on this machine; return when they are gone.
 
-    `user`: whose processes all belong to it. A job may drop the mark, or fork faster than it is looked for.
+    `user`: all processes of this user belong to the launch, even those that dropped the mark or fork quickly.
     """
     until_s = time.monotonic() + grace_s
     _signal(_processes(mark, user), signal.SIGTERM)
@@ -162,16 +162,16 @@ def _processes(mark: str, user: int | None) -> set[int]:
 
 
 def _processes_of_user(user: int) -> set[int]:
-    found: set[int] = set()
-    for status in Path("/proc").glob("[0-9]*/status"):  # not its owner: that is root where a process says so
+    processes: set[int] = set()
+    for status in Path("/proc").glob("[0-9]*/status"):  # not the file's owner, which is root for some processes
         with contextlib.suppress(OSError, IndexError):
             if int(status.read_text(errors="replace").partition("\nUid:")[2].split()[0]) == user:
-                found.add(int(status.parent.name))
-    return found
+                processes.add(int(status.parent.name))
+    return processes
 
 
 def _kill_all_of(user: int | None) -> None:
-    """All at once, so that none can fork meanwhile: that is what -1 means to kill(2), from that user's own process."""
+    """Kill all processes of a user at once, so that none can fork meanwhile: `kill -1`, run as that user."""
     if user is not None:
         ids: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
         subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, capture_output=True, cwd="/", **ids)
@@ -184,26 +184,26 @@ def _signal(processes: set[int], number: signal.Signals) -> None:
 
 
 def _alive(processes: set[int]) -> set[int]:
-    """Without those that have ended and only wait to be asked for their status."""
-    found = set()
+    """Those that run; zombies are left out."""
+    alive = set()
     for process in processes:
         with contextlib.suppress(OSError, IndexError):
             if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                found.add(process)
-    return found
+                alive.add(process)
+    return alive
 
 
-def wait_for_the_end(left_s: float | None) -> None:
-    """Wait until standard input closes, as it does when whoever opened it ends, or for the time to be over."""
-    ready, _, _ = select.select([sys.stdin], [], [], left_s)
+def wait_for_end_of_input(timeout_s: float | None) -> None:
+    """Wait until standard input closes, because the process that opened it has ended, or until the time is over."""
+    ready, _, _ = select.select([sys.stdin], [], [], timeout_s)
     while ready and os.read(0, 1):
         pass
 
 
 def _watch(folder: Path, lifetime_s: float | None) -> None:
-    wait_for_the_end(None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time()))
+    wait_for_end_of_input(None if lifetime_s is None else max(0.0, started_at(folder) + lifetime_s - time.time()))
     for settle_s in (SETTLE_S, 0.0):
-        with contextlib.suppress(OSError):  # the disk is full, or the folder is gone: all that runs was ended before
+        with contextlib.suppress(OSError):  # a full disk, or no folder: the processes were ended before that
             tear_down(folder, grace_s=0.0)
         time.sleep(settle_s)
 

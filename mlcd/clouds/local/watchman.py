@@ -1,4 +1,4 @@
-"""A process beside MLCD that outlives it: it ends a launch should MLCD be killed, or the launch's time be over."""
+"""A watchdog process that outlives MLCD: it ends a launch if MLCD is killed, or when the launch's lifetime is over."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.environment import inherited
 
 
-class Watchman:
-    """Watches over the launch of a folder, from when it is entered until it is left."""
+class Watchdog:
+    """Watches the launch of a folder while the `with` block runs."""
 
     def __init__(self, folder: Path, lifetime_s: float | None) -> None:
         lifetime = "none" if lifetime_s is None else repr(lifetime_s)
@@ -23,8 +23,8 @@ class Watchman:
         return None
 
     def __exit__(self, *_: object) -> None:
-        # Over in good order, there is nothing left to watch for. If not, as when Ctrl-C has cut the teardown short, the
-        # watchman tears down: its standard input is closed.
+        # After a complete teardown the watchdog is not needed. After an interrupted one (Ctrl-C), closing its standard
+        # input makes it tear down.
         if (self._folder / "ended").exists():
             self._popen.kill()
         self._popen.communicate()

@@ -1,7 +1,7 @@
-"""The Ray cluster: reaching it, what it has, and bringing nodes of it up and down.
+"""The Ray cluster: connecting to it, its resources, and starting and stopping nodes of it.
 
-All that a launch has there is named after it, in a namespace of MLCD's own: a placement group, and an actor on each
-of its bundles. Both belong to this process, so Ray takes them away when it ends, however it ends.
+A launch has a placement group and an actor on each of its bundles, named after the launch, in the namespace `mlcd`.
+Both belong to this process, so Ray removes them when it ends in any way.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from mlcd.clouds.ray.node_types import NodeType
 from mlcd.core.errors import BackendError, MissingExtra, UserError
 
 NAMESPACE = "mlcd"
-REACH_S = 5.0
-"""How long a cluster's address may take to answer."""
-GONE_S = 15.0
-"""How long the cluster may take to confirm that a launch is gone."""
-HOW = "start one with `ray start --head`, or say where it is: RAY_ADDRESS=host:6379"
+CONNECT_TIMEOUT_S = 5.0
+"""Timeout of a connection to the cluster's address."""
+TEARDOWN_TIMEOUT_S = 15.0
+"""Timeout of the cluster's confirmation that a launch is gone."""
+HOW = "start one with `ray start --head`, or set its address: RAY_ADDRESS=host:6379"
 
 _folder: Path | None = None
-"""The job's folder that this process is connected with."""
+"""The job's folder with which this process is connected."""
 
 
 def connect(folder: Path | None = None) -> Any:
-    """Ray, connected to the cluster. `folder`: what every node gets a copy of, and runs the job in."""
+    """Ray, connected to the cluster. `folder`: every node gets a copy of it and runs the job there."""
     global _folder
     try:
         import ray
@@ -43,11 +43,11 @@ def connect(folder: Path | None = None) -> Any:
         if folder in (None, _folder):
             return ray
         ray.shutdown()
-    # Not Ray's "auto": that takes what it finds among all processes, in other containers too, and waits for ever.
-    address = os.environ.get("RAY_ADDRESS", "auto").replace("auto", "") or _last_started()
+    # Not Ray's "auto": that also finds clusters of other containers, and may wait for ever.
+    address = os.environ.get("RAY_ADDRESS", "auto").replace("auto", "") or _last_started_address()
     if not address:
         raise UserError(f"no Ray cluster is running here: {HOW}")
-    _reach(address)
+    _check_connection(address)
     shipped: dict[str, Any] = {"py_modules": [str(Path(mlcd_tracker.__file__).parent)], "excludes": ["__pycache__/"]}
     if folder is not None:
         shipped["working_dir"] = str(folder)
@@ -59,25 +59,25 @@ def connect(folder: Path | None = None) -> Any:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except Exception as error:  # Ray raises what it likes: a folder too large to ship, another version ...
+    except Exception as error:  # Ray raises many types: a folder too large to ship, another version ...
         raise BackendError(f"Ray at {address}: {_first_line(error)}") from error
     _folder = folder
     return ray
 
 
-def _last_started() -> str:
-    """Where Ray notes the cluster that was last started on this machine; the note may outlive the cluster."""
+def _last_started_address() -> str:
+    """The address of the cluster that was last started on this machine, as Ray wrote it down. It may be gone by now."""
     note = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / "ray" / "ray_current_cluster"
     return note.read_text(encoding="utf-8").strip() if note.exists() else ""
 
 
-def _reach(address: str) -> None:
-    """Ray itself tries for a minute, and then ends the process."""
+def _check_connection(address: str) -> None:
+    """Check the connection first: Ray itself tries for a minute and then ends the process."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdecimal():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except OSError as error:
         raise UserError(f"no Ray cluster at {address} ({error.strerror or error}): {HOW}") from error
 
@@ -94,25 +94,25 @@ def counts(types: Sequence[NodeType]) -> dict[str, int]:
 
 
 def resources() -> list[str]:
-    """What the cluster's nodes are marked with: the names of their custom resources, and their CPUs."""
+    """The custom resources of the cluster's nodes, with their CPUs."""
     ours = ("node:", "memory", "object_store_memory", "accelerator_type:", "CPU", "GPU")
-    found = {
+    names = {
         f"{name} ({node['Resources'].get('CPU', 0):g} CPUs)"
         for node in connect().nodes()
         if node["Alive"]
         for name in node["Resources"]
         if not name.startswith(ours)
     }
-    return sorted(found)
+    return sorted(names)
 
 
 def bring_up(label: str, node_type: NodeType, count: int, wait_s: float) -> list[Any] | None:
-    """An actor on each of so many nodes; None if the cluster has not so many free within this time."""
+    """Start an actor on each of `count` nodes; None if the cluster has not that many free within `wait_s`."""
     ray = connect()
     from ray.util.placement_group import placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    with _told_as_ours():
+    with _ray_errors():
         bundle = node_type.bundle
         group = placement_group([bundle] * count, strategy="STRICT_SPREAD", name=_group(label))
         if not group.wait(max(wait_s, 0.0)):
@@ -132,9 +132,9 @@ def bring_up(label: str, node_type: NodeType, count: int, wait_s: float) -> list
 
 
 def tear_down(label: str, grace_s: float) -> bool:
-    """Take away what is left of a launch, and see that it is gone. Whether there was anything; safe to call again."""
+    """Remove what is left of a launch and wait until it is gone; return whether there was anything. Idempotent."""
     ray = connect()
-    with _told_as_ours():
+    with _ray_errors():
         names = [name for name in _named() if name.rpartition(".")[0] == label]
         nodes = []
         for name in names:
@@ -142,34 +142,34 @@ def tear_down(label: str, grace_s: float) -> bool:
                 nodes.append(ray.get_actor(name))
         ends = [node.end.remote(grace_s) for node in nodes]
         if ends:
-            ray.wait(ends, num_returns=len(ends), timeout=grace_s + GONE_S)
+            ray.wait(ends, num_returns=len(ends), timeout=grace_s + TEARDOWN_TIMEOUT_S)
         for node in nodes:
             ray.kill(node)
-        group_was = _group(label) in _groups()
-        if group_was:
+        had_group = _group(label) in _groups()
+        if had_group:
             with contextlib.suppress(ValueError):
                 ray.util.remove_placement_group(ray.util.get_placement_group(_group(label)))
-        until_s = time.monotonic() + GONE_S
+        deadline_s = time.monotonic() + TEARDOWN_TIMEOUT_S
         while label in labels():
-            if time.monotonic() > until_s:
+            if time.monotonic() > deadline_s:
                 raise BackendError(f"launch {label} is still on the Ray cluster; try: mlcd clean")
             time.sleep(0.05)
-    return bool(names) or group_was
+    return bool(names) or had_group
 
 
 def labels() -> set[str]:
-    """The launches of which anything is left in the cluster."""
+    """The labels of launches that have anything left in the cluster."""
     return {name.rpartition(".")[0] for name in _named()} | {name.removeprefix(_group("")) for name in _groups()}
 
 
 def _named() -> list[str]:
-    found = connect().util.list_named_actors(all_namespaces=True)
-    return [each["name"] for each in found if each["namespace"] == NAMESPACE]
+    actors = connect().util.list_named_actors(all_namespaces=True)
+    return [each["name"] for each in actors if each["namespace"] == NAMESPACE]
 
 
 def _groups() -> list[str]:
-    found = connect().util.placement_group_table().values()
-    return [each["name"] for each in found if each["name"].startswith(_group("")) and each["state"] != "REMOVED"]
+    groups = connect().util.placement_group_table().values()
+    return [each["name"] for each in groups if each["name"].startswith(_group("")) and each["state"] != "REMOVED"]
 
 
 def _group(label: str) -> str:
@@ -177,7 +177,7 @@ def _group(label: str) -> str:
 
 
 def _by_value(actor: type) -> type:
-    """Have a class travel as it stands: the nodes need not have MLCD."""
+    """Pickle a class by value, so that the nodes do not need MLCD."""
     import sys
 
     from ray import cloudpickle
@@ -187,8 +187,8 @@ def _by_value(actor: type) -> type:
 
 
 @contextlib.contextmanager
-def _told_as_ours() -> Iterator[None]:
-    """Ray's errors as one line."""
+def _ray_errors() -> Iterator[None]:
+    """Turn Ray's errors into `BackendError` of one line."""
     from ray.exceptions import RayError
 
     try:

@@ -1,8 +1,8 @@
-"""What runs on a node of a Ray cluster: an actor that starts the job's processes and tells what they do.
+"""The actor on a node of a Ray cluster: it starts the job's processes and returns their status and output.
 
-It is sent to the node as it stands, so it needs nothing there but Python and Ray. Beside the actor, and not below
-it, a watchman waits for the actor to end in whatever way, or for the launch's time to be over; then it ends every
-process that carries the launch's label, however deep below the job it was started.
+The class is pickled by value, so the node needs nothing but Python and Ray. A watchdog process that is not a child of
+the actor waits until the actor ends in any way, or until the launch's lifetime is over; then it ends every process
+with the launch's label in its environment.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from collections.abc import Collection, Mapping
 from typing import IO
 
 PORTS = 5
-"""In a row, that a job may need on a node: see platforms/processes.py."""
+"""Consecutive ports that a job may need on a node: see platforms/processes.py."""
 MOST_READ = 1_000_000
-"""Bytes of output in one answer."""
-WATCHMAN = """
+"""Most bytes of output in one reply."""
+WATCHDOG = """
 import os, shutil, sys
 from types import ModuleType
 if os.fork():
-    os._exit(0)  # nobody's child: Ray kills the children of an actor that ends, and this one is needed then
+    os._exit(0)  # no child of the actor: Ray kills the children of an actor that ends, and this process must survive
 os.setsid()
 teardown = ModuleType("teardown")
 exec(sys.argv[1], vars(teardown))
-teardown.wait_for_the_end(None if sys.argv[3] == "none" else float(sys.argv[3]))
+teardown.wait_for_end_of_input(None if sys.argv[3] == "none" else float(sys.argv[3]))
 teardown.end_processes(sys.argv[2], 0.0)
 shutil.rmtree(sys.argv[4], ignore_errors=True)
 """
@@ -45,13 +45,13 @@ class Node:
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
         self._started: list[_Started] = []
-        self._watchman: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.mkdtemp(prefix="mlcd-")
 
-    def meet(self) -> tuple[str, int, str]:
-        """Where the other nodes find this one: its address, the first of its free ports, its network interface.
+    def exchange_addresses(self) -> tuple[str, int, str]:
+        """This node's address, the first of its free ports, and its network interface.
 
-        The ports are held until a process starts, so that a second node on the same machine finds others.
+        The ports are held until a process starts, so that another node on the same machine gets different ones.
         """
         import ray
 
@@ -61,17 +61,17 @@ class Node:
         return address, self._held[0].getsockname()[1], _interface(address)
 
     def watch(self, label: str, teardown: str, left_s: float | None) -> None:
-        """Have a watchman, who knows how to tear down from this program's text."""
-        left = "none" if left_s is None else repr(left_s)
-        command = [sys.executable, "-I", "-S", "-c", WATCHMAN, teardown, label, left, self._folder]
-        self._watchman = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._watchman.wait()  # for the one who has left it there
+        """Start the watchdog. `teardown`: the source code of `local/teardown.py`."""
+        lifetime = "none" if left_s is None else repr(left_s)
+        command = [sys.executable, "-I", "-S", "-c", WATCHDOG, teardown, label, lifetime, self._folder]
+        self._watchdog = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._watchdog.wait()  # the parent exits at once; the forked child is the watchdog
 
     def start(self, command: str, environment: Mapping[str, str], kept: Collection[str], left_out: str) -> None:
-        """Start a process in a copy of the job's folder that is this launch's own.
+        """Start a process in this launch's private copy of the job's folder.
 
-        Ray keeps one copy for all launches of a run: the next one would find what this one leaves there.
-        `kept`: what it gets of the cluster's environment, unless the value matches `left_out`.
+        Ray keeps one copy for all launches of a run, in which a launch would see the files of earlier ones.
+        `kept`: variables that it inherits from the cluster, unless the value matches `left_out`.
         """
         while self._held:
             self._held.pop().close()
@@ -79,40 +79,42 @@ class Node:
             os.makedirs(folder, exist_ok=True)
         if not self._started:
             shutil.copytree(os.getcwd(), self._folder, symlinks=True, dirs_exist_ok=True)
-        output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the actor, and without a name to be left behind)
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the actor)
         paths = [os.environ.get("PYTHONPATH"), environment.get("PYTHONPATH")]
         own = {
             "PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "PYTHONUNBUFFERED": "1",
         }
-        here = {name: value for name, value in os.environ.items() if name in kept and not re.search(left_out, value)}
+        inherited = {
+            name: value for name, value in os.environ.items() if name in kept and not re.search(left_out, value)
+        }
         popen = subprocess.Popen(
             ["bash", "-c", command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=self._folder,
-            env={**here, **environment, **own},
+            env={**inherited, **environment, **own},
             start_new_session=True,
         )
         self._started.append(_Started(popen, output))
 
-    def look(self) -> list[tuple[int | None, str]]:
-        """Of every process, its status (None while it runs) and what it has written since the last look."""
-        return [each.look() for each in self._started]
+    def poll(self) -> list[tuple[int | None, str]]:
+        """The status of every process (None while it runs) and its output since the last call."""
+        return [each.poll() for each in self._started]
 
     def end(self, grace_s: float) -> None:
-        """End the job's processes: asked first, killed when the grace is over. Safe to call again."""
+        """End the job's processes: SIGTERM, and SIGKILL after the grace time. Idempotent."""
         self._signal(signal.SIGTERM)
-        until_s = time.monotonic() + grace_s
-        while time.monotonic() < until_s and any(each.popen.poll() is None for each in self._started):
+        deadline_s = time.monotonic() + grace_s
+        while time.monotonic() < deadline_s and any(each.popen.poll() is None for each in self._started):
             time.sleep(0.02)
         self._signal(signal.SIGKILL)
-        if self._watchman is not None and self._watchman.stdin is not None and self._watchman.stdout is not None:
-            self._watchman.stdin.close()
-            self._watchman.stdout.read()  # to its end: the watchman has ended
-            self._watchman = None
+        if self._watchdog is not None and self._watchdog.stdin is not None and self._watchdog.stdout is not None:
+            self._watchdog.stdin.close()
+            self._watchdog.stdout.read()  # returns when the watchdog has ended
+            self._watchdog = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -122,21 +124,21 @@ class Node:
 
 
 class _Started:
-    """A process, and how far its output is read."""
+    """A process, and the position up to which its output was read."""
 
     def __init__(self, popen: subprocess.Popen[bytes], output: IO[bytes]) -> None:
         self.popen, self._output, self._read = popen, output, 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def look(self) -> tuple[int | None, str]:
-        status = self.popen.poll()  # before reading: then nothing is missed
+    def poll(self) -> tuple[int | None, str]:
+        status = self.popen.poll()  # checked before reading, so that no output is missed
         new = os.pread(self._output.fileno(), MOST_READ, self._read)
         self._read += len(new)
         return status if len(new) < MOST_READ else None, self._decoder.decode(new)
 
 
 def free_ports() -> list[socket.socket]:
-    """Sockets on free ports in a row; none, if the row that was tried is not free."""
+    """Sockets on consecutive free ports; empty if the ports that were tried are not all free."""
     held: list[socket.socket] = []
     try:
         for i in range(PORTS):
@@ -155,8 +157,8 @@ def _interface(address: str) -> str:
     import struct
 
     for _, name in socket.if_nameindex():
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked, contextlib.suppress(OSError):
-            told = fcntl.ioctl(asked.fileno(), 0x8915, struct.pack("256s", name.encode()[:15]))  # SIOCGIFADDR
-            if socket.inet_ntoa(told[20:24]) == address:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+            reply = fcntl.ioctl(probe.fileno(), 0x8915, struct.pack("256s", name.encode()[:15]))  # SIOCGIFADDR
+            if socket.inet_ntoa(reply[20:24]) == address:
                 return name
     return ""

@@ -1,9 +1,9 @@
-"""Node types of the Ray backend: a YAML file that says which custom resource marks a type, and what it costs.
+"""Node types of the Ray backend: a YAML file with the custom resource that marks each type, and its price.
 
-probe: 10m              the longest that a probe on one node takes
-probe_extra: 1m         more, for every three further nodes
-startup: 5m             a job that has reported nothing by then is given up
-nodes: 1..8             if not all that the cluster has
+probe: 10m              the longest time of a probe on one node
+probe_extra: 1m         added for every three further nodes
+startup: 5m             timeout of the first report of progress
+nodes: 1..8             by default all nodes of the cluster
 checkpoints: /shared    a folder that all nodes share, for jobs that save their work
 types:
   small: {cpus: 4, memory: 16GB, link: 10Gbit, usd_per_hour: 0.20}
@@ -35,14 +35,14 @@ class NodeType:
 
     @property
     def bundle(self) -> dict[str, float]:
-        """What a job takes of a node: its mark, and all of its CPUs and accelerators, so that nobody else is there."""
+        """What a job reserves of a node: its custom resource, all CPUs and all accelerators, to have it alone."""
         gpus = {"GPU": float(self.offer.accelerators)} if self.offer.accelerators else {}
         return {self.resource: 1.0, "CPU": self.offer.vcpus, **gpus}
 
 
 @dataclass(frozen=True)
 class NodeTypes:
-    """The file: the types, and how long things may take."""
+    """The content of the file: the types, and the time limits."""
 
     types: tuple[NodeType, ...]
     nodes: tuple[int, int]

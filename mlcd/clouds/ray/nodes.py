@@ -1,4 +1,4 @@
-"""Nodes of a launch that are up, seen from here: machines to start processes on."""
+"""The driver's view of a launch's nodes: machines to start processes on."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from pathlib import Path
 from typing import IO, Any
 
 import mlcd.clouds.local.teardown as teardown
-from mlcd.clouds.environment import KEPT, URL_WITH_USER
+from mlcd.clouds.environment import INHERITED, URL_WITH_USER
 from mlcd.clouds.ray.cluster import connect
 
-ANSWER_S = 2.0
-"""How long nodes have to answer; one that has not is asked no more until it has."""
+POLL_TIMEOUT_S = 2.0
+"""Timeout of a poll. A node that has not replied gets no second request until it has."""
 LOST = -9
 """The status of a process whose node is gone, as if it had been killed."""
 
 
 @dataclass
 class Process:
-    """A process on a node, as the last look has found it; its output is kept in a file too."""
+    """A process on a node, as of the last poll. Its output also goes to a log file."""
 
     nodes: Nodes
     node: int
     log: IO[str]
-    found: int | None = None
+    exit_status: int | None = None
     unread: str = ""
-    told: bool = True
+    was_read: bool = True
 
     def status(self) -> int | None:
-        """Its exit status; asking again looks again, at all processes at once."""
-        if self.told:
-            self.nodes.look()
-        self.told = True
-        return self.found
+        """Its exit status. A second call polls all processes again."""
+        if self.was_read:
+            self.nodes.poll()
+        self.was_read = True
+        return self.exit_status
 
     def read(self) -> str:
-        """What it has written since it was last asked."""
+        """Its output since the last call."""
         new, self.unread = self.unread, ""
         return new
 
-    def learn(self, status: int | None, new: str) -> None:
-        """What a look has found."""
-        self.found = status if self.found is None else self.found
+    def update(self, status: int | None, new: str) -> None:
+        """Store the result of a poll."""
+        self.exit_status = status if self.exit_status is None else self.exit_status
         self.unread += new
         self.log.write(new)
         self.log.flush()
@@ -50,24 +50,24 @@ class Process:
 
 @dataclass
 class Nodes:
-    """The actors of a launch. `folder`: where its logs are kept. `answer_s`: how long a look waits."""
+    """The actors of a launch. `folder`: for its logs. `poll_timeout_s`: how long a poll waits."""
 
     actors: list[Any]
     folder: Path
     addresses: tuple[str, ...] = ()
     first_ports: tuple[int, ...] = ()
     interfaces: tuple[str, ...] = ()
-    answer_s: float = ANSWER_S
+    poll_timeout_s: float = POLL_TIMEOUT_S
     processes: list[Process] = field(default_factory=list)
-    _asked: dict[int, Any] = field(default_factory=dict)
+    _pending: dict[int, Any] = field(default_factory=dict)
 
-    def meet(self, label: str, left_s: float | None, wait_s: float) -> bool:
-        """Find out where the nodes are, and have each watched; False if they are not there within this time."""
+    def exchange_addresses(self, label: str, left_s: float | None, wait_s: float) -> bool:
+        """Get the nodes' addresses and start their watchdogs; False if they do not reply within `wait_s`."""
         ray, program = connect(), Path(teardown.__file__).read_text(encoding="utf-8")
-        asked = [actor.meet.remote() for actor in self.actors]
-        if len(ray.wait(asked, num_returns=len(asked), timeout=max(wait_s, 0.0))[0]) < len(asked):
+        requests = [actor.exchange_addresses.remote() for actor in self.actors]
+        if len(ray.wait(requests, num_returns=len(requests), timeout=max(wait_s, 0.0))[0]) < len(requests):
             return False
-        self.addresses, self.first_ports, self.interfaces = zip(*ray.get(asked), strict=True)
+        self.addresses, self.first_ports, self.interfaces = zip(*ray.get(requests), strict=True)
         ray.get([actor.watch.remote(label, program, left_s) for actor in self.actors])
         return True
 
@@ -77,45 +77,45 @@ class Nodes:
         network = {f"{library}_SOCKET_IFNAME": self.interfaces[node] for library in libraries}
         log = (self.folder / f"{len(self.processes)}.log").open("w", encoding="utf-8")
         self.processes.append(Process(self, node, log))
-        self.actors[node].start.remote(command, {**network, **environment}, KEPT, URL_WITH_USER)
+        self.actors[node].start.remote(command, {**network, **environment}, INHERITED, URL_WITH_USER)
         return self.processes[-1]
 
-    def look(self) -> None:
-        """Ask all nodes at once how their processes are."""
+    def poll(self) -> None:
+        """Ask all nodes at once for the status and output of their processes."""
         ray = connect()
         for node in {process.node for process in self.processes}:
-            if node not in self._asked:
-                self._asked[node] = self.actors[node].look.remote()
-        asked = list(self._asked.values())
-        answered, _ = ray.wait(asked, num_returns=len(asked), timeout=self.answer_s)
-        for node, answer in list(self._asked.items()):
-            if answer in answered:
-                del self._asked[node]
-                self._learn(node, answer)
+            if node not in self._pending:
+                self._pending[node] = self.actors[node].poll.remote()
+        requests = list(self._pending.values())
+        replied, _ = ray.wait(requests, num_returns=len(requests), timeout=self.poll_timeout_s)
+        for node, reply in list(self._pending.items()):
+            if reply in replied:
+                del self._pending[node]
+                self._update(node, reply)
         for process in self.processes:
-            process.told = False
+            process.was_read = False
 
     def end(self) -> None:
-        """End all processes, and hear what they had still to say."""
+        """End all processes and read their last output."""
         ends = [actor.end.remote(teardown.GRACE_S) for actor in self.actors]
-        connect().wait(ends, num_returns=len(ends), timeout=teardown.GRACE_S + self.answer_s)
-        self.look()  # an answer from before the end may have been on its way
-        self.look()
+        connect().wait(ends, num_returns=len(ends), timeout=teardown.GRACE_S + self.poll_timeout_s)
+        self.poll()  # twice: the first reply may have been sent before the end
+        self.poll()
 
     def close(self) -> None:
-        """Let go of the logs."""
+        """Close the logs."""
         for process in self.processes:
             process.log.close()
 
-    def _learn(self, node: int, answer: Any) -> None:
+    def _update(self, node: int, reply: Any) -> None:
         from ray.exceptions import ActorUnavailableError, RayError
 
-        here = [process for process in self.processes if process.node == node]
+        on_node = [process for process in self.processes if process.node == node]
         try:
-            found = connect().get(answer)
+            results = connect().get(reply)
         except ActorUnavailableError:
-            return  # for now; whether it is lost is Ray's to say
+            return  # for now: Ray decides whether the actor is lost
         except RayError:
-            found = [(LOST, "")] * len(here)
-        for process, (status, new) in zip(here, found, strict=False):  # one that was started since is not in it
-            process.learn(status, new)
+            results = [(LOST, "")] * len(on_node)
+        for process, (status, new) in zip(on_node, results, strict=False):  # a new process is not in it
+            process.update(status, new)

@@ -1,4 +1,4 @@
-"""Trials on our own server for ONNX models: a process on this machine, no set-up."""
+"""Trials on MLCD's own server for ONNX models: a process on this machine, no setup."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import mlcd
 from mlcd.clouds.load import Target
 from mlcd.clouds.load.oip import speak, targets
-from mlcd.clouds.local.apart import OwnPlace
-from mlcd.clouds.local.workplace import Workplace, workplace
+from mlcd.clouds.local.apart import Workspace
+from mlcd.clouds.local.workplace import AnyWorkspace, workspace_of
 from mlcd.clouds.servers import Settings, other_cores
 from mlcd.clouds.serving.examples import from_file
-from mlcd.clouds.serving.trial import Pace, Server, Trial, Trials, arrivals_of, service_of
+from mlcd.clouds.serving.trial import Server, Timing, Trial, Trials, arrivals_of, service_of
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.job import SUBMITTED, Job
@@ -27,61 +27,61 @@ NAME = "model"
 
 @dataclass(frozen=True)
 class Embedded:
-    """Serves a job's model with a launch's knobs and loads it. `home`: where launches and quantised models are kept."""
+    """Serves a job's model with a launch's knobs and load-tests it. `home`: holds launches and quantised models."""
 
     home: Path
     clock: Clock
-    pace: Pace = field(default_factory=Pace)
+    timing: Timing = field(default_factory=Timing)
 
     provenance = Provenance.LIVE
 
     def run(self, job: Job, launch: Launch) -> Events:
-        """Start the server, load it, tear it down."""
+        """Start the server, load-test it, tear it down."""
         service, knobs = service_of(job), dict(knobs_of(launch.configuration))
         settings = Settings.of({name: value for name, value in knobs.items() if name != "concurrency"})
         arrivals, cores = arrivals_of(service, knobs, launch.ordinal), other_cores(settings.threads)
-        asked = from_file(service, Path(job.folder))
+        samples = from_file(service, Path(job.folder))
         with self._trials.begun(launch) as trial:
             server = self._started(trial, job, Path(job.folder) / service.path, settings)
-            if (ended := trial.until_ready(server, lambda: _url(server) is not None)) is not None:
+            if (ended := trial.wait_until_ready(server, lambda: _url(server) is not None)) is not None:
                 yield ended
                 return
-            made = targets(speak(_url(server) or "", NAME), asked, binary=True)
-            yield from trial.loaded(_kept_to(cores, made), arrivals)
+            made = targets(speak(_url(server) or "", NAME), samples, binary=True)
+            yield from trial.load(_pinned_to(cores, made), arrivals)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a trial."""
         return self._trials.reclaim(label)
 
     def leftovers(self) -> set[str]:
-        """Trials of which anything is left."""
+        """Trials that still have processes."""
         return self._trials.leftovers()
 
     @property
     def _trials(self) -> Trials:
-        return Trials(self.home, self.clock, self.pace)
+        return Trials(self.home, self.clock, self.timing)
 
     def _started(self, trial: Trial, job: Job, model: Path, settings: Settings) -> Server:
         cache = (self.home / "quantised").resolve()
-        place: Workplace = OwnPlace(Path.cwd())
-        if job.folder == SUBMITTED:  # members do not share what their models are made into
-            place = workplace(job, trial.launch, self.home, trial.folder)
+        workspace: AnyWorkspace = Workspace(Path.cwd())
+        if job.folder == SUBMITTED:  # members do not share a cache of quantised models
+            workspace = workspace_of(job, trial.launch, self.home, trial.folder)
             cache = cache / trial.launch.label.rpartition("-")[0]
-        place, model_path = place.show("model.onnx", model.resolve())
-        place, cache_path = place.show("quantised", cache, to_write=True)
+        workspace, model_path = workspace.expose("model.onnx", model.resolve())
+        workspace, cache_path = workspace.expose("quantised", cache, to_write=True)
         own = ["--name", NAME, "--port", "0", "--cache", cache_path]
         command = [sys.executable, "-m", "mlcd.clouds.servers", model_path, *own, *settings.arguments]
-        return trial.start(command, _environment(), place)
+        return trial.start(command, _environment(), workspace)
 
 
 def _url(server: Server) -> str | None:
-    """Where it says it is ready."""
-    told = re.search(r"^ready: (\S+)\n", server.output(), re.MULTILINE)
-    return told[1] if told else None
+    """The address in its 'ready' line; None before that."""
+    match = re.search(r"^ready: (\S+)\n", server.output(), re.MULTILINE)
+    return match[1] if match else None
 
 
-def _kept_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[], Target]:
-    """Connections of a load whose thread keeps off the server's cores: they are made in that thread."""
+def _pinned_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[], Target]:
+    """Pin the load generator to cores that the server does not use. Targets are made in the generator's own thread."""
 
     def make() -> Target:
         os.sched_setaffinity(0, cores)  # of this thread alone
@@ -91,10 +91,10 @@ def _kept_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[],
 
 
 def _environment() -> dict[str, str]:
-    """What a server gets beside our own variables: where to find our modules, and no threads that it has no use for."""
-    here, before = str(Path(mlcd.__file__).parents[1]), os.environ.get("PYTHONPATH")
+    """The server's variables beside the inherited ones: the path of our modules, and no threads that it cannot use."""
+    package_root, before = str(Path(mlcd.clouds.servers.__file__).parents[2]), os.environ.get("PYTHONPATH")
     return {
-        "PYTHONPATH": f"{here}{os.pathsep}{before}" if before else here,
+        "PYTHONPATH": f"{package_root}{os.pathsep}{before}" if before else package_root,
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONUNBUFFERED": "1",
     }

@@ -1,4 +1,4 @@
-"""What a trial asks a model: a few different samples, such as the model's file says it can take, or its server."""
+"""The inputs of a load test: a few different samples that fit the model's file, or its server's description."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.operators import example_feed, open_model
 
 EXAMPLES = 8
-"""Different samples of a load."""
+"""Different samples in a load test."""
 MOST_BYTES = 256 << 20
-"""Of all of them; of large ones there are fewer, and one in any case."""
+"""Of all samples together: there are fewer of large ones, but at least one."""
 
 
 def from_file(service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
-    """UserError if the file is no model that can be asked."""
+    """Samples that fit the model's file. UserError if the file is not a model that can be run."""
     return _from_file(folder / service.path, tuple(service.shapes.items()))
 
 
 def from_server(server: Oip, service: ServingTask, folder: Path) -> tuple[Tensors, ...]:
-    """The file's where there is one: it tells more of what its model can take. UserError if the server wants others."""
+    """From the model's file if there is one, since it says more about the inputs. UserError if the server differs."""
     inputs = server.inputs()
     if not service.path:
         return tuple(example_inputs(inputs, service.shapes, seed) for seed in range(EXAMPLES))
-    found = from_file(service, folder)
-    wanted, given = {each.name for each in inputs}, set(found[0])
+    samples = from_file(service, folder)
+    wanted, given = {each.name for each in inputs}, set(samples[0])
     if wanted and wanted != given:
         names = f"{', '.join(sorted(given))}; the server's model wants {', '.join(sorted(wanted))}"
         raise UserError(f"{service.path}: its inputs are {names}: is it the same model?")
-    return found
+    return samples
 
 
 @lru_cache(maxsize=8)

@@ -1,7 +1,7 @@
-"""Load tests that were recorded, played through the same path as live ones.
+"""Recorded load tests, replayed through the same code path as live ones.
 
-A trial takes as long as the space says, half of that if it fails; its rate and its latencies are the recorded ones with
-noise: a moment that answers fewer answers them later.
+A trial takes the time that the space states, or half of it if it fails. Its rate and latencies are the recorded ones
+with noise: where fewer requests are answered, latencies rise by the same factor.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from mlcd.planners.serve.known_models import Cell, Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Window
 
 REPORTS = 30
-"""In a trial: enough to tell its noise within a fifth."""
+"""Reports in a trial: enough to estimate its noise within 20 %."""
 
 
 @dataclass(frozen=True)
 class RecordedService:
-    """Replays what a model did. `noise` is the relative error of a whole trial's rate."""
+    """Replays a model's load tests. `noise` is the relative error of a whole trial's rate."""
 
     knowledge: Knowledge
     model: SeenModel
@@ -43,7 +43,7 @@ class RecordedService:
         return play(self._events(launch, launch.lifetime_s), job, launch, self.clock)
 
     def reclaim(self, label: str) -> None:
-        """A recorded server dies with the process that replays it."""
+        """Nothing to do: a recorded server ends with this process."""
 
     def _events(self, launch: Launch, lasts_s: float) -> Iterator[Event]:
         done = self.knowledge.composed(self.model, launch.configuration)

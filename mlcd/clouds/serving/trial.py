@@ -1,7 +1,7 @@
-"""A load test on a real server: started for it or not, loaded, watched, and gone afterwards.
+"""A load test on a real server, which is started for it or runs already.
 
-As on local nodes, an order is on disk before anything runs, every process carries the launch's mark in its environment,
-and a watchman ends them should MLCD be killed or the launch's time be over.
+As on local nodes, the order is on disk before anything runs, every process has the launch's mark in its environment,
+and a watchdog ends the processes if MLCD is killed or the launch's lifetime is over.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.load import Closed, Open, Target, generate
-from mlcd.clouds.local.watchman import Watchman
-from mlcd.clouds.local.workplace import Workplace
+from mlcd.clouds.local.watchman import Watchdog
+from mlcd.clouds.local.workplace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import KILLED, last_lines
 from mlcd.clouds.servers import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
@@ -31,26 +31,24 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.serve.knobs import Knob
 from mlcd.planners.serve.nouns import Arrivals, ServingTask
 
-LOOK_EVERY_S = 0.05
+POLL_S = 0.05
 KEPT_OUTPUT = 20_000
-"""Bytes of a server's output that are read to tell why it ended."""
-OFFERED = 1.15
-"""Times the rate that is asked for, in an open loop: a server that is sent just that much is never seen to reach it."""
+"""Bytes of a server's output that are read to diagnose why it ended."""
+OPEN_LOOP_FACTOR = 1.15
+"""Open loop: requests are sent at this factor of the required rate. At exactly that rate it would rarely be reached."""
 
 
 @dataclass(frozen=True)
-class Pace:
-    """`startup_s`: how long a server may take to be ready. `every_s`: between two reports. `timeout_s`: after which a
-    request has failed.
-    """
+class Timing:
+    """`startup_s`: timeout of a server's start. `every_s`: reporting interval. `timeout_s`: of a request."""
 
     startup_s: float = 60.0
     every_s: float = 0.25
     timeout_s: float = 10.0
 
     @property
-    def leaving_s(self) -> float:
-        """Kept at the end of a lifetime, to be gone in time."""
+    def teardown_s(self) -> float:
+        """Reserved at the end of a lifetime for teardown."""
         return teardown.GRACE_S + 1.0 + self.every_s
 
 
@@ -66,7 +64,7 @@ class Server:
         return self.popen.poll()
 
     def output(self) -> str:
-        """The end of what it has written."""
+        """The last part of its output."""
         with self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - KEPT_OUTPUT))
             return file.read(KEPT_OUTPUT).decode(errors="replace")
@@ -79,49 +77,49 @@ class Trial:
     launch: Launch
     folder: Path
     clock: Clock
-    pace: Pace
+    timing: Timing
     started_s: float
     servers: list[Server] = field(default_factory=list)
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], place: Workplace) -> Server:
+    def start(self, command: Sequence[str], environment: Mapping[str, str], workspace: AnyWorkspace) -> Server:
         """Start a server."""
         log = self.folder / f"{len(self.servers)}.log"
         mark = {"MLCD_LAUNCH": teardown.mark_of(self.folder)}
-        started = place.started(f"exec {shlex.join(command)}", {**environment, **mark})
+        line = workspace.command_line(f"exec {shlex.join(command)}", {**environment, **mark})
         with log.open("wb") as output:
-            place.give(log)
+            workspace.grant(log)
             popen = subprocess.Popen(
-                ["bash", "-c", started.command],
+                ["bash", "-c", line.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=started.inside,
-                env=started.environment,
+                cwd=line.cwd,
+                env=line.environment,
                 start_new_session=True,  # Ctrl-C is for MLCD alone
             )
         self.servers.append(Server(popen, log))
         return self.servers[-1]
 
-    def until_ready(self, server: Server, is_ready: Callable[[], bool]) -> Ended | None:
-        """Wait for a server; how it ended, if it is not ready in time."""
-        patient_s = min(self.pace.startup_s, self._lasts_s)
-        while self._now_s() <= patient_s:
+    def wait_until_ready(self, server: Server, is_ready: Callable[[], bool]) -> Ended | None:
+        """Wait for a server; None when it is ready, or how it failed."""
+        timeout_s = min(self.timing.startup_s, self._stop_s)
+        while self._now_s() <= timeout_s:
             if (status := server.status()) is not None:
                 return _ended(self._now_s(), status, server.output())
             if is_ready():
                 return None
-            self.clock.wait(LOOK_EVERY_S)
-        detail = f"the server was not ready within {patient_s:.0f} s"
+            self.clock.wait(POLL_S)
+        detail = f"the server was not ready within {timeout_s:.0f} s"
         return Ended(self._now_s(), Outcome.TIMED_OUT, detail, last_lines(server.output()))
 
-    def loaded(self, make_target: Callable[[], Target], arrivals: Open | Closed) -> Events:
-        """Load the server and tell what comes of it, until it ends or its time is over."""
+    def load(self, make_target: Callable[[], Target], arrivals: Open | Closed) -> Events:
+        """Load-test the server and yield the results, until it ends or the lifetime is over."""
         processes = teardown.processes_of(teardown.mark_of(self.folder))
         ready_s = self._now_s()
-        load = generate(make_target, arrivals, every_s=self.pace.every_s, timeout_s=self.pace.timeout_s)
-        with closing(load) as reports:
+        generated = generate(make_target, arrivals, every_s=self.timing.every_s, timeout_s=self.timing.timeout_s)
+        with closing(generated) as reports:
             for report in reports:
-                if self._now_s() >= self._lasts_s:
+                if self._now_s() >= self._stop_s:
                     return
                 for server in self.servers:
                     if (status := server.status()) is not None:
@@ -131,9 +129,9 @@ class Trial:
                 yield Sample(ready_s + report.elapsed_s, float(report.answered), evidence=window)
 
     @property
-    def _lasts_s(self) -> float:
-        """When to stop, so that the server is gone when its time is over."""
-        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.pace.leaving_s
+    def _stop_s(self) -> float:
+        """When to stop, so that teardown ends within the lifetime."""
+        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timing.teardown_s
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s
@@ -141,32 +139,32 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Load tests on disk, under `home`, with what is left of them."""
+    """Load tests on disk, under `home`, and their leftovers."""
 
     home: Path
     clock: Clock
-    pace: Pace
+    timing: Timing
 
     @contextmanager
     def begun(self, launch: Launch) -> Generator[Trial]:
-        """A trial; whatever it started is gone when it is left."""
+        """A trial. Everything that it started is torn down at the end of the `with` block."""
         started_s = self.clock.elapsed_s()
         folder = self._launches.open(launch)
         with ExitStack() as stack:
-            stack.enter_context(Watchman(folder, launch.lifetime_s))
-            trial = Trial(launch, folder, self.clock, self.pace, started_s)
+            stack.enter_context(Watchdog(folder, launch.lifetime_s))
+            trial = Trial(launch, folder, self.clock, self.timing, started_s)
             stack.callback(teardown.tear_down, folder, reap=partial(_reap, trial.servers))
             yield trial
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a trial; what it was up for is on disk."""
+        """Tear down what a crash left of a trial; return the seconds that it was up."""
         folder = self._launches.find(label)
         return None if folder is None else teardown.tear_down(folder)
 
     def leftovers(self) -> set[str]:
-        """Trials of which anything is left."""
-        left = teardown.marks()
-        return {folder.name for folder in self._launches.folders() if teardown.mark_of(folder) in left}
+        """Trials that still have processes."""
+        remaining = teardown.marks()
+        return {folder.name for folder in self._launches.folders() if teardown.mark_of(folder) in remaining}
 
     @property
     def _launches(self) -> Launches:
@@ -181,24 +179,24 @@ def service_of(job: Job) -> ServingTask:
 
 
 def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:
-    """How a trial sends its requests: in a closed loop, two batches are on their way, one computed and one waiting."""
+    """How a trial sends its requests. In a closed loop two batches are in flight: one computes, one waits."""
     if service.arrivals is Arrivals.OPEN:
         if service.min_rate is None:
-            raise UserError("open arrivals need a rate: say how many requests a second the service has to answer")
-        return Open(OFFERED * service.min_rate, seed=ordinal)
+            raise UserError("open arrivals need a rate: state how many requests a second the service has to answer")
+        return Open(OPEN_LOOP_FACTOR * service.min_rate, seed=ordinal)
     return Closed(int(knobs.get("concurrency", max(2, 2 * int(knobs.get("batch", 1))))))
 
 
 def _ended(now_s: float, status: int, output: str) -> Ended:
-    """How a server ended that should not have."""
+    """How a server ended that should have kept running."""
     log = last_lines(output)
-    last = log.splitlines()[-1].strip() if log else f"the server ended with status {status}, and said nothing"
-    if status == UNSUPPORTED:  # a matter of this setting: others may well do, so there is no log that blames the job
+    last = log.splitlines()[-1].strip() if log else f"the server ended with status {status}, without any output"
+    if status == UNSUPPORTED:  # only this setting fails, others may work: no log, since the job is not to blame
         return Ended(now_s, Outcome.FAILED, last)
     if status == OUT_OF_MEMORY or diagnose(status, output).outcome is Outcome.OUT_OF_MEMORY:
         return Ended(now_s, Outcome.OUT_OF_MEMORY, last, log)
     if status in KILLED:
-        detail = "the server was killed from outside, as a system does that runs out of memory"
+        detail = "the server was killed from outside; systems do that when they run out of memory"
         return Ended(now_s, Outcome.OUT_OF_MEMORY, detail, log)
     return Ended(now_s, Outcome.FAILED, last, log)
 

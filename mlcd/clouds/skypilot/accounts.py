@@ -1,4 +1,4 @@
-"""What SkyPilot will find on this machine to log in to clouds with. Looks at files and variables alone."""
+"""Which cloud credentials SkyPilot will find on this machine. Checks only files and variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SERVER = "SKYPILOT_API_SERVER_ENDPOINT"
 
 @dataclass(frozen=True)
 class Account:
-    """Of a cloud: where credentials were found, or what to do to have them."""
+    """Of a cloud: where its credentials are, or how to get them."""
 
     cloud: str
     found: str
@@ -40,18 +40,18 @@ _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
 
 
 def accounts(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Account]:
-    """Of each cloud that MLCD has prices of."""
+    """Of each cloud in MLCD's catalog."""
     below = home if home is not None else Path.home()
-    found = []
+    listed = []
     for cloud, (variables, files, to_do) in _PLACES.items():
         named = [f"${name}" for name in variables if environ.get(name)]
         named += [f"~/{file}" for file in files if (below / file).exists()]
-        found.append(Account(cloud, named[0] if named else "", "" if named else to_do))
-    return found
+        listed.append(Account(cloud, named[0] if named else "", "" if named else to_do))
+    return listed
 
 
 def clouds_at_hand(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> tuple[str, ...]:
-    """Clouds to look for machines in: those with credentials here, or all where a server has them."""
+    """Clouds that can be searched: those with credentials on this machine; all with a SkyPilot server."""
     if environ.get(SERVER):
         return tuple(_PLACES)
     return tuple(account.cloud for account in accounts(environ, home) if account.found)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from mlcd.clouds.environment import check_environment, secrets
 from mlcd.clouds.launches import Launches, before_ordering
-from mlcd.clouds.live import Patience
+from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
 from mlcd.clouds.skypilot.client import CHECK, Client, ClusterState, Following
 from mlcd.clouds.skypilot.follow import Follower
 from mlcd.clouds.skypilot.names import cluster_name, owner_of
 from mlcd.clouds.skypilot.prelude import shipped
-from mlcd.clouds.skypilot.task import GOING_S, task_of
+from mlcd.clouds.skypilot.task import TEARDOWN_S, task_of
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
@@ -23,31 +23,31 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 
 STARTUP_LIMIT_S = 900.0
-"""To have machines, their set-up and a first report of progress."""
-HANGS_AFTER_S = 600.0
-"""Without a report, once there was one."""
+"""Timeout of machines, their setup and the first report of progress."""
+REPORT_TIMEOUT_S = 600.0
+"""Timeout of the next report, after the first one."""
 FIRST_REPORT = "first_report"
-"""In a launch's folder: how the job's own time is told on the launch's."""
+"""File in a launch's folder: the offset between the job's clock and the launch's."""
 TRIES = 20
 RETRY_S = 30.0
-"""Tearing down is tried again for ten minutes: by then a launch has stopped by itself, or a person has to look."""
+"""Teardown is retried for ten minutes: by then a launch has stopped by itself, or a person has to look at it."""
 
 
 @dataclass(frozen=True)
 class SkyPilot:
-    """Runs jobs on clusters of SkyPilot's. `home`: where launches are kept."""
+    """Runs jobs on SkyPilot clusters. `home`: holds launches."""
 
     client: Client
     home: Path
     clock: Clock
     startup_s: float = STARTUP_LIMIT_S
-    hangs_after_s: float = HANGS_AFTER_S
+    hangs_after_s: float = REPORT_TIMEOUT_S
 
     provenance = Provenance.LIVE
 
     @property
     def launches(self) -> Launches:
-        """What was ever launched from here."""
+        """All launches of this state folder."""
         return Launches(self.home / "launches")
 
     @cached_property
@@ -59,7 +59,7 @@ class SkyPilot:
         return cluster_name(self._owner, label)
 
     def run(self, job: Job, launch: Launch) -> Events:
-        """Rent the machines, run the job on them, and be sure that they are gone."""
+        """Rent the machines, run the job on them, and tear them down, verified."""
         started_s, name = self.clock.elapsed_s(), self.name(launch.label)
         started_at = self.clock.now().timestamp()
         with before_ordering():
@@ -69,82 +69,82 @@ class SkyPilot:
         configuration = launch.configuration
         ship = _write(folder / "ship", shipped(job, configuration.nodes, configuration.offer.workers))
         task = task_of(job, launch, name, ship, started_at, secrets(job))
-        patience = Patience(self.startup_s, self.hangs_after_s, GOING_S)
+        timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
         following, failure = None, None
         with (folder / "0.log").open("w", encoding="utf-8") as log:
             try:
                 following = self.client.launch(name, task)
                 follower = Follower(
-                    job, launch, following, lambda: self._is_up(name), self.clock, patience, started_s, log
+                    job, launch, following, lambda: self._is_up(name), self.clock, timeouts, started_s, log
                 )
                 yield from replace(follower, first_report=folder / FIRST_REPORT).events()
             except BackendError as error:
                 failure = error
             finally:
                 self._tear_down(folder, name, following)
-        if failure is not None and not self._was_asked_for(name):
+        if failure is not None and not self._may_have_been_ordered(name):
             raise failure if isinstance(failure, NothingOrdered) else NothingOrdered(str(failure))
-        if isinstance(failure, NoCapacity):  # some of the machines may have come, and were paid for until now
+        if isinstance(failure, NoCapacity):  # some of the machines may have been up and billed
             yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, str(failure))
         elif failure is not None:
             raise BackendError(str(failure))
 
     def still_runs(self, label: str) -> bool:
-        """Whether the machines of a launch are up, though whoever ordered them is gone."""
+        """Whether the machines of a launch are up, though the process that ordered them is gone."""
         folder = self.launches.find(label)
         return folder is not None and not (folder / "ended").exists() and self._is_up(self._cluster(folder, label))
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
-        """Follow a launch that another process has ordered, as if from its start, and be sure that it is gone then."""
+        """Follow a launch that another process ordered, from its start, and tear it down at the end."""
         folder = self.launches.folder(launch.label)
         name = self._cluster(folder, launch.label)
         up_s = self.clock.now().timestamp() - teardown.started_at(folder)
-        started_s, patience = self.clock.elapsed_s() - up_s, Patience(self.startup_s, self.hangs_after_s, GOING_S)
+        started_s, timeouts = self.clock.elapsed_s() - up_s, Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
         following = None
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = self.client.follow(name)
                 follower = Follower(
-                    job, launch, following, lambda: self._is_up(name), self.clock, patience, started_s, log
+                    job, launch, following, lambda: self._is_up(name), self.clock, timeouts, started_s, log
                 )
-                # When its last report was is not known: it may be silent from now on for as long as after one.
+                # The time of its last report is unknown, so the timeout of the next one starts now.
                 yield from replace(follower, first_report=folder / FIRST_REPORT, last_report_s=up_s).events()
             finally:
                 self._tear_down(folder, name, following)
 
     def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a launch: the seconds it was up, None if it never was."""
+        """Tear down what a crash left of a launch; return the seconds it was up, None if it never was."""
         folder = self.launches.find(label)
         if folder is None:
             return None
         if (folder / "ended").exists():
             return teardown.up_s(folder)
         order, name = self.launches.order(folder), self._cluster(folder, label)
-        found = self.client.state(name) is not None
+        exists = self.client.state(name) is not None
         self._tear_down(folder, name)
-        if found:
+        if exists:
             return teardown.up_s(folder)
         billed_s = self.client.billed_s(name)
-        # SkyPilot sees that a cluster has gone by itself only when it is asked: the machines know better.
+        # SkyPilot notices only when asked that a cluster has stopped by itself: its time may be too long.
         lifetime_s = order.get("lifetime_s")
         return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
 
     def saved(self, label: str) -> float:
-        """What a launch has saved whose end nobody saw."""
+        """Samples saved by a launch that was not followed to its end."""
         return self.launches.saved(label)
 
     def _cluster(self, folder: Path, label: str) -> str:
-        """The name of the cluster that a launch has ordered."""
+        """The name of the cluster that a launch ordered."""
         return str(self.launches.order(folder).get("cluster") or self.name(label))
 
     def leftovers(self) -> set[str]:
-        """Launches of ours of which anything is left."""
-        there = self.client.names()
+        """Launches of this state folder whose cluster still exists."""
+        existing = self.client.names()
         labels = {folder.name for folder in self.launches.folders()}
-        return {label for label in labels if self.name(label) in there}
+        return {label for label in labels if self.name(label) in existing}
 
     def _check_name(self, name: str) -> None:
-        """See that SkyPilot answers and has no cluster of this name: it would put the job there."""
+        """Check that SkyPilot answers and has no cluster of this name: it would run the job there."""
         try:
             state = self.client.state(name)
         except BackendError as error:
@@ -152,8 +152,8 @@ class SkyPilot:
         if state is not None:
             raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
 
-    def _was_asked_for(self, name: str) -> bool:
-        """Whether a cloud may have been asked for the machines: SkyPilot notes a cluster before it does that."""
+    def _may_have_been_ordered(self, name: str) -> bool:
+        """Whether a cloud may have received the order: SkyPilot records a cluster before it orders it."""
         try:
             return self.client.billed_s(name) is not None
         except BackendError:
@@ -163,7 +163,7 @@ class SkyPilot:
         return self.client.state(name) is ClusterState.UP
 
     def _tear_down(self, folder: Path, name: str, following: Following | None = None) -> None:
-        """Be sure that nothing is left, and note when that was so."""
+        """Tear down until nothing is left, and record the time."""
         why, interrupted = "it is still there", None
         for attempt in range(TRIES):
             try:
@@ -176,11 +176,11 @@ class SkyPilot:
                     break
             except BackendError as error:
                 why = str(error)
-            except KeyboardInterrupt as error:  # is heard when the machines are gone: until then they cost
+            except KeyboardInterrupt as error:  # raised again after the machines are gone: until then they are billed
                 interrupted = error
         else:
             raise StillUp(f"{name} could not be torn down ({why}); see to it: sky down {name}")
-        teardown.note_end(folder, self.clock.now().timestamp())
+        teardown.record_end(folder, self.clock.now().timestamp())
         if interrupted is not None:
             raise interrupted
 

@@ -1,4 +1,4 @@
-"""The one seam between MLCD and SkyPilot: all that is ever asked of it."""
+"""The interface between MLCD and SkyPilot: every request that MLCD makes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ CHECK = "check the network and your credentials: sky check"
 
 
 class ClusterState(StrEnum):
-    """Of a cluster that exists. One that is starting, or has lost nodes, is not UP."""
+    """State of an existing cluster. One that is starting, or has lost nodes, is NOT_UP."""
 
     UP = "up"
     NOT_UP = "not up"
 
 
 class EndKind(StrEnum):
-    """How a launch came to its end, as far as SkyPilot knows."""
+    """How a launch ended, as far as SkyPilot knows."""
 
     DONE = "done"
     FAILED = "failed"
-    """The job, or its set-up."""
+    """The job or its setup failed."""
     NO_CAPACITY = "no capacity"
-    """The machines could not be had; a later launch may find them."""
+    """The machines were not available; a later launch may get them."""
     NO_ACCESS = "no access"
-    """SkyPilot may not use any cloud, or this user not SkyPilot: no other launch would fare better."""
+    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
     BROKEN = "broken"
-    """SkyPilot, or the way to it."""
+    """SkyPilot, or the connection to it, failed."""
 
 
 @dataclass(frozen=True)
@@ -41,48 +41,48 @@ class End:
 
 
 class Following(Protocol):
-    """A launch under way: the machines, then the job on them. Nothing here waits, but for `stop`."""
+    """A launch in progress: the machines, then the job on them. Only `stop` blocks."""
 
     def submitted(self) -> bool:
         """Whether the machines are up and have the job."""
         ...
 
     def read(self) -> str:
-        """What the launch and then the job have written since it was last asked."""
+        """Output of the launch, and then of the job, since the last call."""
         ...
 
     def end(self) -> End | None:
-        """How it ended, None while it goes on."""
+        """How it ended; None while it runs."""
         ...
 
     def stop(self) -> None:
-        """Listen no more. When this returns, nothing can come up any more that `Client.down` would not find."""
+        """Stop following. After this returns, `Client.down` finds everything that may still start."""
         ...
 
 
 class Client(Protocol):
-    """SkyPilot. What it cannot do, it raises as a `BackendError` of one sentence."""
+    """SkyPilot. Failures are raised as `BackendError` with a message of one sentence."""
 
     def launch(self, name: str, task: Mapping[str, Any]) -> Following:
         """Order a cluster of this name with the job on it; returns at once."""
         ...
 
     def follow(self, name: str) -> Following:
-        """Follow the job of a cluster that is up, from its beginning; returns at once."""
+        """Follow the job of a running cluster from its beginning; returns at once."""
         ...
 
     def state(self, name: str) -> ClusterState | None:
-        """Of a cluster, as its cloud tells; None if there is none."""
+        """The state of a cluster according to its cloud; None if it does not exist."""
         ...
 
     def down(self, name: str) -> None:
-        """Stop launching it, if that is under way, and tear it down; nothing to do is fine."""
+        """Cancel its launch, if that is in progress, and tear it down; no error if it does not exist."""
         ...
 
     def names(self) -> set[str]:
-        """Of all clusters that exist."""
+        """The names of all existing clusters."""
         ...
 
     def billed_s(self, name: str) -> float | None:
-        """How long a cluster was up that is gone now; None if there never was one."""
+        """How long a cluster that is gone was up; None if it never existed."""
         ...

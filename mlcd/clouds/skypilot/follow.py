@@ -1,4 +1,4 @@
-"""What happens on a cluster, told from its output: progress, the end of the job, silence, lost machines."""
+"""Turns a cluster's output into events: progress, the end of the job, timeouts, lost machines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import IO
 
-from mlcd.clouds.live import KEPT_OUTPUT, Patience
+from mlcd.clouds.live import KEPT_OUTPUT, Timeouts
 from mlcd.clouds.platforms import Reader, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.platforms.reports import LONGEST_LINE
@@ -22,18 +22,18 @@ from mlcd.core.errors import BackendError, NoAccess, NoCapacity
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
-LOOK_EVERY_S = 1.0
-LOST_AFTER_S = 60.0
-"""Without any output, a cluster is asked for: a connection to machines that are gone may say nothing for long."""
-OVER = 124
-"""How `timeout` ends what was still going on when the launch's time was over."""
+POLL_S = 1.0
+SILENCE_S = 60.0
+"""After so long without output, check that the cluster is up: a connection to lost machines may stay open silently."""
+TIME_OVER = 124
+"""Exit status of `timeout` when the launch's lifetime is over."""
 
 _EXIT = re.compile(r"^@mlcd exit=(\d+) node=(\d+)\s*$")
 
 
 @dataclass
 class Lines:
-    """Pieces of output as whole lines, without SkyPilot's colours and prefixes."""
+    """Splits output into complete lines, without SkyPilot's colours and prefixes."""
 
     _rest: str = ""
 
@@ -46,81 +46,81 @@ class Lines:
 
 @dataclass
 class Follower:
-    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets everything that is written."""
+    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets all output."""
 
     job: Job
     launch: Launch
     following: Following
     is_up: Callable[[], bool]
     clock: Clock
-    patience: Patience
+    timeouts: Timeouts
     started_s: float
     log: IO[str]
     output: str = ""
     exit_status: int | None = None
     last_report_s: float | None = None
-    heard_s: float = 0.0
+    last_output_s: float = 0.0
     lines: Lines = field(default_factory=Lines)
     first_report: Path | None = None
-    """Where it is noted how the job's own time is told on the launch's: whoever follows it next needs that."""
+    """File with the offset between the job's clock and the launch's, for a process that rejoins the launch."""
 
     def events(self) -> Iterator[Event]:
-        """What happens, until the job ends or its machines' time is over. A launch that fails raises `BackendError`."""
-        reader = Reader(self.job, offset_s=self._noted_offset_s())
-        self.heard_s = self._now_s()
+        """The events, until the job ends or the lifetime is over. A launch that fails raises `BackendError`."""
+        reader = Reader(self.job, offset_s=self._stored_offset_s())
+        self.last_output_s = self._now_s()
         while True:
-            end = self.following.end()  # before reading: then nothing is missed
+            end = self.following.end()  # checked before reading, so that no output is missed
             reports = reader.reports
             samples = self._read(reader)
-            if reader.reports > reports:  # a sign of life, even where it says nothing new
+            if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                 self.last_report_s = self._now_s()
-                self._note_offset(reader)
+                self._store_offset(reader)
             yield from samples
             ended = self._ended(end)
-            if ended is not None and self.exit_status != OVER:
+            if ended is not None and self.exit_status != TIME_OVER:
                 yield ended
-            if ended is not None or self._now_s() >= self._lasts_s:
+            if ended is not None or self._now_s() >= self._stop_s:
                 return
-            self.clock.wait(LOOK_EVERY_S)
+            self.clock.wait(POLL_S)
 
-    def _noted_offset_s(self) -> float | None:
+    def _stored_offset_s(self) -> float | None:
         try:
             return None if self.first_report is None else float(self.first_report.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # not noted yet, or damaged
+        except (OSError, ValueError):  # not stored yet, or damaged
             return None
 
-    def _note_offset(self, reader: Reader) -> None:
+    def _store_offset(self, reader: Reader) -> None:
         if self.first_report is not None and reader.offset_s is not None and not self.first_report.exists():
             self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
 
     def _read(self, reader: Reader) -> list[Sample]:
-        written = self.following.read()
-        if not written:
+        output = self.following.read()
+        if not output:
             return []
-        self.heard_s = self._now_s()
-        self.log.write(written)
+        self.last_output_s = self._now_s()
+        self.log.write(output)
         self.log.flush()
         samples: list[Sample] = []
-        for line in self.lines.feed(written):
+        for line in self.lines.feed(output):
             self.output = f"{self.output}{line}\n"[-KEPT_OUTPUT:]
             if (left := _EXIT.match(line)) is not None:
-                # The first node's end is the job's; of the others only a failure tells anything.
+                # The first node's end is the job's end; of the other nodes only a failure counts.
                 if self.exit_status is None and (left[2] == "0" or left[1] != "0"):
                     self.exit_status = int(left[1])
             elif not line.startswith(ELSEWHERE) and self.following.submitted():
                 samples += reader.feed(line + "\n", self._now_s())
-        return [sample for sample in samples if sample.elapsed_s <= self._lasts_s]
+        return [sample for sample in samples if sample.elapsed_s <= self._stop_s]
 
     def _ended(self, end: End | None) -> Ended | None:
-        """How it ended, if it did."""
+        """How it ended; None while it runs."""
         if self.exit_status is not None:
             return self._job_ended(self.exit_status)
         if end is None:
-            return self._silent()
+            return self._check_timeouts()
         if end.kind is EndKind.DONE:
             return self._job_ended(0)
         if end.kind is EndKind.NO_CAPACITY:
-            raise NoCapacity(f"no machines to be had: {end.message}")
+            raise NoCapacity(f"no machines available: {end.message}")
         if end.kind is EndKind.NO_ACCESS:
             raise NoAccess(f"SkyPilot may not rent anything: {end.message}; {CHECK}")
         if self.following.submitted() and self._is_lost():
@@ -132,51 +132,51 @@ class Follower:
     def _job_ended(self, status: int) -> Ended:
         if status == 0 and self.last_report_s is None:
             advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
-            return self._told(Outcome.FAILED, advice)
+            return self._ended_with_log(Outcome.FAILED, advice)
         if status == 0:
             return Ended(self._now_s(), Outcome.OK)
-        # A job that has lost a peer fails with an error of its own: ask for the machines first.
-        if status != OVER and self._is_lost():
+        # A job that lost a peer fails with an error of its own: check the machines first.
+        if status != TIME_OVER and self._is_lost():
             return self._lost()
-        told = diagnose(status, self.output)
-        return self._told(told.outcome, told.advice)
+        diagnosis = diagnose(status, self.output)
+        return self._ended_with_log(diagnosis.outcome, diagnosis.advice)
 
-    def _silent(self) -> Ended | None:
-        """Whether it was waited for in vain."""
+    def _check_timeouts(self) -> Ended | None:
+        """Whether the machines or the next report are overdue."""
         now_s = self._now_s()
         if not self.following.submitted():
-            if now_s > self.patience.first_s:
-                return self._told(Outcome.LAUNCH_FAILED, f"the machines were not up in {now_s:.0f} s")
+            if now_s > self.timeouts.first_report_s:
+                return self._ended_with_log(Outcome.LAUNCH_FAILED, f"the machines were not up in {now_s:.0f} s")
             return None
-        if now_s - self.heard_s >= LOST_AFTER_S:
-            self.heard_s = now_s  # ask again after as long
+        if now_s - self.last_output_s >= SILENCE_S:
+            self.last_output_s = now_s  # check again after the same time
             if self._is_lost():
                 return self._lost()
         first = self.last_report_s is None
         waited_s = now_s - (self.last_report_s or 0.0)
-        if waited_s <= (self.patience.first_s if first else self.patience.next_s):
+        if waited_s <= (self.timeouts.first_report_s if first else self.timeouts.next_report_s):
             return None
         what = "no report of progress" if first else "no further report of progress"
         advice = f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
-        return self._told(Outcome.TIMED_OUT, advice)
+        return self._ended_with_log(Outcome.TIMED_OUT, advice)
 
     def _is_lost(self) -> bool:
         try:
             return not self.is_up()
-        except BackendError:  # not to be reached is not lost
+        except BackendError:  # unreachable does not mean lost
             return False
 
     def _lost(self) -> Ended:
         what = "taken back by the cloud" if self.launch.configuration.offer.spot else "no longer up"
-        return self._told(Outcome.PREEMPTED, f"its machines were {what}")
+        return self._ended_with_log(Outcome.PREEMPTED, f"its machines were {what}")
 
-    def _told(self, outcome: Outcome, detail: str) -> Ended:
+    def _ended_with_log(self, outcome: Outcome, detail: str) -> Ended:
         return Ended(self._now_s(), outcome, detail, last_lines(self.output))
 
     @property
-    def _lasts_s(self) -> float:
-        """When to stop, so that the machines are gone when their time is over."""
-        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.patience.teardown_s
+    def _stop_s(self) -> float:
+        """When to stop, so that teardown ends within the lifetime."""
+        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timeouts.teardown_s
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s

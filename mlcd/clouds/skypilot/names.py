@@ -1,4 +1,4 @@
-"""A launch's label as a name that SkyPilot and every cloud take."""
+"""Turns a launch's label into a cluster name that SkyPilot and every cloud accept."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import secrets
 from pathlib import Path
 
 LONGEST = 22
-"""Of what is kept of a label: with the rest that is within the 42 characters that Azure takes."""
+"""Characters kept of a label, so that the whole name has at most the 42 characters that Azure allows."""
 
 
 def cluster_name(owner: str, label: str) -> str:
-    """The name of a launch's cluster, of every label its own. Known before the cluster is."""
+    """The name of a launch's cluster: unique for each label, and known before the cluster exists."""
     plain = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
     if label and plain == label and len(label) <= LONGEST:
         return f"mlcd-{owner}-{label}"
-    # A plain name has no underscore, so the two kinds never meet.
+    # A plain name has no underscore, so the two kinds of names never collide.
     digest = hashlib.sha256(label.encode()).hexdigest()[:8]
     return f"mlcd-{owner}-{plain[:LONGEST]}_{digest}"
 
 
 def owner_of(home: Path) -> str:
-    """What tells this state folder from others: on a shared SkyPilot server, names are everybody's."""
+    """The id of this state folder: on a shared SkyPilot server, all users share one set of cluster names."""
     path = home / "skypilot-owner"
     try:
         return path.read_text(encoding="utf-8").strip()

@@ -1,13 +1,13 @@
-"""What is shipped to every node: how to start the job's processes there, and the tracker.
+"""The files that every node gets: scripts that start the job's processes, and the tracker.
 
     start.sh            sourced by the task's `run`; the same for every job
     run.sh              the job's own `run`
-    node-N/main.sh      variables of node N's process, the job's reporting one on node 0
-    node-N/M.also.sh    variables of further processes there: a parameter server, its worker
-    node-0/release      the main process's end is the job's, whatever the other nodes do
+    node-N/main.sh      variables of node N's main process; the one on node 0 reports progress
+    node-N/M.also.sh    variables of further processes on node N: a parameter server, its worker
+    node-0/release      the job ends with node 0's main process, whatever the other nodes do
     tracker/            mlcd_tracker
 
-A node learns the addresses only when it is up, so they are left open here and put in by the node's shell.
+The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlcd.core.job import Job
 
 FIRST_PORT = 29_500
 ELSEWHERE = "[mlcd, elsewhere] "
-"""Marks output of a process that does not report: a pattern of the job's owner may match there too."""
+"""Prefix of output that is not parsed for reports: the user's `report:` pattern could match it, too."""
 
 START = r"""# Written by MLCD: starts the job's processes on this node.
 mlcd_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -56,12 +56,12 @@ exit "$mlcd_status"
 
 def shipped(job: Job, nodes: int, devices: int) -> dict[str, str]:
     """The files, by their path below the shipped folder."""
-    told = processes(job.communication, [_open(node) for node in range(nodes)], FIRST_PORT, devices)
+    job_processes = processes(job.communication, [_placeholder(node) for node in range(nodes)], FIRST_PORT, devices)
     files = {"start.sh": START, "run.sh": str(job.task.get("run") or "") + "\n"}
-    for i, process in enumerate(told):
+    for i, process in enumerate(job_processes):
         first = f"node-{process.node}/main.sh"
         files[first if first not in files else f"node-{process.node}/{i}.also.sh"] = _variables(process, nodes)
-    if any(not process.ends for process in told):
+    if any(not process.ends for process in job_processes):
         files["node-0/release"] = ""
     package = Path(mlcd_tracker.__file__).parent
     for path in sorted(package.rglob("*.py")):
@@ -69,19 +69,19 @@ def shipped(job: Job, nodes: int, devices: int) -> dict[str, str]:
     return files
 
 
-def _open(node: int) -> str:
-    """Stands for a node's address. Its end keeps node 1 apart from node 10."""
+def _placeholder(node: int) -> str:
+    """The placeholder of a node's address. The final '@' distinguishes node 1 from node 10."""
     return f"@node-{node}@"
 
 
 def _variables(process: Process, nodes: int) -> str:
-    """As shell, without what SkyPilot sets itself."""
+    """Shell `export` lines, without the variables that SkyPilot sets itself."""
     lines = []
     for name, value in process.environment.items():
         if name.startswith("SKYPILOT_"):
             continue
         quoted = "'" + value.replace("'", "'\"'\"'") + "'"
         for node in range(nodes):
-            quoted = quoted.replace(_open(node), f"'\"${{MLCD_IPS[{node}]}}\"'")
+            quoted = quoted.replace(_placeholder(node), f"'\"${{MLCD_IPS[{node}]}}\"'")
         lines.append(f"export {name}={quoted}")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""A launch that is followed in a thread: SkyPilot's calls wait, whoever watches the clock must not."""
+"""Follows a launch in a thread: SkyPilot's calls block, and the main thread has to watch the clock."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from collections.abc import Callable
 from mlcd.clouds.skypilot.client import End, EndKind
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-"""Of a terminal, in what SkyPilot writes."""
+"""Terminal colours in SkyPilot's output."""
 PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
-"""SkyPilot's own, before every line of a job: (head, rank=0, pid=2317)."""
+"""SkyPilot's prefix of every line of a job: (head, rank=0, pid=2317)."""
 STOP_WITHIN_S = 600.0
-"""To hand a task over, its files included, before a launch is given up for lost."""
+"""Timeout of sending a task with its files when the launch is stopped meanwhile."""
 
 
 class Stream:
-    """What `work` writes and how it ends, to be asked for at any time. `work` says when its order is out.
+    """Runs `work` in a thread; its output and its end can be read at any time.
 
-    A thread of its own that dies with the process: a user's Ctrl-C never waits for it.
+    A daemon thread, so that Ctrl-C never waits for it.
     """
 
     def __init__(self, work: Callable[[Stream], End]) -> None:
         self._written: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._submitted, self._ordered, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._end: End | None = None
-        self._thread = threading.Thread(target=self._do, args=(work,), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """For `work`: more output."""
+        """Called by `work`: more output."""
         self._written.put(text)
 
     def ordered(self) -> None:
-        """For `work`: from now on whatever comes up can be found by its name."""
+        """Called by `work`: the order is out, and its machines can be found by name."""
         self._ordered.set()
 
     def started(self) -> None:
-        """For `work`: the machines have the job."""
+        """Called by `work`: the machines are up and have the job."""
         self._submitted.set()
 
     @property
     def stopped(self) -> bool:
-        """For `work`: whether to give up."""
+        """Read by `work`: whether to stop."""
         return self._stopped.is_set()
 
     def submitted(self) -> bool:
@@ -52,27 +52,27 @@ class Stream:
         return self._submitted.is_set()
 
     def read(self) -> str:
-        """What was written since it was last asked."""
-        found = []
+        """Output since the last call."""
+        pieces = []
         while True:
             try:
-                found.append(self._written.get_nowait())
+                pieces.append(self._written.get_nowait())
             except queue.Empty:
-                return "".join(found)
+                return "".join(pieces)
 
     def end(self) -> End | None:
-        """How it ended, None while it goes on."""
+        """How it ended; None while it runs."""
         return self._end
 
     def stop(self) -> None:
-        """Give up. An order that is just going out is waited for: only then can it be undone."""
+        """Stop. Waits for an order that is being sent: it can be cancelled only after that."""
         self._stopped.set()
         self._ordered.wait(STOP_WITHIN_S)
 
-    def _do(self, work: Callable[[Stream], End]) -> None:
+    def _run(self, work: Callable[[Stream], End]) -> None:
         try:
             end = work(self)
-        except BaseException as error:  # in a thread there is nobody else to hear of it
+        except BaseException as error:  # an exception of a thread reaches nobody
             end = End(EndKind.BROKEN, f"{type(error).__name__}: {error}".strip())
         self._end = end
         self._ordered.set()

@@ -20,6 +20,7 @@ from mlcd.planners.serve.nouns import Counted, ModelFacts
 OF_A_FILE = ("train", "tune", "scale")
 """Kinds of ours that begin with a job file; `serve` begins with a model."""
 
+
 def kinds() -> tuple[str, ...]:
     """What can be asked for: each is a command."""
     return (*OF_A_FILE, "serve", *added_names())

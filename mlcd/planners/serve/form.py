@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mlcd.planners.serve.knobs_file import KnobsFile
 
 
-
 def serving_job(
     facts: ModelFacts, counted: Counted, chosen: Mapping[str, Any], path: str = "", knobs: KnobsFile | None = None
 ) -> Job:

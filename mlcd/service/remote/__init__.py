@@ -1,22 +1,22 @@
-"""MLCD on another machine: the command line's side of the service's API. httpx is imported when a server is asked."""
+"""A client of the service's API, for the command line. httpx is imported only when a server is used."""
 
 from mlcd.service.remote.failures import ServerError, ServerLost
 from mlcd.service.remote.ledger import RemoteLedger
-from mlcd.service.remote.orders import Deed, Order, logs, submit, tell
+from mlcd.service.remote.orders import Action, Submission, logs, request_action, submit
 from mlcd.service.remote.server import Server
 from mlcd.service.remote.tokens import Tokens
 from mlcd.service.remote.watch import watch
 
 __all__ = [
-    "Deed",
-    "Order",
+    "Action",
     "RemoteLedger",
     "Server",
     "ServerError",
     "ServerLost",
+    "Submission",
     "Tokens",
     "logs",
+    "request_action",
     "submit",
-    "tell",
     "watch",
 ]

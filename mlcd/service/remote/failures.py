@@ -1,4 +1,4 @@
-"""What can go wrong between here and a server, each in one line. A token is in none of them."""
+"""Errors of a connection to a server, each in one line. None of them contains a token."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FROM_ENVIRONMENT = "MLCD_TOKEN"
 
 
 class ServerError(MlcdError):
-    """A server cannot be used: it is not there, it does not let us in, or it is something else."""
+    """A server cannot be used: it is unreachable, refuses access, or is not an MLCD server."""
 
 
 class ServerLost(ServerError):
-    """The connection broke, or the server could not answer: what may go well in a moment."""
+    """The connection broke, or the server could not answer: a retry may work."""
 
 
 class NotAgreed(WrongState):
-    """A run that would be billed in real dollars; `asks` says what it may spend."""
+    """A run that would cost real dollars and was not agreed to; `asks`: what it may spend."""
 
     def __init__(self, line: str, asks: str) -> None:
         super().__init__(line)
@@ -32,8 +32,8 @@ class NotAgreed(WrongState):
 
 
 @contextmanager
-def explained(url: str) -> Iterator[None]:
-    """Errors of the connection as one line about this server."""
+def connection_errors(url: str) -> Iterator[None]:
+    """Turn connection errors into one line about this server."""
     import httpx
 
     try:
@@ -51,68 +51,72 @@ def explained(url: str) -> Iterator[None]:
 
 
 def _no_connection(url: str, error: Exception) -> ServerError:
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, ssl.SSLCertVerificationError):
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
             return ServerError(
-                f"{url}: its certificate is not trusted ({seen.verify_message}); "
+                f"{url}: its certificate is not trusted ({cause.verify_message}); "
                 "name the authority's file in SSL_CERT_FILE, or correct the address"
             )
-        if isinstance(seen, ssl.SSLError):
-            return ServerError(f"{url}: does not speak TLS as https:// says; try http://, or ask who runs it")
-        seen = seen.__cause__ or seen.__context__
+        if isinstance(cause, ssl.SSLError):
+            return ServerError(
+                f"{url}: does not speak TLS, though its address is https://; try http://, or ask its operator"
+            )
+        cause = cause.__cause__ or cause.__context__
     why = (
         "its name is not known" if "Name or service" in str(error) or "getaddrinfo" in str(error) else "nobody answers"
     )
     return ServerLost(f"{url}: cannot be reached, {why}; is it running, and is the address right?")
 
 
-def refused(url: str, answer: httpx.Response, token: str = "") -> MlcdError | None:
-    """The error that an answer tells, in the server's own words; None where they are not those of an MLCD server.
+def error_of(url: str, answer: httpx.Response, token: str = "") -> MlcdError | None:
+    """The error in a response, in the server's own words; None if it is not from an MLCD server.
 
-    `token`: where the token came from that was sent, if one was.
+    `token`: where the token that was sent came from, if any.
     """
-    said = told(answer)
+    message = error_message(answer)
     status = answer.status_code
-    if said is None and status == 413:  # MLCD's own says how much is the most
+    if message is None and status == 413:  # MLCD's own response states the limit
         return UserError(
-            f"{url}: a proxy before it takes no request so large; ask who runs it (nginx: client_max_body_size)"
+            f"{url}: a proxy before it refuses such a large request; ask its operator (nginx: client_max_body_size)"
         )
-    if said is None:
+    if message is None:
         return (
-            ServerLost(f"{url}: answers {status}; try again, or ask who runs it") if status in (502, 503, 504) else None
+            ServerLost(f"{url}: answers {status}; try again, or ask its operator")
+            if status in (502, 503, 504)
+            else None
         )
     match status:
         case 401:
-            return _not_let_in(url, token)
+            return _unauthorized(url, token)
         case 403:
-            return ServerError(f"{url}: not allowed: {said}")
+            return ServerError(f"{url}: not allowed: {message}")
         case 404 | 400 | 413 | 415 | 422:
-            return UserError(said)
+            return UserError(message)
         case 409:
             asks = answer.json().get("asks")
-            return NotAgreed(said, str(asks)) if asks else WrongState(said)
+            return NotAgreed(message, str(asks)) if asks else WrongState(message)
         case 503 | 429:
-            return ServerLost(f"{url}: {said}")
+            return ServerLost(f"{url}: {message}")
         case _:
-            return ServerError(f"{url}: answers {status}: {said}")
+            return ServerError(f"{url}: answers {status}: {message}")
 
 
-def _not_let_in(url: str, token: str) -> ServerError:
-    """Without a token, or with one that is worth nothing: whose place is to be taken by another, and how."""
+def _unauthorized(url: str, token: str) -> ServerError:
+    """No token, or an invalid one: which token to replace, and how."""
     if not token:
         return ServerError(f"{url}: you are not signed in there; get a token from an admin, then: mlcd login {url}")
-    because = "is not known there: it was renewed, or was never one of theirs"
+    because = "is not valid there: it was renewed, or belongs to another server"
     if token == FROM_ENVIRONMENT:
         return ServerError(f"{url}: the token in {token} {because}; put a new one there, or unset {token}")
     return ServerError(f"{url}: {token} {because}; get a new one from an admin, then: mlcd login {url}")
 
 
-def told(answer: httpx.Response) -> str | None:
-    """The line of an answer that is no success; None if it has none."""
+def error_message(answer: httpx.Response) -> str | None:
+    """The message of an error response; None if it has none."""
     try:
         document: Any = answer.json()
     except ValueError:
         return None
-    said = document.get("error") if isinstance(document, dict) else None
-    return " ".join(said.split()) if isinstance(said, str) and said else None
+    message = document.get("error") if isinstance(document, dict) else None
+    return " ".join(message.split()) if isinstance(message, str) and message else None

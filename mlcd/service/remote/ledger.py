@@ -1,4 +1,4 @@
-"""The runs of a server, read as those of a ledger's file are: whoever reports on runs need not know where they are."""
+"""The runs of a server with the interface of a local ledger, so that reports work with both."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from mlcd.core.ledger.entries import from_json
 from mlcd.service.remote.server import Server, run_path
 
 PAGE = 500
-NOT_BEGUN = ("queued", "refused")
+NOT_STARTED = ("queued", "refused")
 
 
 class RemoteLedger:
-    """What a ledger can be asked, asked of a server. Nothing is written from here.
+    """A read-only ledger on a server.
 
-    A run is fetched once, and what has come since by `newer`: a list of two hundred runs is two hundred requests, and
-    not a thousand.
+    A run is fetched once, and its new entries by `newer`: so a list of two hundred runs takes two hundred requests, not
+    a thousand.
     """
 
     path = None
 
     def __init__(self, server: Server, page: int = PAGE) -> None:
-        """`page`: how many entries, or runs, are asked for at once."""
+        """`page`: how many entries or runs are fetched at once."""
         self.server = server
         self._page = page
         self._lines: dict[str, list[Line]] = {}
@@ -38,18 +38,18 @@ class RemoteLedger:
         self.server.close()
 
     def summaries(self) -> list[dict[str, Any]]:
-        """All runs as the server lists them, the oldest first; those that wait, too."""
-        found: list[dict[str, Any]] = []
+        """All runs as the server lists them, the oldest first, including queued ones."""
+        summaries: list[dict[str, Any]] = []
         with self.server.reading():
-            while page := self.server.get("/runs", order="started", limit=self._page, offset=len(found))["runs"]:
-                found += page
+            while page := self.server.get("/runs", order="started", limit=self._page, offset=len(summaries))["runs"]:
+                summaries += page
                 if len(page) < self._page:
                     break
-            return sorted(found, key=lambda each: str(each["started_at"]))
+            return sorted(summaries, key=lambda each: str(each["started_at"]))
 
     def runs(self) -> list[str]:
-        """The runs that have begun, oldest first."""
-        return [str(each["run"]) for each in self.summaries() if each["status"] not in NOT_BEGUN]
+        """The runs that have started, oldest first."""
+        return [str(each["run"]) for each in self.summaries() if each["status"] not in NOT_STARTED]
 
     def find(self, run: str) -> str:
         """The run of that name; 'last' is the newest."""
@@ -58,58 +58,58 @@ class RemoteLedger:
             if not runs:
                 raise UnknownName("run", run, runs)
             return runs[-1]
-        if not self._known(run):
-            raise WrongState(f"run '{run}' is waiting for a worker; nothing of it is there yet")
+        if not self._fetched(run):
+            raise WrongState(f"run '{run}' is waiting for a worker; it has no entries yet")
         return run
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
-        lines = list(self._known(self.find(run)))
+        lines = list(self._fetched(self.find(run)))
         self._replayed(lines)
         return lines
 
     def account(self, run: str) -> Account:
-        """Where a run stands."""
-        return self._replayed(self._known(self.find(run)))
+        """The account of a run."""
+        return self._replayed(self._fetched(self.find(run)))
 
     def accounts(self, name: str, most: int) -> Iterator[Account]:
-        """Where the runs of jobs of this name stand, the newest first."""
-        begun = [each for each in self.summaries() if each["status"] not in NOT_BEGUN and each["job"] == name]
+        """The accounts of runs of jobs with this name, the newest first."""
+        begun = [each for each in self.summaries() if each["status"] not in NOT_STARTED and each["job"] == name]
         for each in reversed(begun[-most:]):
             yield self.account(str(each["run"]))
 
     def owners(self) -> dict[str, tuple[str | None, str | None]]:
-        """Whose each run is: a member, and the member's team."""
+        """The owner of each run, and the owner's team."""
         return {str(each["run"]): (each["owner"], each["team"]) for each in self.summaries()}
 
     def is_driven(self, run: str) -> bool:
-        """Whether some worker drives this run, as it was when the run was fetched."""
-        self._known(run)
+        """Whether a worker was driving this run when it was last fetched."""
+        self._fetched(run)
         return self._driven[run]
 
     def driver(self, run: str) -> int | None:
-        """0 where some worker drives this run: its process is elsewhere."""
+        """0 if a worker drives this run: its process is on another machine."""
         return 0 if self.is_driven(run) else None
 
     def check_accepted(self, run: str) -> None:
-        """Raise what a run was refused for, if it never began; `UserError`, as it is told of a run on this machine."""
+        """Raise `UserError` with the reason if the run was refused, as for a local run."""
         with self.server.reading():
             summary = self.server.get(run_path(run))["summary"]
             because, status = str(summary["because"]), summary["status"]
         if status == "refused":
             raise UserError(because)
 
-    def seen(self, run: str) -> int:
-        """The number of the last entry that is known here; 0 if there is none."""
+    def last_seq(self, run: str) -> int:
+        """The number of the last fetched entry; 0 if there is none."""
         known = self._lines.get(run)
         return known[-1].seq if known else 0
 
     def newer(self, run: str) -> list[Line]:
-        """What was written since we looked last."""
+        """The entries since the last call."""
         known = self._lines.setdefault(run, [])
         new: list[Line] = []
         while True:
-            answer = self.server.get(run_path(run, "entries"), after=self.seen(run), limit=self._page)
+            answer = self.server.get(run_path(run, "entries"), after=self.last_seq(run), limit=self._page)
             with self.server.reading():
                 page = [_line(each) for each in answer["entries"]]
                 self._driven[run] = bool(answer["driven"])
@@ -118,7 +118,7 @@ class RemoteLedger:
             if len(page) < self._page:
                 return new
 
-    def _known(self, run: str) -> list[Line]:
+    def _fetched(self, run: str) -> list[Line]:
         if run not in self._driven:
             self.newer(run)
         return self._lines[run]
@@ -130,8 +130,8 @@ class RemoteLedger:
             raise self.server.unreadable() from None
 
 
-def _line(told: Any) -> Line:
-    entry = from_json(json.dumps(told["entry"]))
+def _line(data: Any) -> Line:
+    entry = from_json(json.dumps(data["entry"]))
     return Line(
-        int(told["seq"]), str(told["run"]), datetime.fromisoformat(told["written_at"]), told["elapsed_s"], entry
+        int(data["seq"]), str(data["run"]), datetime.fromisoformat(data["written_at"]), data["elapsed_s"], entry
     )

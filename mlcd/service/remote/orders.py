@@ -1,4 +1,4 @@
-"""What a server is asked to do: say what it would run, begin a run, go on with it, end it, show what the job wrote."""
+"""Requests to a server: preview a run, submit it, launch, resume, stop or end it, and read its logs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mlcd.core.errors import UserError
 from mlcd.service.remote.failures import NotAgreed
 from mlcd.service.remote.server import Server, run_path
 
-BETWEEN_S = 0.5
-"""Between two looks at a log that is followed."""
-Deed = Literal["launch", "resume", "stop", "down"]
+POLL_S = 0.5
+"""Polling interval of a log that is followed."""
+Action = Literal["launch", "resume", "stop", "down"]
 
 
 @dataclass(frozen=True)
-class Order:
-    """A job as it is sent: the file's text, and the options as they were written.
+class Submission:
+    """A job to submit: the file's text, and the options as typed.
 
-    Of a service: the `model`, a file here to be uploaded, or the name of one in a recording there; and the text of
+    To serve a model: `model`, a local file to upload or the name of one in a recording of the server; and the text of
     `knobs`.
     """
 
@@ -33,24 +33,24 @@ class Order:
     knobs: str | None = None
 
     def body(self, server: Server, launch: bool, yes: bool = False) -> dict[str, Any]:
-        """What is sent. A model's file is uploaded first."""
-        said: dict[str, Any] = {"kind": self.kind, "options": dict(self.options), "launch": launch}
-        said |= {"yes": True} if yes else {}  # an older server knows no such word
+        """The body of the request. A model's file is uploaded first."""
+        body: dict[str, Any] = {"kind": self.kind, "options": dict(self.options), "launch": launch}
+        body |= {"yes": True} if yes else {}  # an older server does not know this key
         if self.kind != "serve":
-            return {**said, "job": self.job, "name": self.name}
-        said |= {"knobs": self.knobs} if self.knobs is not None else {}
+            return {**body, "job": self.job, "name": self.name}
+        body |= {"knobs": self.knobs} if self.knobs is not None else {}
         if str(self.options.get("on", "")).startswith("recorded:"):
-            return {**said, "model": self.model}
+            return {**body, "model": self.model}
         path = Path(self.model)
         if not path.is_file():
             raise UserError(f"{path}: no such file; `mlcd serve` takes an ONNX model")
         _check_place(server, str(self.options.get("on") or "local"))
-        return {**said, "upload": _told(server, server.upload(path), "upload")}
+        return {**body, "upload": _text(server, server.upload(path), "upload")}
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """What a server would run. `configurations`: None where only trying tells; `left_usd`: None for no limit."""
+class Preview:
+    """A server's preview. `configurations`: None if not known before the run; `left_usd`: None for no limit."""
 
     job: str
     goal_words: str
@@ -61,72 +61,74 @@ class Foreseen:
     left_usd: float | None
 
 
-def foresee(server: Server, order: Order) -> Foreseen:
-    """What `submit` would begin there; nothing is reserved, and what would be refused is refused."""
-    told = server.post("/checks", order.body(server, launch=False))
+def preview(server: Server, submission: Submission) -> Preview:
+    """A preview of `submit`; nothing is reserved, but errors are the same."""
+    answer = server.post("/checks", submission.body(server, launch=False))
     with server.reading():
-        return Foreseen(**{each.name: told[each.name] for each in fields(Foreseen)})
+        return Preview(**{each.name: answer[each.name] for each in fields(Preview)})
 
 
 def submit(
     server: Server,
-    order: Order,
+    submission: Submission,
     launch: bool,
     agree: Callable[[str], None] | None = None,
     note: Callable[[str], None] = lambda words: None,
 ) -> str:
-    """Begin a run there; its name. `launch`: whether the decision is run, too.
+    """Submit a run; return its name. `launch`: whether to also run the decision.
 
-    `agree`: asked where the run would be billed in real dollars, with what it may spend; raises to leave it. `note`
-    gets what the server adds.
+    `agree`: called with what the run may spend if it costs real dollars; raises to cancel. `note`: gets the server's
+    remark, if any.
     """
     try:
-        answer = server.post("/runs", order.body(server, launch))
+        answer = server.post("/runs", submission.body(server, launch))
     except NotAgreed as error:
         if agree is None:
             raise
         agree(error.asks)
-        answer = server.post("/runs", order.body(server, launch, yes=True))
-    run = _told(server, answer, "run")
+        answer = server.post("/runs", submission.body(server, launch, yes=True))
+    run = _text(server, answer, "run")
     if answer.get("note"):
         note(str(answer["note"]))
     return run
 
 
-def tell(server: Server, deed: Deed, run: str, **more: Any) -> str:
-    """Tell the server to do this with a run; its words."""
-    return _told(server, server.post(run_path(run, deed), more), "words")
+def request_action(server: Server, action: Action, run: str, **more: Any) -> str:
+    """Request an action on a run; return the server's words."""
+    return _text(server, server.post(run_path(run, action), more), "words")
 
 
 def logs(
     server: Server, run: str, launch: int | None, process: int, follow: bool, wait: Callable[[float], None] = time.sleep
 ) -> Iterator[str]:
-    """What a process of the job has written; with `follow`, also what it will write until the launch is over."""
+    """The output of a process of the job; with `follow`, until the launch is over."""
     after = 0
     while True:
         answer = server.get(run_path(run, "logs"), launch=launch, process=process, after=after)
         with server.reading():
             text, after, done = str(answer["text"]), int(answer["next"]), bool(answer["done"])
-            launch = int(answer["launch"])  # of a newer launch, what is left after so many bytes would be no beginning
+            launch = int(answer["launch"])  # stay with it: `after` is a position in this launch's log
         if text:
             yield text
         elif done or not follow:
             return
         else:
-            wait(BETWEEN_S)
+            wait(POLL_S)
 
 
 def _check_place(server: Server, on: str) -> None:
-    """Before a model is sent, which may take minutes: whether anything is tried there at all."""
+    """Check the place before a model is uploaded, which may take minutes."""
     with server.reading():
         places = [str(each) for each in server.get("/me")["places"]]
     kind = on.partition(":")[0]
     if kind not in places:
         allowed = f"only on {', '.join(places)}" if places else "nor anywhere else"
-        raise UserError(f"{server.url}: runs nothing on {kind}, {allowed}; who runs it may: mlcd service --places")
+        raise UserError(
+            f"{server.url}: runs nothing on {kind}, {allowed}; its operator can allow it: mlcd service --places"
+        )
 
 
-def _told(server: Server, answer: Any, name: str) -> str:
+def _text(server: Server, answer: Any, name: str) -> str:
     if not isinstance(answer, dict) or not isinstance(answer.get(name), str):
         raise server.unreadable()
     return str(answer[name])

@@ -1,4 +1,4 @@
-"""Watch a run as it happens: a stream of events says that something came, and the ledger says what."""
+"""Follows a run: an event stream signals that something is new, and the entries are fetched from the ledger."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mlcd.service.remote.failures import ServerLost
 from mlcd.service.remote.ledger import RemoteLedger
 from mlcd.service.remote.server import run_path
 
-PAUSES_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
-"""Between attempts to reach a server again that was lost: a minute in all."""
-IDLE_S, MOST_IDLE = 2.0, 300
-"""Between looks at a run that rests although it should go on, and how many of them."""
+BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+"""Backoff between attempts to reconnect: a minute in all."""
+IDLE_POLL_S, MOST_IDLE_POLLS = 2.0, 300
+"""Polling interval of a run that is idle although it should continue, and the most polls."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a stream of server-sent events says at once."""
+    """One server-sent event."""
 
     kind: str = "message"
     data: str = ""
@@ -30,7 +30,7 @@ class Event:
 
 
 def events(lines: Iterable[str]) -> Iterator[Event]:
-    """Server-sent events, as the HTML standard reads them; comments are passed over. One cut short is not told."""
+    """Parse server-sent events by the HTML standard, without comments and incomplete events."""
     kind, last_id = "", ""
     data: list[str] = []
     for line in lines:
@@ -55,26 +55,28 @@ def watch(
     run: str,
     until: Callable[[bool], bool],
     wait: Callable[[float], None] = time.sleep,
-    hear: Callable[[str], object] = lambda progress: None,
+    on_progress: Callable[[str], object] = lambda progress: None,
 ) -> Iterator[Line]:
-    """The entries of a run that are not known here yet, as they come, until this is so. It is told if the run rests.
+    """The new entries of a run as they come, until `until` is true. It is called with whether the run is idle.
 
-    `hear` is told between them where live launches stand, as JSON: a list, which is empty when nothing is under way.
+    `on_progress` gets the progress of live launches between them, as JSON: a list, empty if there are none.
 
-    A connection that breaks is made again, from the entry that was seen last: none is told twice, none is missed. A run
-    that rests, and is not yet what we wait for, waits for a worker: so do we, for a while.
+    After a broken connection it reconnects from the last entry: none comes twice, none is missed. An idle run that is
+    not yet where we wait for it needs a worker: this waits for a while.
     """
-    lost = idle = 0
+    failures = idle = 0
     while True:
-        broken: MlcdError = ServerLost(f"{ledger.server.url}: its streams end at once")  # a proxy, or a restart
+        last_error: MlcdError = ServerLost(
+            f"{ledger.server.url}: its event streams end at once"
+        )  # a proxy, or a restart
         try:
             for event in _stream(ledger, run):
                 if event.kind == "progress":
-                    hear(_progress(event))
-                if event.kind == "end" and not ledger.seen(run):
+                    on_progress(_progress(event))
+                if event.kind == "end" and not ledger.last_seq(run):
                     ledger.check_accepted(run)
                 if event.kind == "end" or (event.kind == "entry" and not _is_known(ledger, run, event)):
-                    lost = 0
+                    failures = 0
                     new = ledger.newer(run)
                     idle = idle if not new else 0
                     yield from new
@@ -83,28 +85,28 @@ def watch(
                 if event.kind == "end":
                     break
             else:
-                lost += 1
+                failures += 1
         except ServerLost as error:
-            broken, lost = error, lost + 1
-        if lost > len(PAUSES_S):
-            raise ServerLost(f"{broken}. Run '{run}' goes on there; follow it again with: mlcd attach {run}")
-        idle += 1 if not lost else 0
-        if idle > MOST_IDLE:
-            raise WrongState(f"run '{run}' waits, and nobody has taken it up; follow it later with: mlcd attach {run}")
-        wait(PAUSES_S[lost - 1] if lost else IDLE_S)
+            last_error, failures = error, failures + 1
+        if failures > len(BACKOFF_S):
+            raise ServerLost(f"{last_error}. Run '{run}' continues there; follow it again with: mlcd attach {run}")
+        idle += 1 if not failures else 0
+        if idle > MOST_IDLE_POLLS:
+            raise WrongState(f"run '{run}' waits, and no worker has taken it; follow it later with: mlcd attach {run}")
+        wait(BACKOFF_S[failures - 1] if failures else IDLE_POLL_S)
 
 
 def _stream(ledger: RemoteLedger, run: str) -> Iterator[Event]:
-    with ledger.server.stream(run_path(run, "events"), ledger.seen(run)) as lines:
+    with ledger.server.stream(run_path(run, "events"), ledger.last_seq(run)) as lines:
         yield from events(lines)
 
 
 def _progress(event: Event) -> str:
-    """What an event says of live launches; nothing where it makes no sense here: progress is no reason to give up."""
+    """The live launches in an event; an empty list if it is malformed: progress is not essential."""
     with suppress(ValueError, KeyError, TypeError):
         return json.dumps(json.loads(event.data)["progress"])
     return "[]"
 
 
 def _is_known(ledger: RemoteLedger, run: str, event: Event) -> bool:
-    return event.id.isdecimal() and int(event.id) <= ledger.seen(run)
+    return event.id.isdecimal() and int(event.id) <= ledger.last_seq(run)

@@ -1,4 +1,4 @@
-"""A team: who is in it, what each may do and still spend, and what was done."""
+"""A team: its members, their roles and budgets, and the audit log."""
 
 from mlcd.service.team.allowance import Left, OverBudget, Used, left, recheck, release, submit, used
 from mlcd.service.team.audit import Audit, AuditEntry

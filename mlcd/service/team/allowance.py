@@ -1,15 +1,14 @@
-"""Who may still spend what: the check before a run is asked for, or goes on.
+"""The remaining budgets of members and teams: the check before a run is submitted or resumed.
 
-A run that can still spend counts with its whole budget, one that is over with what it spent, one that was refused with
-nothing. Each run keeps to its own budget by the reserve of the ledger; so while these sums keep to the limits of
-members and teams, nobody can ever spend more. The check and what it allows are one transaction, and writers come one
-after the other: two who ask at the same moment never both get the same dollars.
+A run that can still spend counts with its whole budget, one that is over with what it spent, a refused one with
+nothing. Each run stays within its own budget by the ledger's reserve; so while these sums stay within the limits of
+members and teams, nobody can overspend. The check and the submission are one transaction, and writers are serialized:
+two simultaneous requests never both get the same dollars.
 
-Of a budget by the month, what was settled in earlier months counts no more, and what a run can still spend counts in
-every month in which it can. So no month gets more than its budget: a dollar is claimed until it is settled, and from
-then on it is one of that month.
+In a monthly budget, what was settled in earlier months no longer counts, and what a run can still spend counts in every
+month. So no month exceeds its budget: a dollar is claimed until it is settled, and then belongs to that month.
 
-A run that costs nobody anything, on a simulated or a recorded cloud, is free: it counts with nothing.
+A run on a simulated or recorded cloud costs nothing and does not count.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from mlcd.core.ledger.submissions import HAS_BEGUN
 from mlcd.core.units import format_usd
 from mlcd.service.team.budget import NO_LIMIT, Budget
 from mlcd.service.team.members import Member, budget_of, find_member
-from mlcd.service.team.standing import Standing, ask_launch, ask_limits, catch_up, standing, standings
+from mlcd.service.team.standing import BudgetState, budget_state, budget_states, catch_up, set_launch, set_limits
 
 SLACK_USD = 1e-6
-"""Sums of floats are not exact: three runs of $0.10 fit into $0.30."""
+"""Tolerance for float sums: three runs of $0.10 fit into $0.30."""
 Now = Callable[[], datetime]
-"""Gives the time of day."""
+"""The clock."""
 
 
 class OverBudget(UserError):
-    """More than a member, or their team, has left."""
+    """More than the remaining budget of a member or their team."""
 
     def __init__(self, message: str, left_usd: float) -> None:
         super().__init__(message)
@@ -50,9 +49,9 @@ class OverBudget(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What may still be asked for, `of` whom, and of how much in all. No `usd`: there is no limit.
+    """The remaining budget: `of` whom, and of which total. `usd` None: no limit.
 
-    `renewed_on`: when what was spent counts no more; None: never.
+    `renewed_on`: when the budget starts anew; None: never.
     """
 
     usd: float | None = None
@@ -63,25 +62,25 @@ class Left:
     def __str__(self) -> str:
         if self.usd is None:
             return "no limit"
-        cents = math.floor((self.usd + SLACK_USD) * 100)  # never told more than there is
+        cents = math.floor((self.usd + SLACK_USD) * 100)  # rounded down: never more than there is
         renewed = f", renewed on {self.renewed_on}" if self.renewed_on is not None else ""
         return f"{self.of} has {format_usd(cents / 100)} left of {self.budget.amount}{renewed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What counts against a budget now: what was spent in its time, and what runs can still spend, perhaps no end."""
+    """What counts against a budget: what was spent in its period, and what runs can still spend (may be infinite)."""
 
     spent_usd: float
     claimed_usd: float
 
 
-def _today() -> datetime:
+def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def left(ledger: Ledger, member: Member | None, now: Now = _today) -> Left:
-    """What a member may still ask for: the smaller of their own and of their team's. Nobody in particular: anything."""
+def left(ledger: Ledger, member: Member | None, now: Now = _now) -> Left:
+    """The remaining budget of a member: the smaller of their own and their team's. Without a member: no limit."""
     if member is None:
         return Left()
     catch_up(ledger.database)
@@ -89,8 +88,8 @@ def left(ledger: Ledger, member: Member | None, now: Now = _today) -> Left:
         return _left(connection, ledger.database, member.name, member.team, now())
 
 
-def used(ledger: Ledger, of: Member | str, now: Now = _today) -> Used:
-    """What counts against the budget of a member, or of the team of that name."""
+def used(ledger: Ledger, of: Member | str, now: Now = _now) -> Used:
+    """What counts against the budget of a member or of a team."""
     catch_up(ledger.database)
     with ledger.database.read() as connection:
         if isinstance(of, Member):
@@ -104,26 +103,26 @@ def submit(
     ledger: Ledger,
     member: Member | None,
     job: Job,
-    asked: str,
+    submission: str,
     free: bool = False,
-    now: Now = _today,
+    now: Now = _now,
     most_queued: int | None = None,
 ) -> str:
-    """Ask for a run of a job, if its owner has its budget left; the run's name. Nothing has begun then.
+    """Submit a run if its owner's remaining budget covers it; return the run's name. It has not started then.
 
-    `free`: it costs nobody anything, and counts with nothing. `most_queued`: runs of one member that may wait.
+    `free`: it costs nothing and does not count. `most_queued`: the most queued runs of one member.
     """
     if member is None:
-        return ledger.ask(job.name, asked)
-    catch_up(ledger.database)  # so that little is left to read while others wait
+        return ledger.ask(job.name, submission)
+    catch_up(ledger.database)  # so that there is little to read while the lock is held
     with ledger.database.write() as connection:
-        owner = find_member(connection, member.name)  # as it is in the books, not as it was when the request came
+        owner = find_member(connection, member.name)  # the current row, not the state at the request
         if most_queued is not None:
             _check_queued(connection, owner.name, most_queued)
         if not free:
-            allowed = _left(connection, ledger.database, owner.name, owner.team, now())
-            _check_submission(job.goal.budget_usd, allowed)
-        run = ledger.ask(job.name, asked, owner.name, owner.team, connection=connection)
+            remaining = _left(connection, ledger.database, owner.name, owner.team, now())
+            _check_submission(job.goal.budget_usd, remaining)
+        run = ledger.ask(job.name, submission, owner.name, owner.team, connection=connection)
         connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(free=free))
         return run
 
@@ -133,13 +132,13 @@ def recheck(
     member: Member | None,
     run: str,
     launch: bool | None = None,
-    now: Now = _today,
+    now: Now = _now,
     goal: Goal | None = None,
 ) -> None:
-    """Before a run goes on: its whole budget counts again, if its owner has so much left.
+    """Before a run is resumed: its whole budget counts again, if its owner's remaining budget covers it.
 
-    `member`: who asks for it; the owner pays. `launch`: whether its decision is to be launched; None: as was asked
-    before. `goal`: its limits from now on. What was allowed is written at once, so that it counts from now on.
+    `member`: who resumes it; the owner pays. `launch`: whether its decision will be launched; None: as submitted.
+    `goal`: its new limits. The result is written at once, so that it counts from now on.
     """
     name = ledger.find(run)
     catch_up(ledger.database)
@@ -150,37 +149,37 @@ def recheck(
         runs = schema.runs.c
         of_run = select(runs.owner, runs.team, runs.free).where(runs.name == name)
         owner, team, free = connection.execute(of_run).one()
-        stands = standing(connection, ledger.database, name)
-        if stands.final and entry is None:
+        state = budget_state(connection, ledger.database, name)
+        if state.final and entry is None:
             raise WrongState(f"run '{name}' is over; there is nothing to go on with. See: mlcd show {name}")
         counts = owner is not None and not free
-        allowed = _left(connection, ledger.database, owner, team, now()) if counts else Left()
-        launches = stands.launches if launch is None else launch
-        if launches != stands.launches:
-            ask_launch(connection, name, launches)
+        remaining = _left(connection, ledger.database, owner, team, now()) if counts else Left()
+        launches = state.launches if launch is None else launch
+        if launches != state.launches:
+            set_launch(connection, name, launches)
         if isinstance(entry, LimitsChanged):
             if ledger.is_driven(name):
                 raise WrongState(f"run '{name}' is being driven; stop it before its limits change: mlcd stop {name}")
-            _check_more(name, stands, entry.goal, allowed)
-            ask_limits(connection, name, entry.goal)
-        elif owner is None or stands.can_spend or (stands.decided and not launches):
-            return  # it is of the command line or of one person, or it counts already, or it will spend nothing
+            _check_remaining(name, state, entry.goal, remaining)
+            set_limits(connection, name, entry.goal)
+        elif owner is None or state.can_spend or (state.decided and not launches):
+            return  # it has no owner, or it counts already, or it will spend nothing
         else:
-            _check_more(name, stands, None, allowed)
+            _check_remaining(name, state, None, remaining)
             entry = entry or Resumed(f"{member.name if member is not None else owner} went on")
         ledger.append(name, _clock(connection, name), [entry])
 
 
 def release(ledger: Ledger, run: str, because: str) -> None:
-    """End the claim of a begun run that nobody drives: it is stopped, and counts with what it spent."""
+    """Stop a started run that is not driven: it then counts only with what it spent."""
     name = ledger.find(run)
     if ledger.is_driven(name):
         raise WrongState(f"run '{name}' is being driven; ask it to stop: mlcd stop {name}")
     catch_up(ledger.database)
     with ledger.database.write() as connection:
-        if not (stands := standing(connection, ledger.database, name)).can_spend:
+        if not (state := budget_state(connection, ledger.database, name)).can_spend:
             return
-        if stands.open:
+        if state.open:
             raise WrongState(f"run '{name}' may have left machines behind; tear them down: mlcd down {name}")
         ledger.append(name, _clock(connection, name), [Stopped(because)])
 
@@ -190,32 +189,32 @@ def _left(connection: Connection, database: Database, name: str, team: str | Non
     limits = [(name, budget_of(connection, schema.members, name), runs.owner == name)]
     if team is not None:
         limits.append((f"team {team}", budget_of(connection, schema.teams, team), runs.team == team))
-    found = []
+    remaining = []
     for of, budget, whose in limits:
         if budget.usd is not None:
             use = _used(connection, database, whose, budget.since(now))
             left_usd = max(0.0, budget.usd - use.spent_usd - use.claimed_usd)
-            found.append(Left(left_usd, of, budget, budget.renewed_on(now)))
-    return min(found, key=lambda each: (each.usd, each.of)) if found else Left(of=name)
+            remaining.append(Left(left_usd, of, budget, budget.renewed_on(now)))
+    return min(remaining, key=lambda each: (each.usd, each.of)) if remaining else Left(of=name)
 
 
 def _used(connection: Connection, database: Database, whose: ColumnElement[bool], since: str) -> Used:
-    found = standings(connection, database, whose & schema.runs.c.free.is_not(True))
-    return Used(math.fsum(each.spent_since(since) for each in found), math.fsum(each.claims_usd for each in found))
+    runs = budget_states(connection, database, whose & schema.runs.c.free.is_not(True))
+    return Used(math.fsum(each.spent_since(since) for each in runs), math.fsum(each.claims_usd for each in runs))
 
 
-def _check_more(run: str, stands: Standing, goal: Goal | None, allowed: Left) -> None:
-    """Whether its owner has left what the run may still spend, under these limits or its own."""
-    budget_usd = stands.budget_usd if goal is None else goal.budget_usd
-    more_usd = None if budget_usd is None else max(0.0, budget_usd - stands.spent_usd)
-    # What it claims already, as long as it can spend, is in what is left: only the rest is new.
-    new_usd = more_usd if more_usd is None or not stands.can_spend else more_usd - stands.claims_usd
-    if not _fits(new_usd, allowed):
-        raise _over(allowed, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
+def _check_remaining(run: str, state: BudgetState, goal: Goal | None, remaining: Left) -> None:
+    """Check that the owner's remaining budget covers what the run may still spend, under new limits or its own."""
+    budget_usd = state.budget_usd if goal is None else goal.budget_usd
+    more_usd = None if budget_usd is None else max(0.0, budget_usd - state.spent_usd)
+    # If it can spend now, its claim is already subtracted from the remaining budget: only the difference is new.
+    new_usd = more_usd if more_usd is None or not state.can_spend else more_usd - state.claims_usd
+    if not _fits(new_usd, remaining):
+        raise _over_budget(remaining, f"run '{run}' may spend another {_usd(more_usd)}: ask an admin")
 
 
 def _check_queued(connection: Connection, owner: str, most: int) -> None:
-    """Refuse one more run of a member who has enough waiting."""
+    """Refuse another run of a member who has too many in the queue."""
     runs = schema.runs.c
     mine = (runs.owner == owner) & runs.asked.is_not(None) & runs.refused.is_(None) & ~HAS_BEGUN
     waiting = connection.execute(select(func.count()).select_from(schema.runs).where(mine)).scalar_one()
@@ -223,34 +222,34 @@ def _check_queued(connection: Connection, owner: str, most: int) -> None:
         raise WrongState(f"{owner} has {waiting} runs waiting, and {most} are the most: wait, or stop some of them")
 
 
-def _check_submission(budget_usd: float | None, allowed: Left) -> None:
-    if allowed.usd is not None and budget_usd is None:
-        raise UserError(f"{allowed}: state a budget for this job that is not more, or ask an admin")
-    if not _fits(budget_usd, allowed):
-        raise _over(allowed, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
+def _check_submission(budget_usd: float | None, remaining: Left) -> None:
+    if remaining.usd is not None and budget_usd is None:
+        raise UserError(f"{remaining}: state a budget for this job that is not more, or ask an admin")
+    if not _fits(budget_usd, remaining):
+        raise _over_budget(remaining, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
 
 
-def _fits(usd: float | None, allowed: Left) -> bool:
-    """Whether so many dollars may be claimed; None is a claim without end."""
-    return allowed.usd is None or (usd is not None and usd <= allowed.usd + SLACK_USD)
+def _fits(usd: float | None, remaining: Left) -> bool:
+    """Whether these dollars can be claimed; None is an unlimited claim."""
+    return remaining.usd is None or (usd is not None and usd <= remaining.usd + SLACK_USD)
 
 
-def _over(allowed: Left, what: str) -> OverBudget:
-    return OverBudget(f"{allowed}; {what}", allowed.usd or 0.0)
+def _over_budget(remaining: Left, what: str) -> OverBudget:
+    return OverBudget(f"{remaining}; {what}", remaining.usd or 0.0)
 
 
 def _usd(usd: float | None) -> str:
-    return "without end" if usd is None else format_usd(usd)
+    return "without limit" if usd is None else format_usd(usd)
 
 
 def _elapsed_s(ledger: Ledger, run: str, account: Account, now: Now) -> float:
-    """What a run has used of its deadline by now: on real machines, all the time since it began."""
+    """What a run has used of its deadline: on real machines, all the time since its start."""
     if account.provenance is not Provenance.LIVE:
         return account.history.elapsed_s
     return (now() - ledger.lines(run)[0].written_at).total_seconds()
 
 
 def _clock(connection: Connection, run: str) -> VirtualClock:
-    """The run's own clock, where it stands: what is written here takes none of its time."""
+    """The run's own clock, at its last entry: what is written here takes none of its time."""
     entries = schema.entries.c
     return VirtualClock(connection.execute(select(func.max(entries.elapsed_s)).where(entries.run == run)).scalar_one())

@@ -1,7 +1,6 @@
-"""Who did what, and whether it was allowed: an append-only table beside the ledger.
+"""The audit log: who did what, and whether it was allowed. An append-only table beside the ledger.
 
-The ledger says where money went; this says who asked. Secrets never get here: callers pass names and outcomes, and
-what looks like a token is blotted out all the same.
+Secrets never get here: callers pass names and outcomes, and anything that looks like a token is masked.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from mlcd.core.database import Database, schema
 from mlcd.service.team.tokens import without_secrets
 
 MOST_LETTERS = 500
-"""Of what a caller says: some of it comes from requests."""
+"""Longest text: some of it comes from requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that somebody did, or was refused."""
+    """One action, done or refused."""
 
     seq: int
     at: datetime
@@ -33,7 +32,7 @@ class AuditEntry:
 
 
 class Audit:
-    """What was done on a database. `now` gives the time of day."""
+    """The audit log of a database. `now`: the clock."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database
@@ -41,13 +40,13 @@ class Audit:
 
     def write(self, who: str, action: str, about: str = "", outcome: str = "ok", detail: str = "") -> None:
         """Add an entry; it is on disk when this returns."""
-        told = {"who": who, "action": action, "about": about, "outcome": outcome, "detail": detail}
-        row = {column: _clean(text) for column, text in told.items()}
+        texts = {"who": who, "action": action, "about": about, "outcome": outcome, "detail": detail}
+        row = {column: _clean(text) for column, text in texts.items()}
         with self._database.write() as connection:
             connection.execute(insert(schema.audit).values(at=self._now().astimezone(UTC).isoformat(), **row))
 
     def entries(self, most: int = 200, before: int | None = None) -> list[AuditEntry]:
-        """The newest first; `before`: those older than the entry of this number."""
+        """The newest first; `before`: only entries before this number."""
         columns = schema.audit.c
         query = select(
             columns.seq, columns.at, columns.who, columns.action, columns.about, columns.outcome, columns.detail
@@ -60,6 +59,6 @@ class Audit:
 
 
 def _clean(text: str) -> str:
-    """One line of what can be printed, without secrets, and not endless."""
+    """One printable line without secrets, cut to the longest length."""
     line = "".join(letter if letter.isprintable() else " " for letter in without_secrets(text))
     return line if len(line) <= MOST_LETTERS else line[: MOST_LETTERS - 1] + "…"

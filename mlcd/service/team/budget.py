@@ -1,4 +1,4 @@
-"""A budget: how many dollars, and over which time. Months are those of the calendar, in UTC."""
+"""A budget: dollars and a period. Months are calendar months in UTC."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlcd.core.units import format_usd
 
 
 class Per(StrEnum):
-    """Over which time a budget is: over everything, or over each month anew."""
+    """The period of a budget: everything, or each month."""
 
     TOTAL = "total"
     MONTH = "month"
@@ -28,17 +28,17 @@ class Budget:
 
     @property
     def amount(self) -> str:
-        """The sum alone: $500.00 a month."""
+        """The amount alone: $500.00 a month."""
         if self.usd is None:
             return "no limit"
         return format_usd(self.usd) + (" a month" if self.per is Per.MONTH else "")
 
     def since(self, now: datetime) -> str:
-        """The first month of which entries count now, as 2026-11; '' if all do."""
+        """The first month whose entries count now, such as 2026-11; '' if all count."""
         return now.astimezone(UTC).strftime("%Y-%m") if self.per is Per.MONTH else ""
 
     def renewed_on(self, now: datetime) -> date | None:
-        """When what was spent counts no more; None: never."""
+        """When the budget starts anew; None: never."""
         if self.usd is None or self.per is not Per.MONTH:
             return None
         today = now.astimezone(UTC).date()

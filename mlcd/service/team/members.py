@@ -1,4 +1,4 @@
-"""Who is in the team, and by which secret each is known."""
+"""The members of the team, their tokens and sessions."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class _Keep(Enum):
 
 
 KEEP: Final = _Keep.AS_IT_IS
-"""Of what a change does not name; None says 'no team' or 'no limit'."""
+"""Leave unchanged; None means 'no team' or 'no limit'."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Somebody who may use the service. `budget_usd`: for all their runs together; None for no limit."""
+    """A user of the service. `budget_usd`: for all their runs together; None for no limit."""
 
     name: str
     role: Role
@@ -47,12 +47,12 @@ class Member:
 
     @property
     def budget(self) -> Budget:
-        """What they may spend, and over which time."""
+        """Their budget and its period."""
         return Budget(self.budget_usd, self.budget_per)
 
 
 class Members:
-    """The members on a database, their tokens and sessions, and the teams' budgets. `now` gives the time of day."""
+    """The members on a database, their tokens and sessions, and the teams' budgets. `now`: the clock."""
 
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database
@@ -66,9 +66,9 @@ class Members:
         budget_usd: float | None = None,
         budget_per: Per = Per.TOTAL,
     ) -> str:
-        """A new member, or one who comes back; the token, which is shown this once.
+        """Add a member, new or returning; return the token, which is shown only once.
 
-        Who comes back finds their runs again, and what those have spent.
+        A returning member gets back their runs, and what those have spent counts.
         """
         row = _checked({"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per})
         check_name("member", name)
@@ -84,11 +84,11 @@ class Members:
                 connection.execute(update(schema.members).where(schema.members.c.name == name).values(**row))
             else:
                 raise UserError(f"'{name}' is a member already; a new token: mlcd team token {name}")
-            _note_team(connection, team)
+            _ensure_team(connection, team)
         return token
 
     def renew(self, name: str) -> str:
-        """A new token for a member. The old one and all sessions are void from now on."""
+        """Make a new token for a member. The old one and all sessions become invalid."""
         token = new_secret()
         with self._database.write() as connection:
             find_member(connection, name)
@@ -97,9 +97,9 @@ class Members:
         return token
 
     def remove(self, name: str) -> None:
-        """No member any more: token and sessions are void. Their runs stay, and count for their team."""
+        """Remove a member: token and sessions become invalid. Their runs stay, and count for their team."""
         with self._database.write() as connection:
-            _spare_last_admin(connection, find_member(connection, name))
+            _check_not_last_admin(connection, find_member(connection, name))
             _set(connection, name, removed_at=_text(self._now()))
             _end_sessions(connection, name)
 
@@ -111,16 +111,16 @@ class Members:
         budget_usd: float | _Keep | None = KEEP,
         budget_per: Per | _Keep = KEEP,
     ) -> Member:
-        """Another role, team or budget; what is not named stays. Runs count for the team they were submitted in."""
-        told = {"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per}
-        row = _checked({key: value for key, value in told.items() if value is not KEEP})
+        """Change role, team or budget. Existing runs count for the team in which they were submitted."""
+        values = {"role": role, "team": team, "budget_usd": budget_usd, "budget_per": budget_per}
+        row = _checked({key: value for key, value in values.items() if value is not KEEP})
         with self._database.write() as connection:
             member = find_member(connection, name)
             if "role" in row and row["role"] != Role.ADMIN:
-                _spare_last_admin(connection, member)
+                _check_not_last_admin(connection, member)
             if row:
                 _set(connection, name, **row)
-            _note_team(connection, row.get("team"))
+            _ensure_team(connection, row.get("team"))
             return find_member(connection, name)
 
     def all(self) -> list[Member]:
@@ -134,9 +134,9 @@ class Members:
             return find_member(connection, name)
 
     def of_token(self, token: str) -> Member | None:
-        """Whose token this is; None if nobody's.
+        """The member with this token; None if there is none.
 
-        The database looks for the hash. What that takes tells nothing: nobody can choose a token by its hash.
+        The database looks up the hash. Its timing reveals nothing, since nobody can choose a token by its hash.
         """
         columns = schema.members.c
         query = select(columns.token_hash, *_columns()).where(columns.token_hash == hashed(token), _present())
@@ -147,7 +147,7 @@ class Members:
         return _read(row[1:])
 
     def open_session(self, member: Member) -> str:
-        """A secret by which a browser is known for some hours."""
+        """Open a session of some hours for a browser; return its secret."""
         secret, now = new_secret(), self._now()
         with self._database.write() as connection:
             find_member(connection, member.name)  # they may have been removed meanwhile
@@ -163,7 +163,7 @@ class Members:
         return secret
 
     def of_session(self, secret: str) -> Member | None:
-        """Whose session this is; None if nobody's, or if its time is over."""
+        """The member of this session; None if there is none, or if it has expired."""
         columns = schema.sessions.c
         query = (
             select(columns.hash, columns.expires_at, *_columns())
@@ -177,22 +177,22 @@ class Members:
         return _read(row[2:]) if self._now() < datetime.fromisoformat(row[1]) else None
 
     def close_session(self, secret: str) -> None:
-        """This session is over; nothing happens if there is none."""
+        """Close a session; no error if there is none."""
         with self._database.write() as connection:
             connection.execute(delete(schema.sessions).where(schema.sessions.c.hash == hashed(secret)))
 
     def set_team_budget(self, team: str, usd: float | None, per: Per | _Keep = KEEP) -> Budget:
-        """What all runs of a team may spend together, None for no limit; over the same time as before, unless told."""
-        told = {"budget_usd": usd, "budget_per": per}
+        """Set the budget of all runs of a team together, None for no limit. Without `per`, the period stays."""
+        values = {"budget_usd": usd, "budget_per": per}
         check_name("team", team)
-        row = _checked({key: value for key, value in told.items() if value is not KEEP})
+        row = _checked({key: value for key, value in values.items() if value is not KEEP})
         with self._database.write() as connection:
-            _note_team(connection, team)
+            _ensure_team(connection, team)
             connection.execute(update(schema.teams).where(schema.teams.c.name == team).values(**row))
             return budget_of(connection, schema.teams, team)
 
     def teams(self) -> dict[str, Budget]:
-        """The teams, and what each may spend."""
+        """The teams and their budgets."""
         columns = schema.teams.c
         query = select(columns.name, columns.budget_usd, columns.budget_per).order_by(columns.name)
         with self._database.read() as connection:
@@ -217,8 +217,8 @@ def _read(row: Any) -> Member:
     return Member(name, Role(role), team, budget_usd, _per(budget_per))
 
 
-def _per(kept: str | None) -> Per:
-    return Per.TOTAL if kept is None else Per(kept)
+def _per(stored: str | None) -> Per:
+    return Per.TOTAL if stored is None else Per(stored)
 
 
 def _all(connection: Connection) -> list[Member]:
@@ -227,16 +227,18 @@ def _all(connection: Connection) -> list[Member]:
 
 
 def find_member(connection: Connection, name: str) -> Member:
-    """The member of that name, inside somebody's transaction."""
+    """The member of that name, within the caller's transaction."""
     query = select(*_columns()).where(schema.members.c.name == name, _present())
-    row = connection.execute(query).one_or_none() if _NAME.fullmatch(name) else None  # not every text can be a query's
+    row = (
+        connection.execute(query).one_or_none() if _NAME.fullmatch(name) else None
+    )  # some texts cannot be sent to a database
     if row is None:
         raise UnknownName("member", name, (member.name for member in _all(connection)))
     return _read(row)
 
 
 def budget_of(connection: Connection, table: Table, name: str) -> Budget:
-    """What the member, also one who left, or the team of that name may spend, inside somebody's transaction."""
+    """The budget of a member, also a removed one, or of a team, within the caller's transaction."""
     query = select(table.c.budget_usd, table.c.budget_per).where(table.c.name == name)
     row = connection.execute(query).one_or_none()
     return NO_LIMIT if row is None else Budget(row.budget_usd, _per(row.budget_per))
@@ -250,14 +252,14 @@ def _end_sessions(connection: Connection, name: str) -> None:
     connection.execute(delete(schema.sessions).where(schema.sessions.c.member == name))
 
 
-def _note_team(connection: Connection, team: str | None) -> None:
-    """A team is there as soon as somebody names it."""
+def _ensure_team(connection: Connection, team: str | None) -> None:
+    """Create the team if it does not exist."""
     known = connection.execute(select(schema.teams.c.name).where(schema.teams.c.name == team)).first()
     if team is not None and known is None:
         connection.execute(insert(schema.teams).values(name=team, budget_usd=None))
 
 
-def _spare_last_admin(connection: Connection, member: Member) -> None:
+def _check_not_last_admin(connection: Connection, member: Member) -> None:
     admins = [other for other in _all(connection) if other.role is Role.ADMIN]
     if member.role is Role.ADMIN and len(admins) == 1:
         raise WrongState(f"'{member.name}' is the only admin; make another member an admin first")
@@ -273,7 +275,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def _checked(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, if everything in it can be meant."""
+    """The row, if all its values are valid."""
     if row.get("team") is not None:
         check_name("team", row["team"])
     usd = row.get("budget_usd")

@@ -1,4 +1,4 @@
-"""What a member may do: look, run, or rule. Each may what those before it may."""
+"""The roles of members. Each includes the rights of those before it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Viewers see all runs, runners submit and end their own, admins end anybody's and say who is in the team."""
+    """Viewers see all runs, runners submit and stop their own, admins stop any run and manage the team."""
 
     VIEWER = "viewer"
     RUNNER = "runner"
     ADMIN = "admin"
 
     def may(self, other: Role) -> bool:
-        """Whether this role is enough where that one is asked for."""
+        """Whether this role includes the other one."""
         order = list(Role)
         return order.index(self) >= order.index(other)

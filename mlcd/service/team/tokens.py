@@ -1,7 +1,7 @@
-"""Secrets that name a member: tokens and sessions. Only their hashes are kept.
+"""Secrets of members: tokens and sessions. Only their hashes are stored.
 
-A plain SHA-256 is enough here, and a slow, salted hash would only cost time: those protect passwords, which people
-choose and others guess. Ours are 256 bits from the operating system. Nobody can try so many, and no two are alike.
+A plain SHA-256 is enough. Slow, salted hashes protect passwords, which people choose and others can guess; these are
+256 random bits from the operating system.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import re
 import secrets
 
 PREFIX = "mlcd_"
-"""Makes a token known for what it is, to people and to the tools that look for leaked ones."""
+"""Makes a token recognizable, to people and to tools that search for leaked ones."""
 _BYTES = 32
 _SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{16,}}")
 
 
 def new_secret() -> str:
-    """A new one: `mlcd_` and 43 letters, digits, - and _."""
+    """A new secret: `mlcd_` and 43 letters, digits, - and _."""
     return PREFIX + secrets.token_urlsafe(_BYTES)
 
 
 def hashed(secret: str) -> str:
-    """What is kept of it. Any text has a hash, also one that is no secret of ours."""
+    """The hash that is stored."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def without_secrets(text: str) -> str:
-    """The text with anything that looks like a secret of ours blotted out."""
+    """The text with anything that looks like one of our secrets masked."""
     return _SHAPE.sub(f"{PREFIX}***", text)

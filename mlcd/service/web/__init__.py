@@ -1,1 +1,1 @@
-"""MLCD over HTTP: the API under /api/v1 and the pages. It reads the ledger and hands runs to workers."""
+"""MLCD over HTTP: the API under /api/v1 and the pages. It reads the ledger and sends runs to workers."""

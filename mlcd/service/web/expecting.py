@@ -1,4 +1,4 @@
-"""A crew that tells the feed whom it has sent: a run that somebody is about to drive is not over."""
+"""A crew that notifies the feed when it sends a run: such a run is about to be driven, so it is not over."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import time
 from mlcd.service.web.feed import Feed
 from mlcd.service.workers.crew import Crew
 
-COUNTED_FOR_S = 1.0
+CACHED_S = 1.0
 
 
-class Expecting:
-    """The crew it is given, and a word to the feed."""
+class NotifyingCrew:
+    """Wraps a crew, and notifies the feed."""
 
     def __init__(self, crew: Crew, feed: Feed) -> None:
         self._crew, self._feed = crew, feed
         self._alive, self._counted_at_s = 0, -math.inf
 
     def send(self, run: str, launch: bool = False) -> None:
-        """Begin a run, or go on with one; whoever watches it waits for that."""
+        """Start or resume a run; its watchers wait for that."""
         self._crew.send(run, launch)
         self._feed.expect(run)
 
@@ -32,15 +32,15 @@ class Expecting:
         self._crew.down(run)
 
     def withdraw(self, run: str) -> bool:
-        """Let nobody go on with a run who has not begun to."""
+        """Take a run out of the queue."""
         return self._crew.withdraw(run)
 
     def alive(self) -> int:
-        """How many are at work; counted now and then, for /health is asked by anybody, as often as they like."""
-        if time.monotonic() - self._counted_at_s > COUNTED_FOR_S:
+        """How many processes are alive; cached, since anybody can call /health at any rate."""
+        if time.monotonic() - self._counted_at_s > CACHED_S:
             self._alive, self._counted_at_s = self._crew.alive(), time.monotonic()
         return self._alive
 
     def close(self) -> None:
-        """Send nobody any more."""
+        """Start no more processes."""
         self._crew.close()

@@ -1,4 +1,4 @@
-"""Errors as HTTP says them: every answer that is no success is {"error": one line}."""
+"""Errors as HTTP responses: every error response is {"error": one line}."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from mlcd.core.errors import LedgerError, MlcdError, UnknownName, WrongState
 
 
 class Refusal(MlcdError):
-    """A request that is refused with this code, and these headers; `told` stands beside the error's line."""
+    """A request that is refused with this status and headers; `extra`: more keys beside `error`."""
 
     def __init__(
-        self, status: int, line: str, headers: Mapping[str, str] | None = None, told: Mapping[str, Any] | None = None
+        self, status: int, line: str, headers: Mapping[str, str] | None = None, extra: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(line)
-        self.status, self.headers, self.told = status, dict(headers or {}), dict(told or {})
+        self.status, self.headers, self.extra = status, dict(headers or {}), dict(extra or {})
 
 
-def shown(error: BaseException) -> str:
-    """An error in words that any member may read: not where the database is, which the service's log tells."""
+def public_message(error: BaseException) -> str:
+    """An error message that any member may read: without the database's address, which is only logged."""
     if isinstance(error, LedgerError):
         return f"the ledger: {error.reason}"
-    return str(error) if isinstance(error, MlcdError) else "the ledger cannot be read; the service's log says more"
+    return str(error) if isinstance(error, MlcdError) else "the ledger cannot be read; see the service's log"
 
 
 def refusal(error: MlcdError) -> Refusal:
-    """A deliberate error with its code: what a user wrote is 422 unless it says otherwise."""
+    """An error of MLCD with its HTTP status: 422 by default."""
     if isinstance(error, Refusal):
         return error
-    left_usd = getattr(error, "left_usd", None)  # of a member or a team that is over its budget
+    left_usd = getattr(error, "left_usd", None)  # set if a member or a team is over its budget
     if left_usd is not None:
-        return Refusal(409, str(error), told={"left_usd": left_usd})
+        return Refusal(409, str(error), extra={"left_usd": left_usd})
     if isinstance(error, WrongState):
         return Refusal(409, str(error))
-    return Refusal(503 if isinstance(error, LedgerError) else 422, shown(error))
+    return Refusal(503 if isinstance(error, LedgerError) else 422, public_message(error))
 
 
 @contextmanager
-def named() -> Iterator[None]:
-    """What the path names must be there: an unknown name is 404 here, where in a body it would be 422."""
+def unknown_is_404() -> Iterator[None]:
+    """An unknown name in the path is a 404; in a body it would be a 422."""
     try:
         yield
     except UnknownName as error:

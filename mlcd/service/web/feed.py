@@ -1,9 +1,7 @@
-"""The feed: one reader of the ledger for everybody who looks, and for everybody who watches.
+"""The feed: one reader of the ledger for all requests and all event streams.
 
-One task asks the ledger every 150 ms what is new, whatever the number of watchers; they read what it has found. Each
-entry is put into words and bytes once.
-
-A database that is away is waited for; meanwhile what is known is still told.
+One task polls the ledger every 150 ms, whatever the number of watchers, who read its results. Each entry is formatted
+once. While the database is unreachable, it retries with a backoff, and requests get what is known so far.
 """
 
 from __future__ import annotations
@@ -17,34 +15,34 @@ from contextlib import asynccontextmanager, suppress
 from mlcd.core.errors import LedgerError, MlcdError, UnknownName
 from mlcd.core.ledger import Ledger
 from mlcd.reports.view import Summary
-from mlcd.service.web.failures import shown
-from mlcd.service.web.known import MOST_LINES, Brief
-from mlcd.service.web.polled import Polled
+from mlcd.service.web.failures import public_message
+from mlcd.service.web.known import MOST_LINES, RunState
+from mlcd.service.web.polled import LedgerPoller
 from mlcd.service.web.streams import PING_S, of_all, of_run
 
 POLL_S = 0.15
-LONGEST_PAUSE_S = 5.0
-"""Between two attempts while the database is away."""
+LONGEST_BACKOFF_S = 5.0
+"""Longest backoff while the database is unreachable."""
 EXPECTED_S = 60.0
-"""Within which a worker that was sent drives its run."""
+"""How long a run counts as about to be driven after it was sent to the workers."""
 _LOG = logging.getLogger("mlcd.service.web.feed")
 
 
-class Feed(Polled):
-    """What happens in a ledger. Everything but `__init__` and `expect` belongs to the app's event loop."""
+class Feed(LedgerPoller):
+    """The events of a ledger. Only `__init__` and `expect` may be called outside of the app's event loop."""
 
     def __init__(self, ledger: Ledger, *, poll_s: float = POLL_S, most_lines: int = MOST_LINES) -> None:
         super().__init__(ledger, most_lines)
         self._poll_s = poll_s
         self.away = ""
-        """Why the ledger cannot be read now; '' while it can."""
+        """Why the ledger cannot be read now; '' if it can."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Read for as long as this is open; what is there already has been read when it opens, if it can be."""
+        """Poll while the block runs. The existing entries are read first, if the ledger can be read."""
         with suppress(MlcdError):
             await self.catch_up()
-        task = asyncio.create_task(self._forever())
+        task = asyncio.create_task(self._poll_forever())
         try:
             yield
         finally:
@@ -56,59 +54,59 @@ class Feed(Polled):
     @property
     def lines_kept(self) -> int:
         """How many entries are in memory."""
-        return len(self._shelf)
+        return len(self._cache)
 
     def summaries(self) -> list[Summary]:
-        """Every run, the newest first; those that wait and were refused are among them."""
+        """All runs, the newest first, including queued and refused ones."""
         return [brief.summary for brief in reversed(self.briefs.values()) if brief.summary is not None]
 
     async def find(self, run: str) -> str:
-        """The run of that name; 'last' is the newest. One that was asked for a moment ago is looked for."""
+        """The run of that name; 'last' is the newest. An unknown name is looked up in the ledger first."""
         if run not in self.briefs:
-            await self.look()
+            await self.read_all()
         if run == "last" and self.briefs:
             return next(reversed(self.briefs))
         if run not in self.briefs:
             raise UnknownName("run", run, self.briefs)
         return run
 
-    def brief(self, run: str) -> Brief:
-        """What is kept of a run that was found."""
+    def brief(self, run: str) -> RunState:
+        """What is cached of a run that was found."""
         return self.briefs[run]
 
     def watch(self, run: str, after: int = 0, ping_s: float = PING_S) -> AsyncIterator[bytes]:
-        """The entries of a run after this number, and how far it is, until it is over and nobody drives it."""
+        """The event stream of a run: entries after this number and progress, until it is over and not driven."""
         return of_run(self, run, after, ping_s)
 
     def watch_all(self, after: int | None = None, ping_s: float = PING_S) -> AsyncIterator[bytes]:
-        """The entries of all runs after this number, or from now on; without end."""
+        """The event stream of all runs: entries after this number, or from now on; endless."""
         return of_all(self, after, ping_s)
 
     async def reconsider(self, run: str) -> None:
-        """Before a run is watched: one that was over may have been asked to go on since."""
+        """Before a run is watched: one that was over may have been resumed since."""
         brief = self.briefs[run]
         if brief.over and await self.due(brief):
             brief.over = False
 
     def expect(self, run: str) -> None:
-        """Somebody is about to drive this run, who was sent a moment ago. Any thread may say so."""
+        """This run was just sent to the workers and will be driven soon. Thread-safe."""
         if (brief := self.briefs.get(run)) is not None:
             brief.expected_until_s, brief.over = time.monotonic() + EXPECTED_S, False
 
-    async def _forever(self) -> None:
-        pause_s = self._poll_s
+    async def _poll_forever(self) -> None:
+        backoff_s = self._poll_s
         while True:
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(backoff_s)
             try:
                 await self.catch_up()
             except Exception as error:
                 if not self.away:
-                    _LOG.warning("the ledger cannot be read; waiting for it: %s", error)
+                    _LOG.warning("the ledger cannot be read; retrying: %s", error)
                     if not isinstance(error, LedgerError):
-                        _LOG.error("that was not expected", exc_info=error)
-                self.away = shown(error)
-                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+                        _LOG.error("unexpected error", exc_info=error)
+                self.away = public_message(error)
+                backoff_s = min(LONGEST_BACKOFF_S, 2 * backoff_s)
             else:
                 if self.away:
                     _LOG.warning("the ledger can be read again")
-                self.away, pause_s = "", self._poll_s
+                self.away, backoff_s = "", self._poll_s

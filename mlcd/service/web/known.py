@@ -1,4 +1,4 @@
-"""What the feed knows of a run: a small summary of every one, and all entries of those that somebody looks at."""
+"""What the feed caches of runs: a small summary of every run, and all entries of those in use."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mlcd.reports.view.summary import QUEUED
 from mlcd.reports.view.view import reason_of
 
 MOST_LINES = 20_000
-"""Entries that are kept in memory; runs that nobody has touched for longest go first."""
+"""Entries that are cached; the least recently used runs are evicted first."""
 NOTHING = b"[]"
-"""The progress of a run that has nothing under way."""
+"""The progress of a run without live launches."""
 
 
 @dataclass
-class Whole:
-    """A run with all its entries, replayed, and each as the bytes that watchers are sent."""
+class LoadedRun:
+    """A run with all its entries, its account, and each entry as a server-sent event."""
 
     lines: list[Line] = field(default_factory=list)
     account: Account = field(default_factory=Account)
@@ -31,9 +31,9 @@ class Whole:
     reason: str = ""
 
     @staticmethod
-    def of(lines: Sequence[Line]) -> Whole:
+    def of(lines: Sequence[Line]) -> LoadedRun:
         """From the ledger's lines."""
-        whole = Whole()
+        whole = LoadedRun()
         for line in lines:
             whole.add(line)
         return whole
@@ -44,7 +44,7 @@ class Whole:
         return self.seqs[-1] if self.seqs else 0
 
     def add(self, line: Line) -> None:
-        """One more entry; one that is here already is passed over."""
+        """Add an entry; one that is already known is ignored."""
         if line.seq <= self.last:
             return
         self.account = self.account.after(line.entry, line.elapsed_s)
@@ -54,17 +54,17 @@ class Whole:
         self.reason = reason_of(line) or self.reason
 
     def after(self, seq: int) -> list[tuple[int, bytes]]:
-        """What comes after this number, to be sent."""
+        """The events after this number, with their numbers."""
         at = bisect_right(self.seqs, seq)
         return list(zip(self.seqs[at:], self.frames[at:], strict=True))
 
 
 @dataclass
-class Brief:
-    """What is kept of every run. `changed` wakes whoever watches it, and is replaced by a new one each time.
+class RunState:
+    """What is cached of every run. `changed` wakes its watchers, and is then replaced by a new event.
 
-    `over`: nobody drives it, and nobody is about to. `expected_until_s`: until then, on the system's clock, somebody is
-    about to. `damaged`: why it cannot be replayed. `progress`: where its live launches stand, as JSON.
+    `over`: it is not driven, nor about to be. `expected_until_s`: until this time (monotonic) it is about to be driven.
+    `damaged`: why it cannot be replayed. `progress`: of its live launches, as JSON.
     """
 
     run: str
@@ -78,46 +78,46 @@ class Brief:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
-        """Tell whoever watches."""
+        """Wake its watchers."""
         self.changed.set()
         self.changed = asyncio.Event()
 
     @property
     def active(self) -> bool:
-        """Whether its last entry leaves something to be done without being asked again: a lost worker is replaced."""
+        """Whether workers will continue it by themselves: it is searching or running."""
         return self.summary is not None and self.summary.status in (Status.SEARCHING, Status.RUNNING)
 
 
-class Shelf:
-    """Whole runs, the least used of which go when there are too many entries."""
+class RunCache:
+    """An LRU cache of runs with all their entries."""
 
     def __init__(self, most_lines: int = MOST_LINES) -> None:
-        self._runs: OrderedDict[str, Whole] = OrderedDict()
+        self._runs: OrderedDict[str, LoadedRun] = OrderedDict()
         self._most = most_lines
 
-    def get(self, run: str) -> Whole | None:
-        """The run, if it is here; it is then the last to go."""
-        found = self._runs.get(run)
-        if found is not None:
+    def get(self, run: str) -> LoadedRun | None:
+        """The run if it is cached; it becomes the most recently used."""
+        loaded = self._runs.get(run)
+        if loaded is not None:
             self._runs.move_to_end(run)
-        return found
+        return loaded
 
-    def put(self, run: str, whole: Whole) -> None:
-        """Keep this one, and let others go where there are too many."""
+    def put(self, run: str, whole: LoadedRun) -> None:
+        """Add a run, and evict others if there are too many entries."""
         self._runs[run] = whole
         self._runs.move_to_end(run)
         self.trim()
 
-    def drop(self, run: str) -> None:
-        """Forget this one: it is read again when it is asked for."""
+    def remove(self, run: str) -> None:
+        """Remove a run: it is read again when it is needed."""
         self._runs.pop(run, None)
 
     def trim(self) -> None:
-        """Let the least used go until the rest is small enough; the last one always stays."""
+        """Evict the least recently used runs until the rest is small enough; one always stays."""
         kept = sum(len(whole.lines) for whole in self._runs.values())
         while kept > self._most and len(self._runs) > 1:
-            _, gone = self._runs.popitem(last=False)
-            kept -= len(gone.lines)
+            _, evicted = self._runs.popitem(last=False)
+            kept -= len(evicted.lines)
 
     def __len__(self) -> int:
         return sum(len(whole.lines) for whole in self._runs.values())
@@ -125,7 +125,7 @@ class Shelf:
 
 def entry_frame(line: Line, words: str) -> bytes:
     """An entry as a server-sent event."""
-    told = {
+    data = {
         "seq": line.seq,
         "run": line.run,
         "kind": line.entry.kind,
@@ -133,27 +133,27 @@ def entry_frame(line: Line, words: str) -> bytes:
         "written_at": line.written_at.isoformat(),
         "words": words,
     }
-    return frame("entry", told, line.seq)
+    return frame("entry", data, line.seq)
 
 
-def state_of(brief: Brief) -> dict[str, object]:
-    """How a run stands, in short."""
+def state_of(brief: RunState) -> dict[str, object]:
+    """The state of a run, in short."""
     summary = brief.summary
     status, because = (summary.status, summary.because) if summary is not None else (QUEUED, "")
     return {"run": brief.run, "status": status, "driven": brief.driven, "because": because}
 
 
-def state_frame(brief: Brief) -> bytes:
-    """That as a server-sent event."""
+def state_frame(brief: RunState) -> bytes:
+    """The state as a server-sent event."""
     return frame("state", state_of(brief))
 
 
-def progress_frame(brief: Brief) -> bytes:
-    """Where its launches stand, as a server-sent event. It has no number: only entries are sent again."""
+def progress_frame(brief: RunState) -> bytes:
+    """The progress of its launches as a server-sent event. Without a number: only entries are sent again."""
     return b'event: progress\ndata: {"run":%b,"progress":%b}\n\n' % (json.dumps(brief.run).encode(), brief.progress)
 
 
-def frame(event: str, told: object, number: int | None = None) -> bytes:
+def frame(event: str, data: object, number: int | None = None) -> bytes:
     """A server-sent event; JSON has no line breaks, so the data is one line."""
     head = f"id: {number}\n" if number is not None else ""
-    return f"{head}event: {event}\ndata: {json.dumps(told)}\n\n".encode()
+    return f"{head}event: {event}\ndata: {json.dumps(data)}\n\n".encode()

@@ -1,6 +1,6 @@
-"""The pages: files that were built once, read when the app starts, and served from memory: no request names a path.
+"""The pages: built files, read when the app starts and served from memory, so that no request reaches the disk.
 
-Every path that is not the API's and no file's is one of the pages, which find their way by themselves.
+Every path that is neither the API's nor a file gets index.html, whose router shows the page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlcd.service.web.answers import MEANING
 
 INDEX = "index.html"
 FOLDERS = ("api", "assets")
-"""Under these, what is not there is not a page."""
+"""Under these, an unknown path is a 404."""
 MISSING = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>MLCD</title>'
     "<p>The pages are not built: <code>npm ci &amp;&amp; npm run build</code> in pages/. The API is at /api/v1.</p>"
@@ -37,44 +37,44 @@ class Built:
 
 
 def pages(built: Mapping[str, Built] | None = None) -> ASGIApp:
-    """What answers where no route of the API does; `built`: the files of this installation."""
-    shown = read(files("mlcd.service.web").joinpath("static")) if built is None else built
+    """The app behind the API's routes; `built`: by default the files of this installation."""
+    served = read(files("mlcd.service.web").joinpath("static")) if built is None else built
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await page(shown, Request(scope))(scope, receive, send)
+            await page(served, Request(scope))(scope, receive, send)
 
     return answer
 
 
 def page(built: Mapping[str, Built], request: Request) -> Response:
-    """A file, or the page that all others are made by."""
+    """A file, or index.html."""
     path = request.url.path.strip("/")
-    found = built.get(path)
-    if found is None and path.partition("/")[0] in FOLDERS:
+    file = built.get(path)
+    if file is None and path.partition("/")[0] in FOLDERS:
         return JSONResponse({"error": MEANING[404]}, 404)
     if request.method not in ("GET", "HEAD"):
         return JSONResponse({"error": MEANING[405]}, 405, {"Allow": "GET, HEAD"})
-    found = found or built.get(INDEX)
-    if found is None:
+    file = file or built.get(INDEX)
+    if file is None:
         return HTMLResponse(MISSING)
-    headers = {"ETag": found.tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == found.tag:
+    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
-    return Response(found.body, media_type=found.media_type, headers=headers)
+    return Response(file.body, media_type=file.media_type, headers=headers)
 
 
 def read(folder: Traversable, before: str = "") -> dict[str, Built]:
-    """Every file of a folder by its path in it; none where there is no such folder."""
-    found: dict[str, Built] = {}
+    """All files of a folder by their relative path; none if the folder does not exist."""
+    files_read: dict[str, Built] = {}
     if not folder.is_dir():
-        return found
+        return files_read
     for each in folder.iterdir():
         name = f"{before}{each.name}"
         if each.is_dir():
-            found |= read(each, f"{name}/")
+            files_read |= read(each, f"{name}/")
         else:
             body = each.read_bytes()
             kind = mimetypes.guess_type(each.name)[0] or "application/octet-stream"
-            found[name] = Built(body, kind, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
-    return found
+            files_read[name] = Built(body, kind, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
+    return files_read

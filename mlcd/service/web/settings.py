@@ -1,4 +1,4 @@
-"""What the one who starts the service has settled: who it is for, where jobs may run, and how much is too much."""
+"""The settings of a service: its users, where jobs may run, and the limits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mlcd.service.caps import CAPS
 
 Mode = Literal["ui", "service"]
 PLACES = ("simulated", "recorded", "local", "functions", "ray", "skypilot")
-"""Kinds of `on`: what stands before the colon."""
+"""Kinds of places: the part of `on` before the colon."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one may send, how often, and how many streams of events one may have open.
+    """Limits of size, rate and open event streams of a member.
 
-    `known_for_s`: how long a stream goes on before it is asked again whether its watcher is a member.
+    `known_for_s`: how often a stream checks again that its receiver is still a member.
     """
 
     upload_mb: int = 200
@@ -36,10 +36,10 @@ class Limits:
 class Settings:
     """Mode 'ui': one person on this machine. Mode 'service': members with tokens.
 
-    `recordings`: clouds to replay, by the name that `recorded:NAME` gives; a request never names a path. `hosts`: names
-    besides loopback's that a request may be addressed to. `same_user`: on loopback, only processes of this user are
-    answered where the system can tell. `count_simulated`: runs on simulated and recorded clouds count against budgets.
-    `member_queued`: runs of one member that may wait.
+    `recordings`: clouds to replay, by the name in `recorded:NAME`; a request never names a path. `hosts`: accepted Host
+    headers beside loopback. `same_user`: on loopback, answer only processes of this user, where the system knows that.
+    `count_simulated`: runs on simulated and recorded clouds count against budgets. `member_queued`: most queued runs of
+    one member.
     """
 
     mode: Mode

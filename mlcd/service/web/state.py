@@ -1,4 +1,4 @@
-"""What every route has at hand: the ledger, the members, the workers, the settings, and the feed of what happens."""
+"""What every route can use: the ledger, the members, the workers, the settings, and the feed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """One service. `members` is None where there is one person and no account."""
+    """The state of one service. `members` is None in ui mode."""
 
     ledger: Ledger
     database: Database
@@ -31,10 +31,10 @@ class State:
 
 
 def state_of(request: Request) -> State:
-    """The state of the app that a request has reached."""
-    found: State = request.app.state.mlcd
-    return found
+    """The state of a request's app."""
+    state: State = request.app.state.mlcd
+    return state
 
 
-Here = Annotated[State, Depends(state_of)]
-"""A route's argument: `here: Here`."""
+CurrentState = Annotated[State, Depends(state_of)]
+"""A route's argument: `state: CurrentState`."""

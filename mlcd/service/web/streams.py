@@ -1,7 +1,7 @@
-"""Streams of server-sent events: what happens in one run until it is over, or in all of them.
+"""Streams of server-sent events: of one run until it is over, or of all runs.
 
-Each watcher reads from the number of the last entry it was sent. So nobody has a queue that could overflow: who is slow
-reads later. How far a job is has no number: who is slow is told the newest alone.
+Each stream remembers the number of the last entry it sent. So there is no queue that could overflow: a slow client
+reads later. Progress has no number: a slow client gets only the newest.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from mlcd.service.web.known import NOTHING, frame, progress_frame, state_frame, state_of
-from mlcd.service.web.polled import Polled
+from mlcd.service.web.polled import LedgerPoller
 
 PING_S = 15.0
 PING = b": ping\n\n"
 
 
-async def of_run(known: Polled, run: str, after: int, ping_s: float) -> AsyncIterator[bytes]:
-    """The entries of a run after this number, each once and in order, until it is over and nobody drives it."""
-    brief, driven, progress = known.briefs[run], None, NOTHING
+async def of_run(poller: LedgerPoller, run: str, after: int, ping_s: float) -> AsyncIterator[bytes]:
+    """The entries of a run after this number, each once and in order, until it is over and not driven."""
+    brief, driven, progress = poller.briefs[run], None, NOTHING
     while True:
         changed = brief.changed
-        whole = await known.whole(run)
+        whole = await poller.whole(run)
         if whole is not None and (new := whole.after(after)):
             after = new[-1][0]
             yield b"".join(sent for _, sent in new)
         if progress != brief.progress:
             progress = brief.progress
             yield progress_frame(brief)
-        if brief.changed is not changed:  # more has come while that was sent
+        if brief.changed is not changed:  # more arrived while that was sent
             continue
         if brief.over:
             yield frame("end", state_of(brief))
@@ -40,20 +40,20 @@ async def of_run(known: Polled, run: str, after: int, ping_s: float) -> AsyncIte
             yield PING
 
 
-async def of_all(known: Polled, after: int | None, ping_s: float) -> AsyncIterator[bytes]:
-    """The entries of all runs after this number, or from now on; without end."""
-    after = known.last if after is None else after
-    at = known.recent.place_after(after)
+async def of_all(poller: LedgerPoller, after: int | None, ping_s: float) -> AsyncIterator[bytes]:
+    """The entries of all runs after this number, or from now on; endless."""
+    after = poller.last if after is None else after
+    at = poller.recent.position_after(after)
     while True:
-        changed = known.recent.changed
-        if at is None:  # before what is kept: the ledger has it
-            end, last = known.recent.end, known.last
-            for line in (line for line in await known.since(after) if line.seq <= last):
+        changed = poller.recent.changed
+        if at is None:  # older than what is cached: read from the ledger
+            end, last = poller.recent.end, poller.last
+            for line in (line for line in await poller.since(after) if line.seq <= last):
                 after = line.seq
-                yield await known.sent(line)
+                yield await poller.sent(line)
             at = end if after >= last else None
             continue
-        new = known.recent.from_(at)
+        new = poller.recent.from_(at)
         if new is None:
             at = None
             continue
@@ -61,12 +61,12 @@ async def of_all(known: Polled, after: int | None, ping_s: float) -> AsyncIterat
         if sent := b"".join(event for seq, event in new if seq is None or seq > after):
             yield sent
         after = max(after, *(seq or 0 for seq, _ in new)) if new else after
-        if known.recent.changed is changed and not await _within(changed, ping_s):
+        if poller.recent.changed is changed and not await _within(changed, ping_s):
             yield PING
 
 
 async def _within(event: asyncio.Event, seconds: float) -> bool:
-    """Whether it came within so many seconds."""
+    """Whether the event came within this time."""
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except TimeoutError:

@@ -1,8 +1,8 @@
-"""From what a request sends to a run that waits for a worker; or to what that run would be.
+"""Turns a request into a run that waits for a worker, or into a preview of it.
 
-Nothing of it is parsed in this process: a child reads the text and answers with a job as JSON (`web/reading`).
-The job is then confined to the places and names that the service has (mlcd/service/web/places), and asked for in one
-transaction with the check of its owner's budget (mlcd/service/team).
+Nothing of it is parsed in this process: a child process reads the text and returns a job as JSON (mlcd/service/web/reading).
+The job is then confined to the service's places and names (mlcd/service/web/places), and submitted in one transaction with the
+check of its owner's budget (mlcd/service/team).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
 from mlcd.service.team import Member, left, submit
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.places import confined, is_free, placed, spoken
-from mlcd.service.web.reading import SPACE, TEXT, in_a_child
+from mlcd.service.web.places import confined, internal_place, is_free, public_place
+from mlcd.service.web.reading import SPACE, TEXT, in_child_process
 from mlcd.service.web.reading.works import FACTS, foreseen, job_of_recorded, job_of_text, job_of_upload
 from mlcd.service.web.state import State
 from mlcd.service.web.uploads import Uploads, profiled
@@ -32,10 +32,10 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Submission:
-    """What a request asks for: a kind, a job file's text and options; to serve: a model, and a text of knobs.
+    """A request: a kind, a job file's text and options; to serve: a model, and a text of knobs.
 
-    `upload`: the hash of a model that was sent before. `model`: the name of one in a recording. `yes`: whoever asks has
-    seen what it may cost in real dollars, and agrees.
+    `upload`: the hash of an uploaded model. `model`: the name of one in a recording. `yes`: the user has seen what it
+    may cost in real dollars, and agrees.
     """
 
     kind: str
@@ -51,8 +51,8 @@ class Submission:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What would be run. `configurations`: None where only trying tells. `left_usd`: of its owner's budget; None where
-    there is none, or where this run does not count against it.
+    """A preview. `configurations`: None if they are not known before the run. `left_usd`: the owner's remaining budget;
+    None if there is none, or if this run does not count against it.
     """
 
     job: str
@@ -65,84 +65,86 @@ class Foreseen:
 
 
 class NotAgreed(Refusal):
-    """A run that would be billed in real dollars, and nobody has agreed to that yet: send it again with `yes`."""
+    """A run that would cost real dollars without the user's agreement: send it again with `yes`."""
 
     def __init__(self, words: str) -> None:
-        super().__init__(409, f'{words} To agree, send it again with "yes": true', told={"asks": words})
+        super().__init__(409, f'{words} To agree, send it again with "yes": true', extra={"asks": words})
 
 
-def send(here: State, who: Member | None, asked: Submission) -> str:
-    """Ask for the run, and tell the workers; its name."""
-    job = read(here, asked)
-    if rents(job.on) and not asked.yes:
+def send(state: State, who: Member | None, request: Submission) -> str:
+    """Submit the run and send it to the workers; return its name."""
+    job = read(state, request)
+    if rents(job.on) and not request.yes:
         raise NotAgreed(most_words(job))
-    free, most = _counts_nothing(here, job), here.settings.member_queued
-    run = submit(here.ledger, who, job, to_json(job, asked.launch), free, most_queued=most)
-    here.crew.send(run, asked.launch)
+    free, most = _is_uncounted(state, job), state.settings.member_queued
+    run = submit(state.ledger, who, job, to_json(job, request.launch), free, most_queued=most)
+    state.crew.send(run, request.launch)
     return run
 
 
-def check(here: State, who: Member | None, asked: Submission) -> Foreseen:
+def check(state: State, who: Member | None, request: Submission) -> Foreseen:
     """What `send` would do; nothing is reserved."""
-    job = read(here, asked)
-    found: dict[str, Any] = {"configurations": None, "types": []}
+    job = read(state, request)
+    preview: dict[str, Any] = {"configurations": None, "types": []}
     if is_free(job.on):
-        found = json.loads(in_a_child("the job", SPACE, foreseen, to_json(job, False)))
+        preview = json.loads(in_child_process("the job", SPACE, foreseen, to_json(job, False)))
     return Foreseen(
         job.name,
         goal_words(job.goal, job.target, serving_task(job)),
-        found["configurations"],
-        [str(each) for each in found["types"]],
-        spoken(job.on, here.settings),
+        preview["configurations"],
+        [str(each) for each in preview["types"]],
+        public_place(job.on, state.settings),
         job.goal.budget_usd,
-        None if _counts_nothing(here, job) else left(here.ledger, who).usd,
+        None if _is_uncounted(state, job) else left(state.ledger, who).usd,
     )
 
 
-def _counts_nothing(here: State, job: Job) -> bool:
-    """A budget is about money; unless somebody wants to see how it works before there is any."""
-    return is_free(job.on) and not here.settings.count_simulated
+def _is_uncounted(state: State, job: Job) -> bool:
+    """Whether the run does not count against budgets: simulated money, unless the service counts that, too."""
+    return is_free(job.on) and not state.settings.count_simulated
 
 
-def read(here: State, asked: Submission) -> Job:
-    """The job, read in a child and confined to what this service allows."""
-    if asked.kind not in kinds():
-        raise UserError(f"kind '{asked.kind[:80]}': expected {', '.join(kinds())}")
-    if asked.kind == "serve":
-        return _served(here, asked)
-    if asked.upload is not None or asked.model is not None or asked.knobs is not None:
-        raise UserError(f"upload, model and knobs are for serve, and this is {asked.kind}")
-    told = in_a_child(asked.name, TEXT, job_of_text, asked.kind, asked.job, asked.options, asked.name)
-    return confined(_named(from_json(told)[0]), here.settings)
+def read(state: State, request: Submission) -> Job:
+    """The job, read in a child process and confined to what this service allows."""
+    if request.kind not in kinds():
+        raise UserError(f"kind '{request.kind[:80]}': expected {', '.join(kinds())}")
+    if request.kind == "serve":
+        return _served(state, request)
+    if request.upload is not None or request.model is not None or request.knobs is not None:
+        raise UserError(f"upload, model and knobs are for serve, and this is {request.kind}")
+    text = in_child_process(request.name, TEXT, job_of_text, request.kind, request.job, request.options, request.name)
+    return confined(_checked_name(from_json(text)[0]), state.settings)
 
 
-def _served(here: State, asked: Submission) -> Job:
-    if asked.job.strip():
-        raise UserError("serve takes no job file: name an upload or a recorded model, and say the rest in options")
-    chosen = parsed("serve", asked.options)
+def _served(state: State, request: Submission) -> Job:
+    if request.job.strip():
+        raise UserError("serve takes no job file: name an upload or a recorded model, and give the rest in options")
+    chosen = parsed("serve", request.options)
     on = str(chosen.get("on") or "local")
-    place = placed(on, here.settings)
+    place = internal_place(on, state.settings)
     kind, _, folder = place.partition(":")
     if kind == "recorded":
-        if asked.model is None or asked.upload is not None:
+        if request.model is None or request.upload is not None:
             raise UserError(f"on '{on[:80]}': name a model of the recording in `model`, and no upload")
-        told = in_a_child(asked.model, TEXT, job_of_recorded, asked.model, folder, asked.options, asked.knobs)
-        return confined(_named(from_json(told)[0]), here.settings)
-    if asked.upload is None or asked.model is not None:
+        text = in_child_process(
+            request.model, TEXT, job_of_recorded, request.model, folder, request.options, request.knobs
+        )
+        return confined(_checked_name(from_json(text)[0]), state.settings)
+    if request.upload is None or request.model is not None:
         raise UserError("name an `upload`: send the model's file to /uploads first")
-    uploads = Uploads(here.database, here.settings.home)
-    upload = uploads.get(asked.upload)
+    uploads = Uploads(state.database, state.settings.home)
+    upload = uploads.get(request.upload)
     facts, shapes = upload.facts, dict(chosen.get("shapes") or {})
     if shapes or not facts.profiles:
         facts = profiled(facts, uploads.path(upload), upload.name, shapes)
-    told = in_a_child(
-        upload.name, TEXT, job_of_upload, FACTS.dump_json(facts).decode(), upload.word, asked.options, asked.knobs
+    text = in_child_process(
+        upload.name, TEXT, job_of_upload, FACTS.dump_json(facts).decode(), upload.word, request.options, request.knobs
     )
-    return confined(_named(from_json(told)[0]), here.settings)
+    return confined(_checked_name(from_json(text)[0]), state.settings)
 
 
-def _named(job: Job) -> Job:
-    """With a name of a line that can be shown."""
+def _checked_name(job: Job) -> Job:
+    """The job, if its name can be shown on one line."""
     if not job.name.strip() or len(job.name) > LONGEST_NAME or not job.name.isprintable():
         raise UserError(f"name: 1 to {LONGEST_NAME} letters, all of them printable, and not only blanks")
     return job

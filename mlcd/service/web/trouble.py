@@ -1,12 +1,12 @@
-"""What keeps a service that can be reached from doing its work."""
+"""Why a service that is reachable does not drive runs."""
 
 from __future__ import annotations
 
 from mlcd.service.web.state import State
 
-NO_WORKER = "no worker is running: what is submitted waits; start one with mlcd worker, or mlcd service --workers N"
+NO_WORKER = "no worker is running: submitted runs wait; start one with mlcd worker, or mlcd service --workers N"
 
 
-def nobody_drives(here: State) -> str:
-    """That no worker has shown a sign of life lately; '' where one has, and for one person, whose runs need none."""
-    return NO_WORKER if here.settings.mode == "service" and here.crew.alive() == 0 else ""
+def missing_workers(state: State) -> str:
+    """A message if no worker has a recent heartbeat, else ''; always '' in ui mode, which needs no workers."""
+    return NO_WORKER if state.settings.mode == "service" and state.crew.alive() == 0 else ""

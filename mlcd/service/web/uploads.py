@@ -1,4 +1,4 @@
-"""Models that were sent: what was read from each, and the name that it came with. Their bytes: `core/database/sent.py`."""
+"""Uploaded models: their facts and names. Their bytes are in `mlcd.core.database.sent`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlcd.core.database.sent import DIGEST, SentModels
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.reading import MODEL, in_a_child, passes_limits
+from mlcd.service.web.reading import MODEL, in_child_process, passes_limits
 from mlcd.service.web.reading.works import FACTS, PROFILES, anatomy, passes
 
 LONGEST_NAME = 80
@@ -31,7 +31,7 @@ LONGEST_NAME = 80
 
 @dataclass(frozen=True)
 class Upload:
-    """A model that was sent. `operators`: how often each kind stands in it. `note`: why no pass of it could be made."""
+    """An uploaded model. `operators`: the count of each kind. `note`: why the model could not be run."""
 
     digest: str
     name: str
@@ -42,7 +42,7 @@ class Upload:
 
     @property
     def word(self) -> str:
-        """For a job that serves it, on whichever machine."""
+        """The name of the model in a job, valid on every machine."""
         return f"{UPLOAD}{self.digest}"
 
 
@@ -58,13 +58,13 @@ class Uploads:
 
     def get(self, digest: str) -> Upload:
         """The upload of this hash."""
-        found = self._find(digest) if DIGEST.fullmatch(digest) else None
-        if found is None:
+        upload = self._find(digest) if DIGEST.fullmatch(digest) else None
+        if upload is None:
             raise UnknownName("upload", digest[:12], ())
-        return found
+        return upload
 
     def check_quota(self, owner: str, more: int, most: int) -> None:
-        """Refuse bytes beyond what one may keep here."""
+        """Refuse bytes beyond the owner's quota."""
         query = select(func.coalesce(func.sum(uploads.c.size), 0)).where(uploads.c.owner == owner)
         with self._database.read() as connection:
             kept = int(connection.execute(query).scalar_one())
@@ -73,35 +73,35 @@ class Uploads:
 
     @contextmanager
     def incoming(self) -> Iterator[Incoming]:
-        """A file to be written; gone at the end unless it was kept."""
+        """A temporary file to write to; deleted at the end unless it was stored."""
         with self._sent.beside() as (path, file):
             yield Incoming(path, file)
 
     def keep(self, incoming: Incoming, name: str, owner: str | None) -> Upload:
-        """Read what has come, and put it in its place. The same bytes are kept once."""
+        """Read the received file and store it. Equal files are stored once."""
         incoming.close()
-        found = self._find(incoming.digest) or read_model(incoming.path, cleaned(name), incoming.digest)
-        self._sent.store(incoming.path, found.digest)
-        self._note(found, owner)
-        return found
+        upload = self._find(incoming.digest) or read_model(incoming.path, cleaned(name), incoming.digest)
+        self._sent.store(incoming.path, upload.digest)
+        self._record(upload, owner)
+        return upload
 
     def _find(self, digest: str) -> Upload | None:
         with self._database.read() as connection:
             row = connection.execute(select(uploads).where(uploads.c.digest == digest)).one_or_none()
         if row is None:
             return None
-        told = json.loads(row.facts)
+        stored = json.loads(row.facts)
         return Upload(
             row.digest,
             row.name,
             row.size,
-            FACTS.validate_python(told["facts"]),
-            told["operators"],
-            told.get("note", ""),
+            FACTS.validate_python(stored["facts"]),
+            stored["operators"],
+            stored.get("note", ""),
         )
 
-    def _note(self, upload: Upload, owner: str | None) -> None:
-        told = json.dumps(
+    def _record(self, upload: Upload, owner: str | None) -> None:
+        facts = json.dumps(
             {
                 "facts": FACTS.dump_python(upload.facts, mode="json"),
                 "operators": upload.operators,
@@ -109,29 +109,29 @@ class Uploads:
             }
         )
         with self._database.write() as connection:
-            if not self._sent.is_whole(upload.digest, upload.size):  # it took so long that it was given up
-                raise WrongState(f"{upload.name}: it took more than a day to be kept; send it again")
-            now, ours = datetime.now(UTC).isoformat(), uploads.c.digest == upload.digest
-            if not connection.execute(update(uploads).where(ours).values(created_at=now)).rowcount:
+            if not self._sent.is_whole(upload.digest, upload.size):  # storing took so long that the file was cleaned up
+                raise WrongState(f"{upload.name}: storing it took more than a day; send it again")
+            now, this_upload = datetime.now(UTC).isoformat(), uploads.c.digest == upload.digest
+            if not connection.execute(update(uploads).where(this_upload).values(created_at=now)).rowcount:
                 row = {"digest": upload.digest, "name": upload.name, "size": upload.size, "owner": owner}
-                connection.execute(insert(uploads).values({**row, "created_at": now, "facts": told}))
+                connection.execute(insert(uploads).values({**row, "created_at": now, "facts": facts}))
 
 
 class Incoming:
-    """A file as it comes in, hashed on the way."""
+    """A file that is being received, and its hash."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path, self.size = path, 0
         self._file, self._hash = file, hashlib.sha256()
 
     def write(self, chunk: bytes) -> None:
-        """Its next bytes."""
+        """Add the next bytes."""
         self._hash.update(chunk)
         self._file.write(chunk)
         self.size += len(chunk)
 
     def close(self) -> None:
-        """All bytes are on disk."""
+        """Flush all bytes to disk."""
         if not self._file.closed:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -139,21 +139,21 @@ class Incoming:
 
     @property
     def digest(self) -> str:
-        """Of what has come so far."""
+        """The hash of what was received so far."""
         return self._hash.hexdigest()
 
 
 def cleaned(name: str) -> str:
-    """A name to show: letters, digits and a few signs of what was sent, without folders."""
+    """A name that can be shown: letters, digits and a few signs, without folders."""
     plain = re.sub(r"[^A-Za-z0-9._ -]+", "-", re.split(r"[/\\]", name)[-1]).strip(" .-")
     return plain[-LONGEST_NAME:].strip(" .-") or "model.onnx"
 
 
 def read_model(path: Path, name: str, digest: str) -> Upload:
-    """What a model's file says, read elsewhere; and passes of it, where that is possible without knowing more."""
-    told = json.loads(in_a_child(name, MODEL, anatomy, str(path), name))
-    facts = FACTS.validate_python(told["facts"])
-    upload = Upload(digest, name, path.stat().st_size, facts, dict(told["operators"]))
+    """Read a model's file in a child process, and profile passes of it if that needs no further input."""
+    anatomy_read = json.loads(in_child_process(name, MODEL, anatomy, str(path), name))
+    facts = FACTS.validate_python(anatomy_read["facts"])
+    upload = Upload(digest, name, path.stat().st_size, facts, dict(anatomy_read["operators"]))
     try:
         return replace(upload, facts=profiled(facts, path, name, {}))
     except UserError as error:
@@ -161,10 +161,10 @@ def read_model(path: Path, name: str, digest: str) -> Upload:
 
 
 def profiled(facts: ModelFacts, path: Path, name: str, shapes: dict[str, int]) -> ModelFacts:
-    """The facts with passes at these sizes of free axes, made elsewhere."""
+    """The facts with profiles of passes at these sizes of free axes, made in a child process."""
     folder = tempfile.mkdtemp(prefix="passes-", dir=path.parent)
     try:
-        told = in_a_child(name, passes_limits(path.stat().st_size), passes, str(path), name, shapes, folder)
-        return replace(facts, profiles=PROFILES.validate_json(told))
+        profiles = in_child_process(name, passes_limits(path.stat().st_size), passes, str(path), name, shapes, folder)
+        return replace(facts, profiles=PROFILES.validate_json(profiles))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

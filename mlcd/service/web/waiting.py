@@ -1,4 +1,4 @@
-"""Runs that were asked for and have not begun: from what was submitted."""
+"""Runs that were submitted and have not started."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from mlcd.reports.view import Summary, waiting_summary
 
 
 def waiting_summaries(ledger: Ledger) -> list[Summary]:
-    """All that wait, and all that were refused, in the order they were asked for."""
+    """All that wait or were refused, in the order of submission."""
     from mlcd.service.workers.asked import from_json
 
-    found = []
-    for asked in ledger.waiting():
-        job, _ = from_json(asked.asked)
-        at = asked.created_at.isoformat()
-        found.append(waiting_summary(asked.run, at, job, asked.refused, asked.owner, asked.team))
-    return found
+    summaries = []
+    for each in ledger.waiting():
+        job, _ = from_json(each.asked)
+        at = each.created_at.isoformat()
+        summaries.append(waiting_summary(each.run, at, job, each.refused, each.owner, each.team))
+    return summaries
 
 
-def launch_asked(ledger: Ledger, run: str) -> bool:
-    """Whether the decision of this run is to be run without being asked again."""
+def launch_requested(ledger: Ledger, run: str) -> bool:
+    """Whether the decision of this run will be launched without asking the user."""
     from mlcd.service.workers.asked import from_json
 
-    asked = ledger.asked(run)
-    return asked is not None and from_json(asked.asked)[1]
+    submission = ledger.asked(run)
+    return submission is not None and from_json(submission.asked)[1]

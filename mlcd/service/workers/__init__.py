@@ -1,1 +1,1 @@
-"""Who drives the runs that people submit: a process for each, here or taken from a queue by workers elsewhere."""
+"""The processes that drive submitted runs: one for each run, on this machine or on workers that poll a queue."""

@@ -1,4 +1,4 @@
-"""What was submitted, as the text that waits in the database until a worker takes it."""
+"""A submission as JSON text: it waits in the database until a worker takes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.core.payload import upgraded
 
 @dataclass(frozen=True, slots=True)
 class _Submitted:
-    # What is not a number, or has no end, is a value too; plain JSON has no word for it.
+    # NaN and infinity are valid values, but plain JSON cannot write them.
     __pydantic_config__ = ConfigDict(ser_json_inf_nan="strings")
 
     job: Job
@@ -25,14 +25,14 @@ _CODEC: TypeAdapter[_Submitted] = TypeAdapter(_Submitted)
 
 
 def to_json(job: Job, launch: bool) -> str:
-    """A job, and whether what is decided is to be run, as one JSON object."""
+    """A job, and whether to launch the decided configuration, as one JSON object."""
     return _CODEC.dump_json(_Submitted(job, launch)).decode()
 
 
 def from_json(text: str) -> tuple[Job, bool]:
-    """The job that was submitted, and whether to run what is decided."""
+    """The submitted job, and whether to launch the decided configuration."""
     try:
         submitted = _CODEC.validate_python(upgraded(json.loads(text)))
     except ValueError as error:
-        raise UserError("what was submitted cannot be read by this version of MLCD; submit it again") from error
+        raise UserError("this version of MLCD cannot read the submission; submit it again") from error
     return submitted.job, submitted.launch

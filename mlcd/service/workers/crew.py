@@ -1,4 +1,4 @@
-"""What the service needs of whoever drives the runs."""
+"""The interface of a crew: the processes that drive runs for a service or for `mlcd ui`."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ NEVER_BEGAN = "stopped before it began"
 
 
 class Crew(Protocol):
-    """Drives runs in processes of their own, never in the one that asks."""
+    """Drives runs in separate processes, never in the calling one."""
 
     def send(self, run: str, launch: bool = False) -> None:
-        """Begin a run that was asked for, or go on with one; `launch`: run what is decided, too."""
+        """Start a submitted run, or resume one; `launch`: also run the decided configuration."""
         ...
 
     def stop(self, run: str) -> None:
-        """Ask a run to stop after the step under way; nothing is lost. One that waits never begins."""
+        """Ask a run to stop after its current step; nothing is lost. One that waits in the queue never starts."""
         ...
 
     def down(self, run: str) -> None:
-        """End a run now, whoever drives it, and tear its machines down."""
+        """End a run now, whichever process drives it, and tear its machines down."""
         ...
 
     def withdraw(self, run: str) -> bool:
-        """Let nobody go on with a run who has not begun to; True if nobody is at it because of that."""
+        """Take a run out of the queue; True if therefore no process works on it."""
         ...
 
     def alive(self) -> int:
-        """How many processes of the crew are at work."""
+        """How many processes of the crew are alive."""
         ...
 
     def close(self) -> None:
-        """Send nobody any more; what that means for the runs under way is the crew's own."""
+        """Start no more processes. Whether active runs go on depends on the crew."""
         ...
 
 
 def waits(run: str, ledger: Ledger) -> bool:
-    """Whether a run was asked for and has neither begun nor been refused."""
-    asked = ledger.asked(run)
-    return asked is not None and asked.refused is None and not ledger.has_begun(run)
+    """Whether a run was submitted and has neither started nor been refused."""
+    submission = ledger.asked(run)
+    return submission is not None and submission.refused is None and not ledger.has_begun(run)
 
 
 def refused(run: str, ledger: Ledger) -> bool:
-    """Whether a run was asked for and will never begin."""
-    asked = ledger.asked(run)
-    return asked is not None and asked.refused is not None
+    """Whether a run was submitted and will never start."""
+    submission = ledger.asked(run)
+    return submission is not None and submission.refused is not None

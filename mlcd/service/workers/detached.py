@@ -1,7 +1,7 @@
-"""A run's driver as a process of its own, which outlives the shell, the terminal and whoever started it.
+"""Drives a run in a detached process, which outlives the shell, the terminal and its parent process.
 
-`python -m mlcd.service.workers.detached RUN launch|search [after]`: with `after` it goes on where another
-driver was told to end. What it has to say besides the ledger goes to `MLCD_HOME/detached/RUN.log`.
+`python -m mlcd.service.workers.detached RUN launch|search [after]`: with `after` it waits for another driver that is about to
+end. Its messages go to `MLCD_HOME/detached/RUN.log`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from mlcd.core.home import home, open_ledger
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log import to_stderr
 from mlcd.service.workers.run import see_through
-from mlcd.service.workers.told import Told
+from mlcd.service.workers.told import StopRequests
 
-LOOK_S = 0.05
-LETS_GO_WITHIN_S = 30.0
-"""A driver that was told to end, until its lock is free."""
+POLL_S = 0.05
+LOCK_TIMEOUT_S = 30.0
+"""How long to wait for the lock of a driver that was told to end."""
 
 
 def log_of(run: str) -> Path:
-    """Where a detached driver writes."""
+    """The log file of a detached driver."""
     folder = home() / "detached"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder / f"{run}.log"
 
 
 def detach(run: str, ledger: Ledger, launch: bool) -> int:
-    """Start a process that drives the run from where it stands, and return once it does; its number.
+    """Start a process that continues the run; return its process id when it holds the run's lock.
 
-    `launch`: it also runs what is decided. Nobody is asked any more.
+    `launch`: it also runs the decided configuration, without asking the user.
     """
     process = _start(run, "launch" if launch else "search")
     while not ledger.is_driven(run):
@@ -42,19 +42,19 @@ def detach(run: str, ledger: Ledger, launch: bool) -> int:
         if ended and status:
             lines = log_of(run).read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise WrongState(f"run '{run}' could not be detached: {lines[-1] if lines else 'its process ended'}")
-        if ended:  # it is over already
+        if ended:  # the run is already over
             break
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return process
 
 
 def hand_over(run: str, launch: bool) -> int:
-    """Start a process that goes on once this one has ended, without waiting for it; its number."""
+    """Start a process that continues the run after this process has ended; return its process id at once."""
     return _start(run, "launch" if launch else "search", "after")
 
 
 def _start(run: str, *words: str) -> int:
-    """Not as a `Popen`, which complains of a child that outlives it. A session of its own hears no terminal."""
+    """Not `Popen`, which warns about a child that outlives it. A new session gets no signals from the terminal."""
     command = [sys.executable, "-m", "mlcd.service.workers.detached", run, *words]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -65,13 +65,13 @@ def _start(run: str, *words: str) -> int:
 
 
 def main(run: str, word: str, *after: str) -> None:
-    """Drive the run to its end, or to where it is told to stop."""
+    """Drive the run until it ends or is told to stop."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     to_stderr(force=True)
     ledger = open_ledger()
     try:
-        wait_s = LETS_GO_WITHIN_S if after else 0.0
-        see_through(run, ledger, word == "launch", Told(run, ledger), wait_s=wait_s, stopped_stays=True)
+        wait_s = LOCK_TIMEOUT_S if after else 0.0
+        see_through(run, ledger, word == "launch", StopRequests(run, ledger), wait_s=wait_s, stopped_stays=True)
     finally:
         ledger.close()
 

@@ -1,7 +1,7 @@
-"""The last thing that the fork server imports: what is there by now is left alone by every child's garbage collector.
+"""Imported last by the fork server: freezes all objects, so that the children's garbage collectors skip them.
 
-A collector that looks at an object writes beside it, and a page that is written to is copied: of the 200 MB that
-all children could share, each would copy most.
+A collector writes to the header of each object that it visits, and a written page is copied: without the freeze, each
+child would copy most of the 200 MB that all children can share.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ import gc
 
 from mlcd.service.workers.trust import keep_memory_private
 
-keep_memory_private()  # and so of every child: a fork keeps it
+keep_memory_private()  # inherited by every forked child
 gc.collect()
 gc.freeze()

@@ -1,4 +1,4 @@
-"""One person's crew: child processes of `mlcd ui`, a few at once; the others wait in order."""
+"""The crew of `mlcd ui`: child processes, a few at once; other runs wait in a queue."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.crew import NEVER_BEGAN, refused, waits
 from mlcd.service.workers.log import LOG
-from mlcd.service.workers.pace import PACE, Pace
-from mlcd.service.workers.process import LEAVES_WITHIN_S, Child, Errand, Outcome, send, warm_up, watched
+from mlcd.service.workers.pace import TIMING, Timing
+from mlcd.service.workers.process import EXIT_TIMEOUT_S, Child, Errand, Outcome, send, wait_for_result, warm_up
 from mlcd.service.workers.told import BY_THE_USER
 
 UI_ENDED = "mlcd ui ended before it began; submit it again"
 
 
-class Here:
-    """Drives runs in children of this process; they end with it, and what they drove can be resumed.
+class LocalCrew:
+    """Drives runs in child processes. They end with this process, and their runs can be resumed.
 
-    A run whose process dies, or whose ledger was locked, gets one more process; after that it waits for its user.
+    A run whose process dies, or whose ledger was locked, is retried once; after that its user has to resume it.
     """
 
-    def __init__(self, ledger: Ledger, at_once: int | None = None, pace: Pace = PACE) -> None:
-        self._ledger, self._pace = ledger, pace
+    def __init__(self, ledger: Ledger, at_once: int | None = None, timing: Timing = TIMING) -> None:
+        self._ledger, self._timing = ledger, timing
         self._at_once = at_once or max(2, os.cpu_count() or 2)
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._waiting: deque[tuple[str, Errand, str]] = deque()
         self._children: dict[str, Child] = {}
         self._watchers: list[threading.Thread] = []
-        self._given_another: set[str] = set()
+        self._retried: set[str] = set()
         self._closing = False
         warm_up()
 
     def send(self, run: str, launch: bool = False) -> None:
-        """Begin a run that was asked for, or go on with one, as soon as there is room."""
-        with self._turn:
+        """Start a submitted run, or resume one, as soon as there is a free slot."""
+        with self._lock:
             if any(each == run for each, *_ in self._waiting):
                 raise WrongState(f"run '{run}' is waiting for its turn already")
-            self._ledger.wish(run, None)  # whoever goes on has forgotten what was wished for before
-            self._given_another.discard(run)
+            self._ledger.wish(run, None)  # resuming overrides an earlier request to stop
+            self._retried.discard(run)
             self._enqueue(run, Errand.LAUNCH if launch else Errand.SEE_THROUGH)
 
     def stop(self, run: str) -> None:
-        """Ask a run to stop; whoever drives it, a child or a command in some terminal, hears it as Ctrl-C."""
+        """Ask a run to stop: SIGINT to the process that drives it, a child or a command in some terminal."""
         from mlcd.clouds import control
 
-        with self._turn:
+        with self._lock:
             withdrawn = self.withdraw(run)
-            if not self._ledger.driver(run) and run in self._children:  # it has hardly started, and will look
+            if not self._ledger.driver(run) and run in self._children:  # still starting: it will read it
                 self._ledger.wish(run, "stop")
             elif not withdrawn:
-                if run in self._children:  # should it not hear the signal, it is ended from outside
+                if run in self._children:  # if it ignores the signal, it is killed
                     self._ledger.wish(run, "stop")
                 control.stop(run, self._ledger)
 
     def down(self, run: str) -> None:
-        """End a run now, and send a process that tears down what is left."""
-        with self._turn:
+        """End a run now, and start a process that tears down what is left."""
+        with self._lock:
             if self.withdraw(run) and refused(run, self._ledger):
                 return
             driver = self._ledger.driver(run)
@@ -73,13 +73,16 @@ class Here:
             self._enqueue(run, Errand.TAKE_DOWN)
 
     def alive(self) -> int:
-        """How many children drive a run now."""
-        with self._turn:
+        """How many children are driving a run."""
+        with self._lock:
             return len(self._children)
 
     def close(self) -> None:
-        """End the children: what they drive is torn down and settled, and can be resumed. What waits never begins."""
-        with self._turn:
+        """End the children: their launches are torn down and settled, and their runs can be resumed.
+
+        Runs in the queue are refused.
+        """
+        with self._lock:
             self._closing = True
             children = list(self._children.values())
             for run, *_ in self._waiting:
@@ -88,12 +91,12 @@ class Here:
                         self._ledger.refuse(run, UI_ENDED)
             self._waiting.clear()
         for child in children:
-            child.tell(signal.SIGTERM)
+            child.send_signal(signal.SIGTERM)
         for child in children:
-            child.process.join(LEAVES_WITHIN_S)
-            child.tell(signal.SIGKILL)
+            child.process.join(EXIT_TIMEOUT_S)
+            child.send_signal(signal.SIGKILL)
             with suppress(MlcdError):
-                if waits(child.run, self._ledger):  # it had hardly started
+                if waits(child.run, self._ledger):  # it was still starting
                     self._ledger.refuse(child.run, UI_ENDED)
         for watcher in self._watchers:
             watcher.join(1.0)
@@ -103,7 +106,7 @@ class Here:
         self._fill()
 
     def _fill(self) -> None:
-        """Send whoever is next while there is room; a run has one process at a time."""
+        """Start the next runs while there are free slots; a run has one process at a time."""
         for run, errand, because in list(self._waiting):
             if self._closing or len(self._children) >= self._at_once:
                 return
@@ -111,38 +114,38 @@ class Here:
                 self._waiting.remove((run, errand, because))
                 child = self._children[run] = send(run, errand, self._ledger, because=because)
                 self._watchers = [each for each in self._watchers if each.is_alive()]
-                self._watchers.append(threading.Thread(target=self._look_after, args=(child,), daemon=True))
+                self._watchers.append(threading.Thread(target=self._watch, args=(child,), daemon=True))
                 self._watchers[-1].start()
 
-    def _look_after(self, child: Child) -> None:
-        why = watched(child, self._ledger, self._pace)
+    def _watch(self, child: Child) -> None:
+        why = wait_for_result(child, self._ledger, self._timing)
         outcome = child.outcome()
-        with self._turn:
+        with self._lock:
             del self._children[child.run]
             if why is not None and child.errand is not Errand.TAKE_DOWN and not self._closing:
                 LOG.warning("run '%s': %s", child.run, why)
                 self._waiting.appendleft((child.run, Errand.TAKE_DOWN, why))
             elif outcome in (Outcome.DIED, Outcome.AGAIN) and not self._closing:
-                again = child.run not in self._given_another
-                self._given_another.add(child.run)
-                then = "another one goes on" if again else f"go on with: mlcd resume {child.run}"
-                LOG.warning("run '%s': its process %s; %s", child.run, _told(outcome), then)
+                again = child.run not in self._retried
+                self._retried.add(child.run)
+                then = "it is retried" if again else f"continue it with: mlcd resume {child.run}"
+                LOG.warning("run '%s': its process %s; %s", child.run, _what_happened(outcome), then)
                 if again:
                     self._waiting.appendleft((child.run, child.errand, BY_THE_USER))
             self._fill()
 
     def withdraw(self, run: str) -> bool:
-        """Take a run out of the row, whether or not it stood there; True if nobody is at it now because of that."""
-        stood = [each for each in self._waiting if each[0] == run]
-        for each in stood:
+        """Take a run out of the queue if it is there; True if therefore no process works on it."""
+        queued = [each for each in self._waiting if each[0] == run]
+        for each in queued:
             self._waiting.remove(each)
         if run in self._children or self._ledger.driver(run) is not None:
             return False
         if waits(run, self._ledger):
             self._ledger.refuse(run, NEVER_BEGAN)
             return True
-        return bool(stood)
+        return bool(queued)
 
 
-def _told(outcome: Outcome) -> str:
+def _what_happened(outcome: Outcome) -> str:
     return "died" if outcome is Outcome.DIED else "could not use the ledger"

@@ -1,4 +1,4 @@
-"""The log of whoever drives runs: one line of printable text for each message, whatever a job or a cloud has said."""
+"""The workers' log: one line of printable text for each message, whatever a job or a cloud has put into it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ LOG = logging.getLogger("mlcd.service.workers")
 
 
 class OneLine(logging.Formatter):
-    """Says what is in a message, and lets none of it look like another message, or command somebody's terminal."""
+    """Escapes what is not printable, so that a message cannot fake another one or control a terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The message; the stack of a bug comes after it, on lines of its own."""
+        """The message on one line; the stack trace of a bug follows on further lines."""
         return "".join(each if each.isprintable() else repr(each)[1:-1] for each in super().formatMessage(record))
 
 
 def to_stderr(force: bool = False) -> None:
-    """Tell warnings there, unless somebody else has said where the log goes; `force`: also then."""
+    """Log warnings to stderr, unless logging is already configured; `force`: even then."""
     if force or not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(OneLine("mlcd: %(message)s"))

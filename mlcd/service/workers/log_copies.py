@@ -1,6 +1,6 @@
-"""What a run's launches write on this machine, copied into the database as it grows: a service may be elsewhere.
+"""Copies the logs of a run's launches from this machine into the database, for a service on another machine.
 
-Not on SQLite: that is one person's, whose files are right there.
+Not on SQLite: that is used by one person, on the machine with the files.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from mlcd.core.errors import LedgerError
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log import LOG
 
-LOOKS_EVERY_S = 2.0
-LAST_LOOK_S = 10.0
-"""That the end of a run waits for the end of its logs."""
+COPY_EVERY_S = 2.0
+LAST_COPY_TIMEOUT_S = 10.0
+"""How long the end of a run waits for the last copy."""
 MOST_BYTES = 8 << 20
-"""Of one log; the rest stays where it was written."""
+"""Most bytes copied of one log; the rest stays in the file."""
 
 
 class LogCopies:
-    """The logs of one run. Whoever looks drives the run, so that nobody else writes them."""
+    """The logs of one run. Only the process that drives the run writes them."""
 
-    def __init__(self, run: str, pieces: LogPieces, kept: Launches, most_bytes: int = MOST_BYTES) -> None:
-        self._run, self._pieces, self._kept, self._most_bytes = run, pieces, kept, most_bytes
+    def __init__(self, run: str, pieces: LogPieces, launches: Launches, most_bytes: int = MOST_BYTES) -> None:
+        self._run, self._pieces, self._launches, self._most_bytes = run, pieces, launches, most_bytes
         self._ends: dict[Path, tuple[int, bool]] = {}
-        self._over: set[Path] = set()
+        self._done: set[Path] = set()
 
-    def look(self) -> None:
-        """Copy what is new."""
-        for folder in self._kept.of_run(self._run):
-            if folder in self._over:
+    def copy_new(self) -> None:
+        """Copy new output."""
+        for folder in self._launches.of_run(self._run):
+            if folder in self._done:
                 continue
-            over = (folder / "ended").exists()  # before reading: then nothing is missed
+            ended = (folder / "ended").exists()  # checked before reading, so that no output is missed
             for log in sorted(folder.glob("[0-9]*.log")):
-                self._copy(log, over)
-            if over:
-                self._over.add(folder)
+                self._copy(log, ended)
+            if ended:
+                self._done.add(folder)
 
-    def _copy(self, log: Path, over: bool) -> None:
+    def _copy(self, log: Path, ended: bool) -> None:
         label, process = log.parent.name, int(log.stem)
         if log not in self._ends:
             self._ends[log] = self._pieces.end(label, process)
@@ -58,7 +58,7 @@ class LogCopies:
         if too_long:
             rest = f"\nmlcd: the rest of this log is on {platform.node()}, in {log.absolute()}\n"
             end = self._append(log, end, rest.encode())
-        if too_long or over:
+        if too_long or ended:
             self._append(log, end, b"")
 
     def _append(self, log: Path, end: int, body: bytes) -> int:
@@ -68,23 +68,23 @@ class LogCopies:
 
 
 @contextmanager
-def logs_copied(run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S) -> Iterator[None]:
-    """Copy the run's logs meanwhile, and what is left of them at the end. A run never fails by it."""
+def logs_copied(run: str, ledger: Ledger, every_s: float = COPY_EVERY_S) -> Iterator[None]:
+    """Copy the run's logs while the block runs, and the rest at its end. A run never fails because of this."""
     if ledger.database.dialect == "sqlite":
         yield
         return
     copies, over = LogCopies(run, LogPieces(ledger.database), launches_here()), threading.Event()
 
-    def look() -> None:
+    def copy_new() -> None:
         try:
-            copies.look()
-        except (LedgerError, OSError) as error:  # the next look finds what this one missed
+            copies.copy_new()
+        except (LedgerError, OSError) as error:  # the next attempt copies what this one missed
             LOG.info("run '%s': its logs are not copied now: %s", run, error)
 
     def watch() -> None:
         while not over.wait(every_s):
-            look()
-        look()
+            copy_new()
+        copy_new()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -92,4 +92,4 @@ def logs_copied(run: str, ledger: Ledger, every_s: float = LOOKS_EVERY_S) -> Ite
         yield
     finally:
         over.set()
-        watcher.join(LAST_LOOK_S)
+        watcher.join(LAST_COPY_TIMEOUT_S)

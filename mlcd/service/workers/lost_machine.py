@@ -1,4 +1,4 @@
-"""A run whose machine never comes back: its books are closed at the most that can have been spent."""
+"""A run whose machine is gone for good: its open launches are settled at their worst-case cost."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlcd.core.units import format_usd
 
 
 def give_up_machine(run: str, ledger: Ledger) -> str:
-    """Somebody says that the machine which keeps a run's launches is gone for good; what becomes of it, in words.
+    """Give up the machine that has a run's launches; return one sentence on what happens to the run.
 
-    When its launches ended, nobody can tell. Each counts until now, but no longer than it was allowed to live: more it
-    cannot have cost. A run on rented machines may go on anywhere then; one on nodes of the machine itself is over.
+    The end of its launches is unknown. Each is billed until now, but at most for its lifetime: it cannot have cost
+    more. A run on rented machines can then be resumed anywhere; one on nodes of the lost machine itself is over.
     """
     name = ledger.find(run)
     with ledger.hold(name):
@@ -23,7 +23,7 @@ def give_up_machine(run: str, ledger: Ledger) -> str:
             raise WrongState(f"run '{name}' is {account.status} and waits for no other machine; see: mlcd show {name}")
         lines = ledger.lines(name)
         book = ledger.book(name, WallClock(lines[0].written_at))
-        closed: list[Entry] = [_at_the_most(each, lines, book.clock.elapsed_s(), host) for each in account.open]
+        closed: list[Entry] = [_worst_case(each, lines, book.clock.elapsed_s(), host) for each in account.open]
         usd = sum(each.measurement.usd for each in closed if isinstance(each, Settled))
         if is_the_machine(account.job):
             words = f"its machine {host} is gone, and with it what it measured and saved there; begin it anew"
@@ -37,12 +37,12 @@ def give_up_machine(run: str, ledger: Ledger) -> str:
     return f"{name}: {words}. What was open there counts {format_usd(usd)}, the most it can have cost"
 
 
-def _at_the_most(reserved: Reserved, lines: list[Line], now_s: float, host: str) -> Settled:
-    """A launch that nobody saw the end of."""
+def _worst_case(reserved: Reserved, lines: list[Line], now_s: float, host: str) -> Settled:
+    """Settle a launch whose end is unknown at its worst-case cost."""
     order = reserved.launch
     began_s = next(line.elapsed_s for line in lines if line.entry == reserved)
     seconds = max(0.0, now_s - began_s)
-    if order.lifetime_s is not None:  # its machines end by themselves then
+    if order.lifetime_s is not None:  # its machines end by themselves after that
         seconds = min(seconds, order.lifetime_s)
     detail = f"its machine {host} is gone; counted at the most that it can have cost"
     return Settled(

@@ -1,4 +1,4 @@
-"""A process for each run: forked from a server that has everything imported, and gone when its parent is gone."""
+"""A process for each run: forked from a server that has everything imported; it ends with its parent."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from mlcd.core.ledger import Ledger
 from mlcd.service.caps import Caps
 from mlcd.service.workers.asked import from_json
 from mlcd.service.workers.log import LOG, to_stderr
-from mlcd.service.workers.pace import Pace
-from mlcd.service.workers.pulse import COMPUTING, Pulse, Watch
-from mlcd.service.workers.told import BY_THE_USER, Told, interrupt_main
+from mlcd.service.workers.pace import Timing
+from mlcd.service.workers.pulse import COMPUTING, HangDetector, Heartbeat
+from mlcd.service.workers.told import BY_THE_USER, StopRequests, interrupt_main
 from mlcd.service.workers.trust import keep_memory_private
 
 PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form", "mlcd.planners.serve.operators"]
 PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn.cluster"]
-"""The latter are imported by whoever needs them: once here, and not once in each process."""
+"""These are imported lazily elsewhere: preloaded here once, instead of in each process."""
 PRELOADED += ["mlcd.service.workers.frozen"]
 AUTOGROUP = Path("/proc/self/autogroup")
-LEAVES_WITHIN_S = 30.0
-"""What tearing down may take once a process is told to end."""
+EXIT_TIMEOUT_S = 30.0
+"""How long a process may take for teardown after it was told to end."""
 
 
 class Errand(StrEnum):
-    """What a process is sent to do with a run."""
+    """What a process has to do with a run."""
 
     SEE_THROUGH = "see through"
     LAUNCH = "see through, and launch"
@@ -44,34 +44,34 @@ class Errand(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How that went."""
+    """How it went."""
 
     DONE = "done"
-    AGAIN = "again"  # the database is lost or full, or another process drives the run: later it may work
-    FAILED = "failed"  # a mistake; the log has it
+    AGAIN = "again"  # the database is unreachable or full, or another process drives the run: retry later
+    FAILED = "failed"  # an error, which is in the log
     DIED = "died"
 
 
 def forkserver() -> ForkServerContext:
-    """Where processes are forked from: a start takes some 10 ms, since everything is imported there already."""
+    """The context to fork processes from: a start takes about 10 ms, since everything is already imported."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     return context
 
 
 def warm_up() -> None:
-    """Start the fork server now, so that the first run need not wait for it."""
+    """Start the fork server now, so that the first run does not wait for it."""
     from multiprocessing.forkserver import ensure_running
 
     forkserver()
-    with _ctrl_c_unheard():
+    with _ctrl_c_ignored():
         ensure_running()
 
 
 @contextmanager
-def _ctrl_c_unheard() -> Iterator[None]:
-    """What is started inside leaves Ctrl-C to us: it would be torn out of its imports, and complain of that."""
-    if threading.current_thread() is not threading.main_thread():  # signals are for that one alone
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Processes started inside ignore Ctrl-C: it would interrupt their imports with a stack trace."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can set signal handlers
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -83,26 +83,26 @@ def _ctrl_c_unheard() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Child:
-    """A process that was sent. What it says comes through a pipe: that ends, too, when the process is killed."""
+    """A started process. Its result comes through a pipe, which also closes when the process is killed."""
 
     run: str
     errand: Errand
     process: ForkServerProcess
-    says: Connection
-    pulse: Pulse
+    result: Connection
+    heartbeat: Heartbeat
 
     def outcome(self) -> Outcome:
-        """Wait for its end."""
+        """Wait for its result."""
         try:
-            return Outcome(self.says.recv())
+            return Outcome(self.result.recv())
         except (EOFError, OSError):
-            self.process.join(LEAVES_WITHIN_S)  # its pipe is closed a moment before its lock
+            self.process.join(EXIT_TIMEOUT_S)  # its pipe closes a moment before its lock is released
             return Outcome.DIED
         finally:
-            self.says.close()
+            self.result.close()
 
-    def tell(self, number: signal.Signals) -> None:
-        """Signal it: SIGINT asks it to stop, SIGTERM to tear down and end, SIGKILL needs no asking."""
+    def send_signal(self, number: signal.Signals) -> None:
+        """SIGINT: stop after the current step. SIGTERM: tear down and end. SIGKILL: at once."""
         with suppress(ProcessLookupError):
             if self.process.pid is not None:
                 os.kill(self.process.pid, number)
@@ -116,51 +116,53 @@ def send(
     because: str = BY_THE_USER,
     caps: Caps | None = None,
 ) -> Child:
-    """A new process, on its way. `queued`: what it leaves, another goes on with. `because`: why it is taken down.
+    """Start a process. `queued`: another process will continue what it leaves. `because`: the reason of a teardown.
 
-    `caps`: how much a run may compute that only computes.
+    `caps`: limits of a run that only computes.
     """
     context = forkserver()
-    says, speaks = context.Pipe(duplex=False)
-    pulse = Pulse()
+    result, sender = context.Pipe(duplex=False)
+    heartbeat = Heartbeat()
     computes = only_computes(run, ledger)
     where = ledger.path or ledger.database.url
-    sent = _Sent(run, errand, where, queued, computes, because, caps if computes else None)
-    process = context.Process(target=_go, args=(sent, os.environ.get("MLCD_HOME"), speaks, pulse), daemon=False)
+    arguments = _Arguments(run, errand, where, queued, computes, because, caps if computes else None)
+    process = context.Process(
+        target=_main, args=(arguments, os.environ.get("MLCD_HOME"), sender, heartbeat), daemon=False
+    )
     process.start()
-    speaks.close()
-    return Child(run, errand, process, says, pulse)
+    sender.close()
+    return Child(run, errand, process, result, heartbeat)
 
 
-def wish(child: Child, ledger: Ledger) -> str | None:
-    """What the user of a run wants of the process that drives it; of one that takes it down, nothing more."""
-    with suppress(MlcdError):  # a database that is away for a moment: the next look will tell
+def user_request(child: Child, ledger: Ledger) -> str | None:
+    """The user's request to the process that drives a run; None for a process that tears it down."""
+    with suppress(MlcdError):  # unreachable for a moment: the next check will show it
         return None if child.errand is Errand.TAKE_DOWN else ledger.wished(child.run)
     return None
 
 
-def watched(child: Child, ledger: Ledger, pace: Pace) -> str | None:
-    """Wait until a process has spoken, or is gone; why it was ended from outside, if it was."""
-    watch = Watch(child.pulse, pace)
-    while not child.says.poll(pace.watch_s):
-        if (why := watch.why(wish(child, ledger))) is not None:
-            child.tell(signal.SIGTERM)
-            if not child.says.poll(pace.kill_s):
-                child.tell(signal.SIGKILL)
+def wait_for_result(child: Child, ledger: Ledger, timing: Timing) -> str | None:
+    """Wait until a process has a result or is gone. If it hangs, end it and return the reason."""
+    detector = HangDetector(child.heartbeat, timing)
+    while not child.result.poll(timing.watch_s):
+        if (why := detector.reason_to_end(user_request(child, ledger))) is not None:
+            child.send_signal(signal.SIGTERM)
+            if not child.result.poll(timing.kill_s):
+                child.send_signal(signal.SIGKILL)
             return why
     return None
 
 
 def only_computes(run: str, ledger: Ledger) -> bool:
-    """Whether nothing is rented or measured for it, as far as can be told."""
-    with suppress(MlcdError):  # the process itself will say what is wrong
-        asked = ledger.asked(run)
-        return asked is not None and only_computed(from_json(asked.asked)[0].on)
+    """Whether the run rents and measures nothing (simulated or recorded), as far as is known."""
+    with suppress(MlcdError):  # the process itself will report what is wrong
+        submission = ledger.asked(run)
+        return submission is not None and only_computed(from_json(submission.asked)[0].on)
     return False
 
 
 def leave_with_parent() -> None:
-    """End when the parent does, however it died: as if told to, and by force if that takes too long."""
+    """End when the parent ends in any way: first as by SIGTERM, after a timeout by force."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -168,15 +170,15 @@ def leave_with_parent() -> None:
     def watch() -> None:
         parent.join()
         interrupt_main()
-        time.sleep(LEAVES_WITHIN_S)
+        time.sleep(EXIT_TIMEOUT_S)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 @dataclass(frozen=True)
-class _Sent:
-    """What a process is told when it starts; `where` the ledger is."""
+class _Arguments:
+    """The arguments of a process. `where`: path or URL of the ledger."""
 
     run: str
     errand: Errand
@@ -187,65 +189,67 @@ class _Sent:
     caps: Caps | None
 
 
-def _go(sent: _Sent, home: str | None, speaks: Connection, pulse: Pulse) -> None:
-    """What the process does."""
-    from mlcd.service.workers.run import Driven
+def _main(arguments: _Arguments, home: str | None, sender: Connection, heartbeat: Heartbeat) -> None:
+    """The main function of the process."""
+    from mlcd.service.workers.run import AlreadyDriven
 
-    run = sent.run
-    pulse.start()
-    os.setsid()  # a Ctrl-C in the terminal is for the parent, which knows what to do
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server hears none
-    if sent.only_computes:
-        _step_back()
-    if home is not None:  # that of the fork server may be another one
+    run = arguments.run
+    heartbeat.start()
+    os.setsid()  # a Ctrl-C in the terminal goes to the parent only
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server ignores it
+    if arguments.only_computes:
+        _lower_priority()
+    if home is not None:  # the fork server's may differ
         os.environ["MLCD_HOME"] = home
     to_stderr(force=True)
     leave_with_parent()
     outcome = Outcome.FAILED
     try:
-        outcome = _do(sent, pulse)
-    except (LedgerUnreachable, LedgerLocked, LedgerFull, Driven) as error:
+        outcome = _work(arguments, heartbeat)
+    except (LedgerUnreachable, LedgerLocked, LedgerFull, AlreadyDriven) as error:
         LOG.warning("run '%s': %s", run, error)
         outcome = Outcome.AGAIN
     except MlcdError as error:
         LOG.error("run '%s': %s", run, error)
-    except KeyboardInterrupt:  # in the moment between the end of the work and the end of the process
+    except KeyboardInterrupt:  # between the end of the work and the end of the process
         outcome = Outcome.DONE
     except Exception:
         LOG.exception("run '%s': a bug in MLCD", run)
-    with suppress(OSError):  # nobody listens any more
-        speaks.send(outcome.value)
+    with suppress(OSError):  # the parent is gone
+        sender.send(outcome.value)
 
 
-def _step_back() -> None:
-    """Let those go first whom somebody waits for, such as the pages; at once, for hundreds may start together.
+def _lower_priority() -> None:
+    """Lower the priority, so that interactive processes such as the pages go first: hundreds of runs may start.
 
-    Not where machines are real: a job on nodes of this machine would be as nice as its driver, and be measured so.
+    Not for local nodes: a job there inherits the priority of its driver, which would distort its measurement.
     """
     if hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         keep_memory_private(False)
-        with suppress(OSError):  # Linux may share the cores among sessions first, and this is a new one
+        with suppress(OSError):  # Linux schedules per session (autogroup), and this is a new session
             AUTOGROUP.write_text("19")
         keep_memory_private()
 
 
-def _do(sent: _Sent, pulse: Pulse) -> Outcome:
-    # Here, since whoever only sends processes need not have all this.
+def _work(arguments: _Arguments, heartbeat: Heartbeat) -> Outcome:
+    # Imported here: a process that only starts others does not need this.
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from mlcd.service.workers.run import see_through, take_down
 
-    ledger = Ledger(sent.where)
+    ledger = Ledger(arguments.where)
     try:
-        with threadpool_limits(1):  # the matrices are tiny, and the cores belong to other runs, too
-            if sent.errand is Errand.TAKE_DOWN:
-                take_down(sent.run, ledger, sent.because)
+        with threadpool_limits(1):  # the matrices are tiny, and other runs need the cores
+            if arguments.errand is Errand.TAKE_DOWN:
+                take_down(arguments.run, ledger, arguments.because)
             else:
-                told = Told(sent.run, ledger, queued=sent.queued)
-                if sent.caps is not None:
-                    pulse.end_within(COMPUTING, sent.caps.computing_s)
-                see_through(sent.run, ledger, sent.errand is Errand.LAUNCH, told, pulse, sent.caps)
+                requests = StopRequests(arguments.run, ledger, queued=arguments.queued)
+                if arguments.caps is not None:
+                    heartbeat.set_deadline(COMPUTING, arguments.caps.computing_s)
+                see_through(
+                    arguments.run, ledger, arguments.errand is Errand.LAUNCH, requests, heartbeat, arguments.caps
+                )
     finally:
         ledger.close()
     return Outcome.DONE

@@ -1,4 +1,4 @@
-"""Procrastinate's tables in our database: made at the first start, and brought up to date after an upgrade."""
+"""Procrastinate's tables in our database: created at the first start, migrated after an upgrade."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mlcd.core.database import Database
 from mlcd.core.database.connect import LOCKS
 
 NEWEST = "COMMENT ON TABLE procrastinate_jobs IS '{}'"
-"""Procrastinate does not write down which of its migrations a database has seen: we do, at its table of jobs."""
+"""Procrastinate does not record its latest migration: we do, as a comment on its table of jobs."""
 
 FAIR_SHARE = files("mlcd.service.workers").joinpath("fair_share.sql")
-"""Our own way to choose the next job."""
+"""Our own query that selects the next job."""
 
 
 def prepare(database: Database) -> None:
-    """Make the tables, or apply what Procrastinate has added since."""
+    """Create the tables, or apply newer migrations of Procrastinate."""
     from procrastinate.schema import SchemaManager
 
     migrations = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
-    with database.write() as connection:  # one after the other, should several services start at once
+    with database.write() as connection:  # a lock: several services may start at once
         if connection.exec_driver_sql("SELECT to_regclass('procrastinate_jobs')").scalar() is None:
             _execute(connection, SchemaManager.get_schema())
         else:
@@ -36,6 +36,6 @@ def prepare(database: Database) -> None:
 
 
 def _execute(connection: Connection, script: str) -> None:
-    """Several statements at once, which only a query without parameters may be."""
+    """Run several statements at once, which psycopg allows only without parameters."""
     driver: Any = connection.connection.dbapi_connection
     driver.execute(script)

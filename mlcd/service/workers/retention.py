@@ -1,4 +1,4 @@
-"""What nobody needs any more after a while: logs, and models that were sent. Never an entry of the ledger."""
+"""Deletes old logs and uploaded models. Never an entry of the ledger."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from mlcd.core.ledger import Ledger, Status
 from mlcd.service.workers.crew import waits
 
 UNFINISHED = (Status.SEARCHING, Status.RUNNING, Status.STOPPED)
-"""A run that can go on needs the model that it serves, however long it has rested."""
+"""A run that can be resumed needs its model, however old it is."""
 
 
 def drop_old(ledger: Ledger, home: Path, before: datetime) -> Iterator[Cleaned]:
-    """Delete the logs of runs that have rested since then, and models that no run needs; what was deleted.
+    """Delete logs of runs without activity since then, and models that no run needs; yield what was deleted.
 
-    In the database for all machines; of files, those of this one, in `home`. Checkpoints stay: they are the job's.
+    In the database for all machines, and in the files of this machine, in `home`. Checkpoints belong to the job.
     """
     pieces, sent = LogPieces(ledger.database), SentModels(ledger.database, home)
     labels, folders = pieces.labels(), _ended(home, before)
-    resting = _resting(ledger, before, {_run(label) for label in (*labels, *(each.name for each in folders))})
-    yield from _told("logs", "launches", [pieces.delete(each) for each in labels if _run(each) in resting])
-    own = [_delete(each) for each in folders if _run(each.name) in resting]
-    yield from _told("logs on this machine", "launches", own)
-    gone = [
+    inactive = _inactive(ledger, before, {_run(label) for label in (*labels, *(each.name for each in folders))})
+    yield from _cleaned("logs", "launches", [pieces.delete(each) for each in labels if _run(each) in inactive])
+    deleted = [_delete(each) for each in folders if _run(each.name) in inactive]
+    yield from _cleaned("logs on this machine", "launches", deleted)
+    uploads = [
         size for each in sent.sent_before(before) if (size := _delete_upload(ledger, sent, each, before)) is not None
     ]
-    yield from _told("uploads", "models", gone)
+    yield from _cleaned("uploads", "models", uploads)
     sent.forget_copies(before)
 
 
@@ -43,8 +43,8 @@ def _run(label: str) -> str:
     return label.rpartition("-")[0]
 
 
-def _resting(ledger: Ledger, before: datetime, names: set[str]) -> set[str]:
-    """Those of these runs in which nothing has happened since, and nothing can: not driven, and no launch open."""
+def _inactive(ledger: Ledger, before: datetime, names: set[str]) -> set[str]:
+    """Those of these runs without activity since then: not driven, and without open launches."""
     last = func.max(entries.c.written_at)
     query = select(entries.c.run).group_by(entries.c.run).having(last < before.astimezone(UTC).isoformat())
     with ledger.database.read() as connection:
@@ -53,7 +53,7 @@ def _resting(ledger: Ledger, before: datetime, names: set[str]) -> set[str]:
 
 
 def _ended(home: Path, before: datetime) -> list[Path]:
-    """Launches here whose end is on disk: of others, something may be left that only the folder can tear down."""
+    """Folders of ended launches on this machine. The folders of others may be needed for teardown."""
     ended = [each / "ended" for each in sorted(Launches(home / "launches").folders()) if (each / "ended").exists()]
     return [each.parent for each in ended if each.stat().st_mtime < before.timestamp()]
 
@@ -65,18 +65,18 @@ def _delete(folder: Path) -> int:
 
 
 def _delete_upload(ledger: Ledger, sent: SentModels, digest: str, before: datetime) -> int | None:
-    """Its bytes, or None: it is needed. Whoever submits a run of it in this moment is told that it is gone."""
+    """Delete a model and return its bytes; None if it is needed. A run submitted at this moment is refused."""
     with ledger.database.write():
         sent_again = digest not in sent.sent_before(before)
         return None if sent_again or _is_needed(ledger, digest, before) else sent.delete(digest)
 
 
 def _is_needed(ledger: Ledger, digest: str, before: datetime) -> bool:
-    """Whether a run of this model waits, can go on, or has been at it since."""
-    asked = select(runs.c.name).where(runs.c.asked.contains(digest))
+    """Whether a run of this model waits, can be resumed, or was active since then."""
+    submitted = select(runs.c.name).where(runs.c.asked.contains(digest))
     begun = select(entries.c.run).where(entries.c.kind == "started", entries.c.body.contains(digest))
     with ledger.database.read() as connection:
-        names = set(connection.execute(asked.union(begun)).scalars())
+        names = set(connection.execute(submitted.union(begun)).scalars())
     for name in names:
         if not ledger.has_begun(name):
             if waits(name, ledger):
@@ -86,6 +86,6 @@ def _is_needed(ledger: Ledger, digest: str, before: datetime) -> bool:
     return False
 
 
-def _told(what: str, of: str, sizes_bytes: list[int]) -> Iterator[Cleaned]:
+def _cleaned(what: str, of: str, sizes_bytes: list[int]) -> Iterator[Cleaned]:
     if sizes_bytes:
         yield Cleaned(what, f"deleted ({of}: {len(sizes_bytes)}, {sum(sizes_bytes) / 1e6:.1f} MB)")

@@ -1,4 +1,4 @@
-"""One run, seen through in a process of its own: begin it or go on, search, launch if that was asked."""
+"""Drives one run in its own process: start or resume it, search, and launch if that was requested."""
 
 from __future__ import annotations
 
@@ -21,108 +21,119 @@ from mlcd.service.workers.asked import from_json
 from mlcd.service.workers.crew import NEVER_BEGAN, waits
 from mlcd.service.workers.log import LOG
 from mlcd.service.workers.log_copies import logs_copied
-from mlcd.service.workers.noted import Noted
-from mlcd.service.workers.pulse import DEADLINE, Pulse
-from mlcd.service.workers.told import BY_THE_USER, Told
+from mlcd.service.workers.noted import ProgressWriter
+from mlcd.service.workers.pulse import DEADLINE, Heartbeat
+from mlcd.service.workers.told import BY_THE_USER, StopRequests
 from mlcd.service.workers.trust import check_trusted
 
 Stop = Callable[[], bool]
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
-class Driven(WrongState):
-    """Another process drives the run, or is to."""
+class AlreadyDriven(WrongState):
+    """Another process drives the run, or has to."""
 
 
 def see_through(
     run: str,
     ledger: Ledger,
     launch: bool = False,
-    told: Told | None = None,
-    pulse: Pulse | None = None,
+    requests: StopRequests | None = None,
+    heartbeat: Heartbeat | None = None,
     caps: Caps | None = None,
     *,
     wait_s: float = 0.0,
     stopped_stays: bool = False,
 ) -> None:
-    """From wherever the run stands to its end, or to where it is told to stop.
+    """Drive the run from its current state until it ends or is told to stop.
 
-    `wait_s`: how long to wait for whoever still drives it. `stopped_stays`: what its user has stopped is left alone.
+    `wait_s`: how long to wait for another driver's lock. `stopped_stays`: do not resume what its user has stopped.
 
-    What cannot begin is refused in the ledger, and what cannot go on is stopped there, with the reason. A ledger that
-    cannot be used, and a run that another process drives (`Driven`), are raised: that may be over in a moment.
+    A run that cannot start is refused in the ledger, one that cannot continue is stopped there, with the reason. Errors
+    that may pass are raised: an unusable ledger, or a run that another process drives (`AlreadyDriven`).
     """
-    told, noted, pulse = told or Told(run, ledger), Noted(ledger), pulse or Pulse()
-    with told.listening(), _held(run, ledger, wait_s), noted.noting(run), logs_copied(run, ledger):
+    requests, heartbeat = requests or StopRequests(run, ledger), heartbeat or Heartbeat()
+    progress = ProgressWriter(ledger)
+    with requests.listening(), _locked(run, ledger, wait_s), progress.writing(run), logs_copied(run, ledger):
         _check_machine(run, ledger, going_on=True)
         try:
-            told.look()
+            requests.check()
             if stopped_stays and ledger.has_begun(run) and ledger.account(run).stopped:
                 return
-            _drive(run, ledger, launch, told, noted, pulse, caps)
+            _drive(run, ledger, launch, requests, progress, heartbeat, caps)
         except LedgerError:
             raise
         except Interrupted as interrupted:
             LOG.info("run '%s': %s", run, interrupted)
         except KeyboardInterrupt:
-            _put_away(run, ledger, None if told.passes_on else told.because)
+            _tear_down(run, ledger, None if requests.hands_over else requests.because)
         except WrongState as error:
             LOG.error("run '%s': %s", run, error)
         except MlcdError as error:
             LOG.error("run '%s': %s", run, error)
-            _give_up(run, ledger, str(error))
-        if not told.passes_on:
-            ledger.wish(run, None)  # followed, or without an object now
+            _record_failure(run, ledger, str(error))
+        if not requests.hands_over:
+            ledger.wish(run, None)  # carried out, or obsolete now
 
 
 def take_down(run: str, ledger: Ledger, because: str = BY_THE_USER) -> None:
-    """Tear down and settle what a run has left behind, once nobody drives it any more; it can be resumed."""
-    with _held(run, ledger, DIES_WITHIN_S), Noted(ledger).noting(run), logs_copied(run, ledger):
+    """Tear down and settle what a run has left, when no process drives it any more; it can be resumed."""
+    with _locked(run, ledger, DIES_WITHIN_S), ProgressWriter(ledger).writing(run), logs_copied(run, ledger):
         _check_machine(run, ledger, going_on=False)
-        _put_away(run, ledger, because)
+        _tear_down(run, ledger, because)
         ledger.wish(run, None)
 
 
-def _drive(run: str, ledger: Ledger, launch: bool, told: Told, noted: Noted, pulse: Pulse, caps: Caps | None) -> None:
-    def hear(line: Line) -> None:
-        noted.hear(line)
-        pulse.hear(line)
+def _drive(
+    run: str,
+    ledger: Ledger,
+    launch: bool,
+    requests: StopRequests,
+    progress: ProgressWriter,
+    heartbeat: Heartbeat,
+    caps: Caps | None,
+) -> None:
+    def on_entry(line: Line) -> None:
+        progress.on_entry(line)
+        heartbeat.on_entry(line)
 
-    asked = ledger.asked(run)
-    if asked is not None and not ledger.has_begun(run):
-        if asked.refused is not None:
-            return  # while it waited
-        if told.stop():
-            if told.by_user:
+    submission = ledger.asked(run)
+    if submission is not None and not ledger.has_begun(run):
+        if submission.refused is not None:
+            return  # refused while it waited
+        if requests.stop():
+            if requests.by_user:
                 ledger.refuse(run, NEVER_BEGAN)
             return
-        job, launch_asked = from_json(asked.asked)
+        job, launch_requested = from_json(submission.asked)
         check_trusted(job)
-        driven = start(job, ledger, hear, noted.report, run)
+        driven = start(job, ledger, on_entry, progress.report, run)
     else:
-        driven = resume(run, ledger, hear, noted.report)
-        launch_asked = _was_launched(driven.book.account) or (asked is not None and from_json(asked.asked)[1])
+        driven = resume(run, ledger, on_entry, progress.report)
+        launch_requested = _was_launched(driven.book.account) or (
+            submission is not None and from_json(submission.asked)[1]
+        )
         if driven.book.account.status in OVER:
             return
         check_trusted(driven.job)
         if driven.book.account.stopped:
             driven.book.write(Resumed("a worker went on"))
-    _bind_to_deadline(driven, pulse)
+    _bind_to_deadline(driven, heartbeat)
     try:
-        _to_the_end(driven, launch or launch_asked, _capped(driven, told, caps))
+        _search_and_launch(driven, launch or launch_requested, _capped(driven, requests, caps))
     finally:
         driven.cloud.close()
 
 
-def _bind_to_deadline(driven: Run, pulse: Pulse) -> None:
-    """Say by when the run is over, where its time is real."""
+def _bind_to_deadline(driven: Run, heartbeat: Heartbeat) -> None:
+    """Give the heartbeat the run's deadline, if its time is real."""
     deadline_s, clock = driven.job.goal.deadline_s, driven.book.clock
     if deadline_s is not None and isinstance(clock, WallClock):
-        pulse.end_within(DEADLINE, deadline_s - clock.elapsed_s())
+        heartbeat.set_deadline(DEADLINE, deadline_s - clock.elapsed_s())
 
 
-def _capped(driven: Run, told: Told, caps: Caps | None, now: Callable[[], float] = time.monotonic) -> Stop:
-    """Whether to stop before the next step; `UserError` where it has computed all that a run may."""
+def _capped(driven: Run, requests: StopRequests, caps: Caps | None, now: Callable[[], float] = time.monotonic) -> Stop:
+    """A function that tells whether to stop before the next step; `UserError` beyond the limits on computing."""
     began_s = now()
 
     def stop() -> bool:
@@ -131,48 +142,48 @@ def _capped(driven: Run, told: Told, caps: Caps | None, now: Callable[[], float]
         if caps is not None and now() - began_s >= caps.computing_s:
             most = format_duration(caps.computing_s)
             raise UserError(f"it has computed for {most}, the most at a time: narrow its search, or resume it")
-        return told.stop()
+        return requests.stop()
 
     return stop
 
 
-def _to_the_end(driven: Run, launch: bool, stop: Stop) -> None:
+def _search_and_launch(driven: Run, launch: bool, stop: Stop) -> None:
     decision = driven.search(stop)
     if launch and decision.configuration is not None and not isinstance(driven.job.ask, ServingTask) and not stop():
         driven.launch(stop)
 
 
 def _was_launched(account: Account) -> bool:
-    """Whether the job itself has run since it was decided where, or was about to when its process died.
+    """Whether the decided job has run, or was about to when its process died.
 
-    What ran under other limits says nothing: under the new ones, somebody has to agree again.
+    Launches before a change of limits do not count: under the new ones, the user has to agree again.
     """
     if account.decision is None:
         return False
     return bool(account.final_runs) or any(each.launch.purpose is Purpose.RUN for each in account.open)
 
 
-def _put_away(run: str, ledger: Ledger, because: str | None) -> None:
-    """Nothing of the run is left running, and the books are closed. Without a reason, another process goes on."""
+def _tear_down(run: str, ledger: Ledger, because: str | None) -> None:
+    """Tear down and settle everything of the run. Without a reason, another process will resume it."""
     if waits(run, ledger):
         if because == BY_THE_USER:
             ledger.refuse(run, NEVER_BEGAN)
         return
     try:
-        left = resume(run, ledger)
-        drive.reclaim(left.cloud.profiler, left.book)
+        remaining = resume(run, ledger)
+        drive.reclaim(remaining.cloud.profiler, remaining.book)
     except LedgerError:
         raise
     except MlcdError as error:
         LOG.error("run '%s': not torn down: %s", run, error)
-        _give_up(run, ledger, f"not torn down: {error}")
+        _record_failure(run, ledger, f"not torn down: {error}")
         return
-    if because is not None and left.book.account.status in (Status.SEARCHING, Status.RUNNING):
-        left.book.write(Stopped(because))
+    if because is not None and remaining.book.account.status in (Status.SEARCHING, Status.RUNNING):
+        remaining.book.write(Stopped(because))
 
 
-def _give_up(run: str, ledger: Ledger, because: str) -> None:
-    """Say in the ledger why nobody goes on; launches that are still open are settled when somebody does."""
+def _record_failure(run: str, ledger: Ledger, because: str) -> None:
+    """Record in the ledger why the run does not continue; open launches are settled when it is resumed."""
     if not ledger.has_begun(run):
         ledger.refuse(run, because)
         return
@@ -182,22 +193,22 @@ def _give_up(run: str, ledger: Ledger, because: str) -> None:
 
 
 def _check_machine(run: str, ledger: Ledger, going_on: bool) -> None:
-    """Leave a run to the machine that has what it needs."""
+    """Raise unless this machine has what the run needs."""
     if (host := elsewhere(run, ledger, going_on)) is not None:
-        raise Driven(f"its launches are kept on {host}; it waits for a worker there")
+        raise AlreadyDriven(f"its launches are kept on {host}; it waits for a worker there")
 
 
 @contextmanager
-def _held(run: str, ledger: Ledger, within_s: float = 0.0) -> Iterator[None]:
-    """Be the one who drives the run, as soon as nobody else does."""
-    until = time.monotonic() + within_s
-    with ExitStack() as held:
+def _locked(run: str, ledger: Ledger, timeout_s: float = 0.0) -> Iterator[None]:
+    """Hold the run's lock, as soon as no other process does."""
+    deadline_s = time.monotonic() + timeout_s
+    with ExitStack() as stack:
         while True:
             try:
-                held.enter_context(ledger.hold(run))
+                stack.enter_context(ledger.hold(run))
                 break
             except WrongState as error:
-                if time.monotonic() >= until:
-                    raise Driven(str(error)) from error
+                if time.monotonic() >= deadline_s:
+                    raise AlreadyDriven(str(error)) from error
                 time.sleep(0.05)
         yield

@@ -1,4 +1,4 @@
-"""Keeps a number of workers at work: one that dies is replaced."""
+"""Keeps a number of workers running: one that dies is replaced."""
 
 from __future__ import annotations
 
@@ -14,66 +14,71 @@ from multiprocessing.process import BaseProcess
 
 from mlcd.core.errors import MlcdError
 from mlcd.service.workers.log import LOG, to_stderr
-from mlcd.service.workers.pace import PACE, Pace
-from mlcd.service.workers.process import LEAVES_WITHIN_S
+from mlcd.service.workers.pace import TIMING, Timing
+from mlcd.service.workers.process import EXIT_TIMEOUT_S
 from mlcd.service.workers.worker import HURRY, work
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
-LOOK_S = 0.5
+FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.5, 30.0
+POLL_S = 0.5
 SETTLED_S = 60.0
-"""A worker that has lived so long did not die of how it was started."""
+"""The backoff is reset after a worker has run for so long: its start was not the problem."""
 
 
 class Supervisor:
-    """Starts workers as processes of their own, which end with this one. `task` is what each does."""
+    """Starts workers as child processes, which end with this one. `task`: the function of each worker."""
 
     def __init__(
-        self, url: str, workers: int, at_once: int, pace: Pace = PACE, task: Callable[[str, int, Pace], None] = work
+        self,
+        url: str,
+        workers: int,
+        at_once: int,
+        timing: Timing = TIMING,
+        task: Callable[[str, int, Timing], None] = work,
     ) -> None:
-        self._task, self._arguments, self._pace = task, (url, at_once, pace), pace
+        self._task, self._arguments, self._timing = task, (url, at_once, timing), timing
         self._workers: dict[int, BaseProcess] = {}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._ending = threading.Event()
-        self._keepers = [threading.Thread(target=self._keep, args=(i,), daemon=True) for i in range(workers)]
+        self._keepers = [threading.Thread(target=self._keep_running, args=(i,), daemon=True) for i in range(workers)]
         for keeper in self._keepers:
             keeper.start()
 
     def processes(self) -> list[int]:
-        """The process numbers of the workers that live now."""
-        with self._turn:
+        """The process ids of live workers."""
+        with self._lock:
             return [each.pid for each in self._workers.values() if each.pid is not None and each.is_alive()]
 
     def close(self) -> None:
-        """End all: each leaves what it has under way to whoever comes next. Ctrl-C once more gives it no more time.
+        """End all workers: other workers will resume their runs. A second Ctrl-C ends them at once.
 
-        For the main thread, as signals are.
+        Call it in the main thread, which alone can set signal handlers.
         """
-        before = signal.signal(signal.SIGINT, lambda *_: self._tell_all(HURRY))
+        before = signal.signal(signal.SIGINT, lambda *_: self._signal_all(HURRY))
         try:
-            with self._turn:
+            with self._lock:
                 self._ending.set()
-            self._tell_all(signal.SIGTERM)
-            self._wait(time.monotonic() + self._pace.grace_s + LEAVES_WITHIN_S + 5.0)
+            self._signal_all(signal.SIGTERM)
+            self._wait(time.monotonic() + self._timing.grace_s + EXIT_TIMEOUT_S + 5.0)
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _tell_all(self, number: signal.Signals) -> None:
+    def _signal_all(self, number: signal.Signals) -> None:
         for worker in list(self._workers.values()):
-            _tell(worker, number)
+            _signal(worker, number)
 
     def _wait(self, until_s: float) -> None:
         for worker in list(self._workers.values()):
-            # Not in one long wait: a Ctrl-C that the system gives to another thread would be heard only after it.
+            # Not in one long wait: a Ctrl-C that the system delivers to another thread would be handled only after it.
             while worker.is_alive() and (left_s := until_s - time.monotonic()) > 0:
-                worker.join(min(LOOK_S, left_s))
-            _tell(worker, signal.SIGKILL)
+                worker.join(min(POLL_S, left_s))
+            _signal(worker, signal.SIGKILL)
         for keeper in self._keepers:
             keeper.join()
 
-    def _keep(self, number: int) -> None:
-        wait_s = FIRST_WAIT_S
+    def _keep_running(self, number: int) -> None:
+        backoff_s = FIRST_BACKOFF_S
         while True:
-            with self._turn:
+            with self._lock:
                 if self._ending.is_set():
                     return
                 worker = self._workers[number] = self._started()
@@ -81,29 +86,29 @@ class Supervisor:
             worker.join()
             if self._ending.is_set():
                 return
-            wait_s = FIRST_WAIT_S if time.monotonic() - began > SETTLED_S else wait_s
-            LOG.warning("a worker ended (exit code %s); another one comes in %s s", worker.exitcode, wait_s)
-            self._ending.wait(wait_s)
-            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+            backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > SETTLED_S else backoff_s
+            LOG.warning("a worker ended (exit code %s); a new one starts in %s s", worker.exitcode, backoff_s)
+            self._ending.wait(backoff_s)
+            backoff_s = min(2 * backoff_s, LONGEST_BACKOFF_S)
 
     def _started(self) -> BaseProcess:
-        process = multiprocessing.get_context("spawn").Process(target=_at_work, args=(self._task, *self._arguments))
+        process = multiprocessing.get_context("spawn").Process(target=_worker_main, args=(self._task, *self._arguments))
         process.start()
         return process
 
 
-def _at_work(task: Callable[[str, int, Pace], None], url: str, at_once: int, pace: Pace) -> None:
-    """What the process of a worker does; what it cannot do, it says in one line."""
-    os.setsid()  # a Ctrl-C in the terminal is for the parent, which tells it when to end
+def _worker_main(task: Callable[[str, int, Timing], None], url: str, at_once: int, timing: Timing) -> None:
+    """The main function of a worker process; an error is logged in one line."""
+    os.setsid()  # a Ctrl-C in the terminal goes to the parent only
     to_stderr()
     try:
-        task(url, at_once, pace)
+        task(url, at_once, timing)
     except MlcdError as error:
         LOG.error("a worker cannot work: %s", error)
         sys.exit(1)
 
 
-def _tell(worker: BaseProcess, number: signal.Signals) -> None:
+def _signal(worker: BaseProcess, number: signal.Signals) -> None:
     with suppress(ValueError, ProcessLookupError):
         if worker.is_alive() and worker.pid is not None:
             os.kill(worker.pid, number)

@@ -1,7 +1,7 @@
-"""A worker: takes runs from the queue and sees each through in a process of its own.
+"""A worker: takes runs from the queue and drives each in its own process.
 
-It shows by its heartbeat that it lives. What a dead worker drove is found by the others, and taken over from the
-ledger: nothing is paid for twice.
+It writes a heartbeat. Other workers find the runs of a dead worker and resume them from the ledger: nothing is paid for
+twice.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
 from mlcd.service.caps import CAPS, Caps
 from mlcd.service.workers.log import LOG, to_stderr
-from mlcd.service.workers.pace import PACE, Pace
+from mlcd.service.workers.pace import TIMING, Timing
 from mlcd.service.workers.process import (
-    LEAVES_WITHIN_S,
+    EXIT_TIMEOUT_S,
     Child,
     Errand,
     Outcome,
     leave_with_parent,
     send,
+    user_request,
     warm_up,
-    wish,
 )
-from mlcd.service.workers.pulse import Watch
+from mlcd.service.workers.pulse import HangDetector
 from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.service.workers.queue_tables import prepare
-from mlcd.service.workers.told import LEAVE
+from mlcd.service.workers.told import HAND_OVER
 from mlcd.service.workers.trust import keep_memory_private
 
 if TYPE_CHECKING:
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
     from procrastinate.worker import Worker
 
 MOST_DEATHS = 3
-"""Of processes of one run, before it is left to its user: what kills one will kill the next."""
-APART_S = 0.1
-"""Between two processes: each opens connections, and a hundred at once would leave the database to nobody else."""
+"""Processes of one run that may die before it is left to its user: the cause would kill the next one, too."""
+START_GAP_S = 0.1
+"""Pause between two process starts: each opens connections, and a hundred at once would exhaust the database's."""
 MOST_DOUBLINGS = 4
-"""Of the pause before an errand is tried again: what waits for a machine may wait for days."""
-FORGOTTEN_S = 3_600.0
-"""After which a silent worker is struck off the list. Not soon: one that comes back could take no job any more."""
+"""Most doublings of the backoff before a retry: a run may wait for its machine for days."""
+DELETE_AFTER_S = 3_600.0
+"""After so long without heartbeat a worker is deleted from the list. Long, since it could then take no more jobs."""
 
 
 HURRY = signal.SIGUSR2
-"""End, and wait for nothing. Not the first signal sent again: of two that come in one moment, only one is heard."""
+"""Signal: end at once. A separate one, since two equal signals at the same moment are delivered as one."""
 
 
-def work(url: str, at_once: int, pace: Pace = PACE) -> None:
-    """Take runs until told to end: by SIGINT, SIGTERM, `HURRY`, or the end of the parent that started it."""
+def work(url: str, at_once: int, timing: Timing = TIMING) -> None:
+    """Take runs until SIGINT, SIGTERM, `HURRY`, or the end of the parent process."""
     try:
         import procrastinate  # noqa: F401
         import psycopg_pool  # noqa: F401
@@ -62,76 +62,76 @@ def work(url: str, at_once: int, pace: Pace = PACE) -> None:
         raise MissingExtra("a worker", "service") from None
     to_stderr()
     keep_memory_private()
-    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # its stories are of jobs; ours are of runs
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # it logs about jobs; we log about runs
     ledger = Ledger(url)
     try:
         prepare(ledger.database)
         warm_up()
         leave_with_parent()
-        asyncio.run(_Working(ledger, at_once, pace).until_told())
+        asyncio.run(_Worker(ledger, at_once, timing).run_until_stopped())
     finally:
         ledger.close()
 
 
-def sweeps(every_s: int) -> str:
-    """So often, as Procrastinate is told: the sixth word is of the seconds."""
+def cron(every_s: int) -> str:
+    """A cron expression for every so many seconds: Procrastinate's sixth field."""
     return f"* * * * * */{every_s}"
 
 
-class Again(Exception):
-    """Not over: some worker is to try later."""
+class RetryLater(Exception):
+    """Not done: a worker retries later."""
 
 
-class _Working:
-    """One worker, and what it has under way."""
+class _Worker:
+    """One worker, and its active jobs."""
 
-    def __init__(self, ledger: Ledger, at_once: int, pace: Pace) -> None:
-        self._ledger, self._at_once, self._pace = ledger, at_once, pace
-        self._under_way: set[int] = set()
-        self._door = asyncio.Lock()
-        self._now = asyncio.Event()
-        """Told to end again: whoever waits for others to come to a good end waits no longer."""
+    def __init__(self, ledger: Ledger, at_once: int, timing: Timing) -> None:
+        self._ledger, self._at_once, self._timing = ledger, at_once, timing
+        self._active: set[int] = set()
+        self._start_lock = asyncio.Lock()
+        self._hurry = asyncio.Event()
+        """Set by a second request to end: do not wait for runs to finish their step."""
 
-    async def until_told(self) -> None:
-        """Work until a signal comes; then end what is under way, and leave it to others."""
+    async def run_until_stopped(self) -> None:
+        """Work until a signal comes; then end the active runs and leave them to other workers."""
         import procrastinate
         from procrastinate.worker import Worker
         from psycopg_pool import AsyncNullConnectionPool
 
-        from mlcd.service.workers.patience import PatientConnector
+        from mlcd.service.workers.patience import RetryingConnector
 
-        connector = PatientConnector(self._at_once)
+        connector = RetryingConnector(self._at_once)
         app = procrastinate.App(connector=connector)
         self._add_tasks(app)
-        # A connection for each question: they are few, and none can have died while it was idle.
+        # A new connection for each query: there are few, and an idle connection could have died.
         async with AsyncNullConnectionPool(self._ledger.database.url, open=False, name="mlcd-worker") as pool:
             await app.open_async(pool)
             worker = Worker(
                 app,
                 queues=[QUEUE],
                 concurrency=self._at_once,
-                fetch_job_polling_interval=self._pace.poll_s,
+                fetch_job_polling_interval=self._timing.poll_s,
                 shutdown_graceful_timeout=0.0,
                 delete_jobs="successful",
                 install_signal_handlers=False,
-                update_heartbeat_interval=self._pace.heartbeat_s,
-                stalled_worker_timeout=FORGOTTEN_S,
+                update_heartbeat_interval=self._timing.heartbeat_s,
+                stalled_worker_timeout=DELETE_AFTER_S,
             )
 
-            def told() -> None:
-                if not connector.patient:
-                    self._now.set()
-                connector.patient = False
+            def stop_requested() -> None:
+                if not connector.retrying:
+                    self._hurry.set()
+                connector.retrying = False
                 worker.stop()  # type: ignore[no-untyped-call]
 
-            def hurried() -> None:
-                self._now.set()
-                told()
+            def hurry() -> None:
+                self._hurry.set()
+                stop_requested()
 
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, told)
-            loop.add_signal_handler(HURRY, hurried)
+                loop.add_signal_handler(number, stop_requested)
+            loop.add_signal_handler(HURRY, hurry)
             finding = asyncio.create_task(self._find_lost(app, worker))
             try:
                 await worker.run()  # type: ignore[no-untyped-call]
@@ -139,38 +139,38 @@ class _Working:
                 finding.cancel()
 
     def _add_tasks(self, app: App) -> None:
-        @app.task(name=DRIVE, queue=QUEUE, retry=_retry(self._pace.again_s), pass_context=True)
+        @app.task(name=DRIVE, queue=QUEUE, retry=_retry(self._timing.retry_s), pass_context=True)
         async def drive(context: JobContext, /, run: str, errand: str, **share: Any) -> None:
             known = {name: share[name] for name in ("probes", "computing_s") if name in share}
             await self._drive(context.job, run, Errand(errand), replace(CAPS, **known))
 
-        @app.periodic(cron=sweeps(self._pace.sweep_s))
+        @app.periodic(cron=cron(self._timing.sweep_s))
         @app.task(name=SWEEP, queue=QUEUE, queueing_lock=SWEEP)
         async def sweep(timestamp: int) -> None:
             await self._sweep(app)
 
     async def _drive(self, job: Queued, run: str, errand: Errand, caps: Caps) -> None:
-        """One errand, in a process of its own."""
+        """Do one errand in its own process."""
         number = job.id or 0
-        self._under_way.add(number)
+        self._active.add(number)
         try:
-            async with self._door:
-                await asyncio.sleep(APART_S)
+            async with self._start_lock:
+                await asyncio.sleep(START_GAP_S)
                 child = await asyncio.to_thread(send, run, errand, self._ledger, True, caps=caps)
             outcome = await self._outcome(child)
         finally:
-            self._under_way.discard(number)
+            self._active.discard(number)
         if outcome is Outcome.DIED and job.attempts + 1 >= MOST_DEATHS:
-            LOG.error("run '%s': its process died, and not for the first time; go on with: mlcd resume %s", run, run)
+            LOG.error("run '%s': its process died again; continue it with: mlcd resume %s", run, run)
         elif outcome is Outcome.DIED:
-            LOG.warning("run '%s': its process died; it is tried again", run)
-            raise Again
-        elif outcome is Outcome.AGAIN:  # it has said why
-            raise Again
+            LOG.warning("run '%s': its process died; it is retried", run)
+            raise RetryLater
+        elif outcome is Outcome.AGAIN:  # the process has logged why
+            raise RetryLater
 
     async def _outcome(self, child: Child) -> Outcome:
-        """Wait for a process, and clean up after it if it had to be ended from outside."""
-        why = await self._watched(child)
+        """Wait for a process, and tear down after it if it had to be ended."""
+        why = await self._wait_for_result(child)
         outcome = child.outcome()
         if why is None or child.errand is Errand.TAKE_DOWN:
             return outcome
@@ -179,81 +179,82 @@ class _Working:
             await asyncio.to_thread(send, child.run, Errand.TAKE_DOWN, self._ledger, because=why)
         )
 
-    async def _watched(self, child: Child) -> str | None:
-        """Why a process was ended from outside, if it was.
+    async def _wait_for_result(self, child: Child) -> str | None:
+        """Wait for a process; if it hangs, end it and return the reason.
 
-        If this worker is to end meanwhile, it has the process leave its run, and tear down if it cannot.
+        If this worker has to end meanwhile, it asks the process to hand over its run, and to tear down if it cannot.
         """
-        watch = Watch(child.pulse, self._pace)
+        detector = HangDetector(child.heartbeat, self._timing)
         try:
-            while not await _ended(child, self._pace.watch_s):
-                if (why := watch.why(await asyncio.to_thread(wish, child, self._ledger))) is not None:
-                    child.tell(signal.SIGTERM)
-                    if not await _ended(child, self._pace.kill_s):
-                        child.tell(signal.SIGKILL)
+            while not await _ended(child, self._timing.watch_s):
+                request = await asyncio.to_thread(user_request, child, self._ledger)
+                if (why := detector.reason_to_end(request)) is not None:
+                    child.send_signal(signal.SIGTERM)
+                    if not await _ended(child, self._timing.kill_s):
+                        child.send_signal(signal.SIGKILL)
                     return why
             return None
         except asyncio.CancelledError:
-            if child.errand is not Errand.TAKE_DOWN:  # that one leaves nothing to be gone on with
-                child.tell(LEAVE)
-            waiting = [asyncio.create_task(each) for each in (_ended(child, None), self._now.wait())]
-            done, _ = await asyncio.wait(waiting, timeout=self._pace.grace_s, return_when=asyncio.FIRST_COMPLETED)
+            if child.errand is not Errand.TAKE_DOWN:  # a teardown has nothing to hand over
+                child.send_signal(HAND_OVER)
+            waiting = [asyncio.create_task(each) for each in (_ended(child, None), self._hurry.wait())]
+            done, _ = await asyncio.wait(waiting, timeout=self._timing.grace_s, return_when=asyncio.FIRST_COMPLETED)
             if waiting[0] not in done:
-                child.tell(signal.SIGTERM)
-                await asyncio.wait(waiting[:1], timeout=LEAVES_WITHIN_S)
-                child.tell(signal.SIGKILL)
+                child.send_signal(signal.SIGTERM)
+                await asyncio.wait(waiting[:1], timeout=EXIT_TIMEOUT_S)
+                child.send_signal(signal.SIGKILL)
             for each in waiting:
                 each.cancel()
             raise
 
     async def _sweep(self, app: App) -> None:
-        """Put back what silent workers had taken. Who comes back in this moment is given the time to say so."""
+        """Requeue the jobs of workers without heartbeat. A second check spares one that has just come back."""
         silent = await self._silent(app)
         if silent:
-            await asyncio.sleep(self._pace.doubt_s)
+            await asyncio.sleep(self._timing.recheck_s)
             for number, job in (await self._silent(app)).items():
                 if number in silent:
-                    LOG.warning("the worker that had '%s' is gone; another one goes on", job.lock or job.task_name)
-                    await _put_back(app, job)
+                    LOG.warning("the worker that had '%s' is gone; another one continues", job.lock or job.task_name)
+                    await _requeue(app, job)
 
     async def _silent(self, app: App) -> dict[int, Queued]:
-        jobs = await app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._pace.silent_s)
+        jobs = await app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._timing.silent_s)
         return {job.id or 0: job for job in jobs}
 
     async def _find_lost(self, app: App, worker: Worker) -> None:
-        """Put back jobs that are ours by the table and not by us: the answer that gave them to us was lost."""
+        """Requeue jobs that the table assigns to this worker but it does not have: the reply to its query was lost."""
         before: set[int] = set()
         while True:
-            await asyncio.sleep(self._pace.silent_s)
+            await asyncio.sleep(self._timing.silent_s)
             if worker.worker_id is None:
                 continue
             jobs = await app.job_manager.list_jobs_async(queue=QUEUE, status="doing", worker_id=worker.worker_id)
-            lost = {job.id or 0: job for job in jobs if job.task_name == DRIVE and job.id not in self._under_way}
-            for number in lost.keys() & before:  # twice: one that was just taken is about to begin
-                await _put_back(app, lost[number])
+            lost = {job.id or 0: job for job in jobs if job.task_name == DRIVE and job.id not in self._active}
+            for number in lost.keys() & before:  # seen twice: a job that was just taken is about to start
+                await _requeue(app, lost[number])
             before = lost.keys() - before
 
 
-async def _ended(child: Child, within_s: float | None) -> bool:
-    """Whether it has spoken, or is gone, within so many seconds."""
+async def _ended(child: Child, timeout_s: float | None) -> bool:
+    """Whether it has a result, or is gone, within this time."""
     loop = asyncio.get_running_loop()
-    spoken = asyncio.Event()
-    loop.add_reader(child.says.fileno(), spoken.set)
+    has_result = asyncio.Event()
+    loop.add_reader(child.result.fileno(), has_result.set)
     try:
-        await asyncio.wait_for(spoken.wait(), within_s)
+        await asyncio.wait_for(has_result.wait(), timeout_s)
     except TimeoutError:
         return False
     finally:
-        loop.remove_reader(child.says.fileno())
+        loop.remove_reader(child.result.fileno())
     return True
 
 
-async def _put_back(app: App, job: Queued) -> None:
-    """Into the queue again; if the same errand waits there already, that one will do."""
+async def _requeue(app: App, job: Queued) -> None:
+    """Put a job back into the queue; if the same errand is already there, delete this one."""
     from procrastinate.exceptions import ConnectorException, UniqueViolation
     from procrastinate.jobs import Status
 
-    with suppress(ConnectorException):  # over meanwhile
+    with suppress(ConnectorException):  # the job ended meanwhile
         if job.task_name == DRIVE:
             try:
                 await app.job_manager.retry_job(job)
@@ -267,14 +268,14 @@ def _retry(after_s: float) -> Any:
     from procrastinate import BaseRetryStrategy, RetryDecision
 
     class Retry(BaseRetryStrategy):
-        """An errand that could not be done now, and one whose worker ends, is for somebody else."""
+        """Retry an errand that could not be done now, or whose worker ends."""
 
         def get_retry_decision(self, *, exception: BaseException, job: Queued) -> RetryDecision | None:
             if isinstance(exception, asyncio.CancelledError):
                 return RetryDecision(retry_in={"seconds": 0})
-            if not isinstance(exception, Again):
+            if not isinstance(exception, RetryLater):
                 return None
-            longer = 2 ** min(job.attempts, MOST_DOUBLINGS)
-            return RetryDecision(retry_in={"milliseconds": int(after_s * longer * 1000)})
+            factor = 2 ** min(job.attempts, MOST_DOUBLINGS)
+            return RetryDecision(retry_in={"milliseconds": int(after_s * factor * 1000)})
 
     return Retry()

@@ -1,4 +1,4 @@
-"""The child's side: give up what is not needed, do the work, answer in one message, end."""
+"""The child's side: drop what is not needed, do the work, answer in one message, end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from multiprocessing.connection import Connection
 from mlcd.core.errors import MlcdError
 
 OPEN_FILES = 64
-KEPT = ("PATH", "HOME", "LANG", "MLCD_HOME", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Of the environment: a database's password is none of its business."""
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "MLCD_HOME", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables that the child keeps: it must not see a database's password."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What reading may take. `memory_mb`: more than the process has at its start. `file_mb`: of each file it writes."""
+    """The limits. `memory_mb`: beyond what the process has at its start. `file_mb`: of each file that it writes."""
 
     memory_mb: int
     cpu_s: int
@@ -26,27 +26,27 @@ class Limits:
 
 
 def answer(out: Connection, limits: Limits, work: Callable[..., str], arguments: tuple[object, ...]) -> None:
-    """Send '=' and the text that the work gives, or '!' and why there is none."""
-    _give_up(limits)
+    """Send '=' and the result of the work, or '!' and an error message."""
+    _set_limits(limits)
     try:
-        told = "=" + work(*arguments)
+        reply = "=" + work(*arguments)
     except MlcdError as error:
-        told = f"!{error}"
+        reply = f"!{error}"
     except (MemoryError, RecursionError):
-        os._exit(1)  # as good as killed: there may be no memory left to say so
-    except Exception as error:  # whatever a parser trips over is the sender's
-        told = f"!it cannot be read ({type(error).__name__})"
-    out.send_bytes(told.encode("utf-8", "replace"))
+        os._exit(1)  # like a kill: there may be no memory for a message
+    except Exception as error:  # any error of a parser is the sender's mistake
+        reply = f"!it cannot be read ({type(error).__name__})"
+    out.send_bytes(reply.encode("utf-8", "replace"))
     out.close()
-    os._exit(0)  # without the ends of modules that were loaded for something else
+    os._exit(0)  # skips exit handlers of modules that the fork server has loaded
 
 
-def _give_up(limits: Limits) -> None:
-    """Limits that hold whatever is read from now on; nothing can raise them again but root."""
+def _set_limits(limits: Limits) -> None:
+    """Set limits that the process itself cannot raise again (unless it is root)."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
-    for name in set(os.environ) - set(KEPT):
+    for name in set(os.environ) - set(KEPT_VARIABLES):
         del os.environ[name]
     most = _size() + (limits.memory_mb << 20)
     for kind, value in (
@@ -60,9 +60,9 @@ def _give_up(limits: Limits) -> None:
 
 
 def _size() -> int:
-    """Bytes of address space that this process has now."""
+    """Bytes of address space of this process."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as told:
-            return int(told.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # no Linux: what a process with the models' libraries takes, and some more
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux: a generous estimate with the models' libraries
         return 4 << 30

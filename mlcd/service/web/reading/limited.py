@@ -1,8 +1,7 @@
-"""Run a function on what a stranger sent, in a child process that can do little and not for long.
+"""Runs a function on untrusted input in a child process with few rights and little time.
 
-The child comes from multiprocessing's fork server, which has the modules loaded already: it costs some 20 ms. What it
-answers is text that is parsed again as JSON, never a pickle: a child that was taken over by what it read could send
-anything. It is killed when its time is up, whatever it does.
+The child is forked from multiprocessing's fork server, which has the modules loaded: it takes about 20 ms. Its answer
+is text that is parsed as JSON, never a pickle: a compromised child could send anything. It is killed after its timeout.
 """
 
 from __future__ import annotations
@@ -20,73 +19,78 @@ from mlcd.service.web.reading.child import Limits, answer
 from mlcd.service.workers.process import forkserver
 
 TEXT = Limits(memory_mb=256, cpu_s=2, wall_s=10.0)
-"""For a job file: 64 KB at the most, where a long one has 2."""
+"""For a job file: at most 64 KB; a long one has 2 KB."""
 SPACE = Limits(memory_mb=512, cpu_s=10, wall_s=30.0)
-"""For what a job could be tried on."""
+"""For the search space of a job."""
 MODEL = Limits(memory_mb=1_024, cpu_s=15, wall_s=30.0)
-"""For the file of a model: protobuf keeps some three times its size."""
+"""For a model's file: protobuf needs about three times its size."""
 PASSES = Limits(memory_mb=1_024, cpu_s=30, wall_s=60.0, file_mb=64)
-"""For passes of a small model, which ONNX Runtime writes a profile of."""
+"""For passes of a small model, of which ONNX Runtime writes a profile."""
 PASSES_MOST_MB, PASSES_TIMES_FILE = 4_096, 16
 LONGEST_ANSWER = 16 << 20
 AT_ONCE = 4
-PATIENCE_S = 20.0
-"""How long one waits for a child of one's own."""
+SLOT_TIMEOUT_S = 20.0
+"""How long a request waits for a free slot."""
 
 _LOG = logging.getLogger("mlcd.service.web")
-_places = threading.BoundedSemaphore(AT_ONCE)
+_slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 def passes_limits(file_bytes: int) -> Limits:
-    """For passes of a model whose file has so many bytes: weights and results grow with it, and little else may."""
+    """For passes of a model with a file of this size: its weights and results grow with it."""
     return replace(PASSES, memory_mb=min(PASSES_MOST_MB, PASSES.memory_mb + PASSES_TIMES_FILE * (file_bytes >> 20)))
 
 
-def in_a_child(what: str, limits: Limits, work: Callable[..., str], *arguments: object) -> str:
-    """The text that `work` makes of its arguments; `UserError` if it refuses, or takes too much. `what`: for that."""
-    if not _places.acquire(timeout=PATIENCE_S):
-        raise Refusal(429, "too much is being read at this moment; come again in 5 s", {"Retry-After": "5"})
+def in_child_process(what: str, limits: Limits, work: Callable[..., str], *arguments: object) -> str:
+    """Run `work` in a child process and return its text; `UserError` if it fails or exceeds a limit.
+
+    `what`: name of the input, for messages.
+    """
+    if not _slots.acquire(timeout=SLOT_TIMEOUT_S):
+        raise Refusal(429, "too many requests are being read at the moment; try again in 5 s", {"Retry-After": "5"})
     try:
-        told, ended = _asked(limits, work, arguments)
+        reply, exit_code = _run_child(limits, work, arguments)
     finally:
-        _places.release()
-    if told is None:
-        _LOG.warning("reading %r: the child ended with %s, and no answer", what, ended)
+        _slots.release()
+    if reply is None:
+        _LOG.warning("reading %r: the child ended with %s, and no answer", what, exit_code)
         raise UserError(
             f"{what}: reading it takes more than {limits.cpu_s} s or {limits.memory_mb} MB, or breaks the reader; "
             "it is refused"
         )
-    if told.startswith("!"):
-        raise UserError(" ".join(told[1:].split()))
-    return told[1:]
+    if reply.startswith("!"):
+        raise UserError(" ".join(reply[1:].split()))
+    return reply[1:]
 
 
-def _asked(limits: Limits, work: Callable[..., str], arguments: tuple[object, ...]) -> tuple[str | None, int | None]:
-    """What a child answers, None if it ends without one; and how it ended."""
+def _run_child(
+    limits: Limits, work: Callable[..., str], arguments: tuple[object, ...]
+) -> tuple[str | None, int | None]:
+    """The answer of a child, None if it ends without one; and its exit code."""
     context = forkserver()
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=answer, args=(theirs, limits, work, arguments), daemon=True)
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=answer, args=(sender, limits, work, arguments), daemon=True)
     child.start()
-    theirs.close()
+    sender.close()
     alarm = threading.Timer(limits.wall_s, child.kill)
     alarm.daemon = True
     alarm.start()
     try:
-        told = _received(ours)
+        reply = _received(receiver)
     finally:
         alarm.cancel()
         alarm.join()
         child.kill()
         child.join()
-        ours.close()
-    ended = child.exitcode
+        receiver.close()
+    exit_code = child.exitcode
     child.close()
-    return told, ended
+    return reply, exit_code
 
 
-def _received(ours: Connection) -> str | None:
-    with suppress(EOFError, OSError, UnicodeError):  # it died, or sends what no answer is
-        told = ours.recv_bytes(LONGEST_ANSWER).decode("utf-8")
-        if told[:1] in ("=", "!"):
-            return told
+def _received(receiver: Connection) -> str | None:
+    with suppress(EOFError, OSError, UnicodeError):  # it died, or its answer is malformed
+        reply = receiver.recv_bytes(LONGEST_ANSWER).decode("utf-8")
+        if reply[:1] in ("=", "!"):
+            return reply
     return None

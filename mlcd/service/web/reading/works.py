@@ -1,6 +1,6 @@
-"""What is done in the child: texts and files of strangers, to JSON that the service checks again.
+"""The functions that run in the child: they turn untrusted texts and files into JSON, which the service checks again.
 
-Messages name things as their sender does: a path of the service is replaced by the name that came with it.
+Messages use the sender's names: a path of the service is replaced by the name that was sent.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from mlcd.service.workers.asked import from_json, to_json
 FACTS = TypeAdapter(ModelFacts)
 PROFILES = TypeAdapter(tuple[Profile, ...])
 WIDEST = 8
-"""Bytes of a number that a file may write as one: a model cannot claim more weights than this times its file."""
+"""Most bytes of weights per byte of a model's file: a larger claim is refused."""
 LONG_TEXTS = ("setup", "run", "command", "envs")
-"""What may have several lines; everything else of a job is told in messages."""
+"""Keys that may have several lines; all other texts of a job appear in messages."""
 _EXTERNAL = 1  # of onnx.TensorProto
 
 
 def job_of_text(kind: str, text: str, words: Mapping[str, Any], name: str) -> str:
     """A job file and options, as a job."""
     job = of_text(kind, text, words, name)
-    planner_of(job).explore(job)  # a method that nobody knows is told now, and not by a worker later
-    return _told(job)
+    planner_of(job).explore(job)  # an unknown method is refused now, not later by a worker
+    return _checked_json(job)
 
 
 def job_of_recorded(model: str, folder: str, words: Mapping[str, Any], knobs: str | None) -> str:
-    """A model that a recording knows, to be served."""
+    """A job that serves a model of a recording."""
     facts, counted = recorded_model(model, Path(folder))
-    return _told(serving(facts, words, knobs, counted=counted))
+    return _checked_json(serving(facts, words, knobs, counted=counted))
 
 
 def job_of_upload(facts: str, upload: str, words: Mapping[str, Any], knobs: str | None) -> str:
-    """A model that was uploaded, to be served."""
-    return _told(serving(FACTS.validate_json(facts), words, knobs, upload))
+    """A job that serves an uploaded model."""
+    return _checked_json(serving(FACTS.validate_json(facts), words, knobs, upload))
 
 
 def anatomy(path: str, name: str) -> str:
-    """What a model's file tells without being run: facts, and how often each kind of operator stands in it."""
-    with _called(path, name):
+    """What a model's file says without being run: facts, and the count of each kind of operator."""
+    with _with_senders_name(path, name):
         whole = _self_contained(path)
         model = open_model(path)
         size = Path(path).stat().st_size
         claimed = model.weights_mb * (1 << 20)
         if not 0 <= claimed <= WIDEST * size:
-            raise UserError(f"{path}: its weights are said to be {claimed:,.0f} bytes, and the file has {size:,}")
+            raise UserError(f"{path}: it claims {claimed:,.0f} bytes of weights, but the file has {size:,}")
         check_values(path, whole)
         facts = ModelFacts(
             Path(name).stem, family(model), kind_of_input(model, {}), model.weights_mb, model.parameters / 1e9
@@ -71,19 +71,19 @@ def anatomy(path: str, name: str) -> str:
 
 
 def passes(path: str, name: str, shapes: Mapping[str, int], folder: str) -> str:
-    """Profiles of some passes of a model. `folder`: where ONNX Runtime may write them down."""
+    """Profiles of some passes of a model. `folder`: ONNX Runtime writes them there."""
     tempfile.tempdir = folder
-    with _called(path, name):
+    with _with_senders_name(path, name):
         model = open_model(path)
-        found = profile_onnx(model, (model.batch,) if model.batch is not None else BATCHES, shapes)
-        return PROFILES.dump_json(found).decode()
+        profiles = profile_onnx(model, (model.batch,) if model.batch is not None else BATCHES, shapes)
+        return PROFILES.dump_json(profiles).decode()
 
 
-def foreseen(asked: str) -> str:
-    """How many configurations a job could be tried on, and their types; only at places that are no real ones."""
+def foreseen(submitted: str) -> str:
+    """The number of configurations in a job's space, and their types; only for simulated and recorded places."""
     from mlcd.planners.functions.prepare import prepared
 
-    job, _ = from_json(asked)
+    job, _ = from_json(submitted)
     job = job if not isinstance(job.ask, FunctionsTask) else prepared(job)
     space = planner_of(job).place(job).space
     configurations = space.configurations
@@ -91,8 +91,8 @@ def foreseen(asked: str) -> str:
     return json.dumps({"configurations": len(configurations), "types": list(types)})
 
 
-def _told(job: Job) -> str:
-    """The job as JSON, once nothing in it can forge a line of a log or command somebody's terminal."""
+def _checked_json(job: Job) -> str:
+    """The job as JSON, after checking that no text in it can fake a log line or control a terminal."""
     text = to_json(job, False)
     _check_words(json.loads(text), "the job")
     return text
@@ -108,11 +108,11 @@ def _check_words(value: Any, where: str) -> None:
         for inner in value:
             _check_words(inner, where)
     elif isinstance(value, str) and not value.isprintable():
-        raise UserError(f"{where}: a line break or a control character stands where a word should: {value[:80]!a}")
+        raise UserError(f"{where}: contains a line break or a control character: {value[:80]!a}")
 
 
 @contextmanager
-def _called(path: str, name: str) -> Iterator[None]:
+def _with_senders_name(path: str, name: str) -> Iterator[None]:
     try:
         yield
     except MissingExtra:
@@ -122,9 +122,9 @@ def _called(path: str, name: str) -> Iterator[None]:
 
 
 def _self_contained(path: str) -> Any:
-    """The model; refused if it has weights in other files: an upload is one file, and names no path of ours.
+    """The model; refused if it has weights in other files, since an upload is one file and must not name our paths.
 
-    None where it cannot be read: `open_model` tells that better.
+    None if it cannot be read: `open_model` has a better message.
     """
     if Path(path).stat().st_size > LARGEST_FILE:
         return None

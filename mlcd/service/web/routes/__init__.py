@@ -1,1 +1,1 @@
-"""The API's routes, a file for each thing that is asked. Each has a `router`; `mlcd.service.web.app` knows them all."""
+"""The API's routes, a file for each topic. Each has a `router`; `mlcd.service.web.app` includes them."""

@@ -1,4 +1,4 @@
-"""What there is to choose from: offers, what earlier runs have learned, models seen before, job files to begin with."""
+"""Offers, what earlier runs have learned, models that were measured before, and example job files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from mlcd.service.web.catalog_answers import (
     SeenBefore,
     Unreadable,
 )
-from mlcd.service.web.failures import named
-from mlcd.service.web.identity import Admin, Viewer, noted
-from mlcd.service.web.state import Here, State
+from mlcd.service.web.failures import unknown_is_404
+from mlcd.service.web.identity import Admin, Viewer, audited
+from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["catalog"])
 KINDS: dict[str, Literal["train", "scale", "tune", "serve"]] = {
@@ -40,12 +40,12 @@ KINDS: dict[str, Literal["train", "scale", "tune", "serve"]] = {
     "functions": "train",
     "knobs": "serve",
 }
-"""For each example, the kind that it is submitted as."""
+"""The kind of each example."""
 
 
 @router.get("/offers", summary="What can be rented, the cheapest first", responses=problems(422))
 async def offers(
-    here: Here,
+    state: CurrentState,
     who: Viewer,
     gpu: Annotated[str | None, Query(max_length=60, description="A GPU, such as A100, or A100:8.")] = None,
     max_price: Annotated[float | None, Query(gt=0, allow_inf_nan=False, description="Dollars an hour at most.")] = None,
@@ -55,18 +55,18 @@ async def offers(
     limit: Annotated[int, Query(ge=1, le=5_000)] = 200,
 ) -> Offers:
     """The catalog that searches use; `dated`: the date of the newest price."""
-    rows = await asyncio.to_thread(_rows, here.settings.home / "catalog")
-    found = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
+    rows = await asyncio.to_thread(_rows, state.settings.home / "catalog")
+    offers_found = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
     wanted = (text or "").lower()
-    found = [row for row in found if wanted in f"{row.instance_type} {row.accelerator}".lower()]
+    offers_found = [row for row in offers_found if wanted in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
-    return Offers(offers=found[:limit], total=len(found), dated=dated)
+    return Offers(offers=offers_found[:limit], total=len(offers_found), dated=dated)
 
 
 @router.get("/models", summary="What elastic runs have learned", responses=problems())
-async def models(here: Here, who: Viewer) -> Models:
+async def models(state: CurrentState, who: Viewer) -> Models:
     """What `mlcd models -o json` prints."""
-    stored, broken = await asyncio.to_thread(_shelf(here).all)
+    stored, broken = await asyncio.to_thread(_shelf(state).all)
     return Models(
         models=[{"name": name, **_document(one)} for name, one in stored.items()],
         unreadable=[Unreadable(name=each.name, because=each.because) for each in broken],
@@ -74,22 +74,22 @@ async def models(here: Here, who: Viewer) -> Models:
 
 
 @router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
-def forget_model(name: str, here: Here, who: Admin) -> Response:
-    """What searches have learned from it is not asked any more; nothing of the runs changes."""
-    with noted(here, who, "forget model", name), named():
-        _shelf(here).forget(name)
+def forget_model(name: str, state: CurrentState, who: Admin) -> Response:
+    """Searches do not use it any more; the runs do not change."""
+    with audited(state, who, "forget model", name), unknown_is_404():
+        _shelf(state).forget(name)
     return Response(status_code=204)
 
 
 @router.get("/knowledge", summary="Models that were served before", responses=problems())
-async def knowledge(here: Here, who: Viewer) -> Knowledge:
-    """What a search for a new model's configuration learns from."""
+async def knowledge(state: CurrentState, who: Viewer) -> Knowledge:
+    """The knowledge that a search for a new model's configuration starts from."""
     return await asyncio.to_thread(_knowledge)
 
 
 @router.get("/examples", summary="Job files to begin with", responses=problems())
-async def examples(here: Here, who: Viewer) -> Examples:
-    """Each runs as it is, on a simulated cloud; `knobs` is what may vary when a model is served."""
+async def examples(state: CurrentState, who: Viewer) -> Examples:
+    """Each runs unchanged on a simulated cloud; `knobs` lists what may vary when a model is served."""
     return Examples(examples=[Example(name=name, kind=KINDS[name], text=text) for name, text in _examples().items()])
 
 
@@ -97,20 +97,20 @@ _CATALOGS: dict[Path, tuple[float, list[CatalogRow]]] = {}
 
 
 def _rows(directory: Path) -> list[CatalogRow]:
-    """All rows; read again when a price list was fetched."""
+    """All rows; read again after a price list was fetched."""
     changed = directory.stat().st_mtime if directory.is_dir() else 0.0
     if directory not in _CATALOGS or _CATALOGS[directory][0] != changed:
         _CATALOGS[directory] = changed, [row for name in CLOUDS for row in load_rows(name, directory=directory)]
     return _CATALOGS[directory][1]
 
 
-def _shelf(here: State) -> Shelf:
-    return shelf_of(here.database, here.settings.home / "models")
+def _shelf(state: State) -> Shelf:
+    return shelf_of(state.database, state.settings.home / "models")
 
 
 def _document(stored: StoredModel) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(TypeAdapter(StoredModel).dump_json(stored))
-    return told
+    document: dict[str, Any] = json.loads(TypeAdapter(StoredModel).dump_json(stored))
+    return document
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What becomes of a run: launch what was decided, go on, stop, take down. Only its owner may, and admins."""
+"""Control of a run: launch, resume, stop, take down. Only for its owner and admins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mlcd.planners.form.goal import goal_again
 from mlcd.planners.form.words import parsed
 from mlcd.service.team import Member, Role, recheck, release
 from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.failures import Refusal, named
-from mlcd.service.web.identity import Runner, noted
-from mlcd.service.web.state import Here, State
+from mlcd.service.web.failures import Refusal, unknown_is_404
+from mlcd.service.web.identity import Runner, audited
+from mlcd.service.web.state import CurrentState, State
 from mlcd.service.workers.asked import from_json
 from mlcd.service.workers.crew import waits
 from mlcd.service.workers.lost_machine import give_up_machine
@@ -26,17 +26,17 @@ OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
 class Done(Answer):
-    """What was asked of a run, in words."""
+    """What happens to the run now, in words."""
 
     run: str
     words: str
 
 
 class GoOn(BaseModel):
-    """How a run goes on. `launch`: also run what is decided, or stop there; as it was asked before, if nobody says.
+    """How to resume a run. `launch`: whether to also run the decided configuration; by default as submitted.
 
-    `budget`, `deadline`: new limits for all of the run, what was spent before included, as on the command line.
-    `confidence`: how sure a certificate has to be from now on.
+    `budget`, `deadline`: new limits for the whole run, including what was already spent, as on the command line.
+    `confidence`: of certificates from now on.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -48,7 +48,7 @@ class GoOn(BaseModel):
 
 
 class HowDown(BaseModel):
-    """`machine_gone`: the machine that keeps the run's launches never comes back. Only an admin can say so."""
+    """`machine_gone`: the machine with the run's launches is gone for good. Only for admins."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -56,125 +56,125 @@ class HowDown(BaseModel):
 
 
 @router.post("/launch", status_code=202, responses=STATUSES)
-def launch_run(run: str, here: Here, who: Runner) -> Done:
-    """Run what a search has decided."""
-    with noted(here, who, "launch", run) as note:
-        note.about = name = _begun(here, who, run)
-        status = here.ledger.account(name).status
+def launch_run(run: str, state: CurrentState, who: Runner) -> Done:
+    """Run the decided configuration."""
+    with audited(state, who, "launch", run) as note:
+        note.about = name = _started(state, who, run)
+        status = state.ledger.account(name).status
         if status is not Status.DECIDED:
             raise WrongState(f"run '{name}' is {status}; only what is decided can be launched")
-        _free(here, name)
-        recheck(here.ledger, who, name, True)
-        here.crew.send(name, True)
+        _check_not_driven(state, name)
+        recheck(state.ledger, who, name, True)
+        state.crew.send(name, True)
     return Done(run=name, words=f"{name} will be launched")
 
 
 @router.post("/resume", status_code=202, responses=STATUSES)
-def resume_run(run: str, here: Here, who: Runner, how: GoOn | None = None) -> Done:
-    """Go on with a run that was stopped, whose process died, or that ended before its work was done."""
-    with noted(here, who, "resume", run) as note:
-        note.about = name = _begun(here, who, run)
-        _free(here, name)
+def resume_run(run: str, state: CurrentState, who: Runner, how: GoOn | None = None) -> Done:
+    """Resume a run that was stopped, whose process died, or that ended before its work was done."""
+    with audited(state, who, "resume", run) as note:
+        note.about = name = _started(state, who, run)
+        _check_not_driven(state, name)
         how = how or GoOn()
-        launch, goal = how.launch, _new_goal(here, name, how)
+        launch, goal = how.launch, _new_goal(state, name, how)
         if launch is False:
-            _not_launched(here, name, goal)
-        recheck(here.ledger, who, name, launch, goal=goal)
-        here.crew.send(name, _launches(here, name) if launch is None else launch)
-    host = elsewhere(name, here.ledger)
+            _check_not_launched(state, name, goal)
+        recheck(state.ledger, who, name, launch, goal=goal)
+        state.crew.send(name, _launches(state, name) if launch is None else launch)
+    host = elsewhere(name, state.ledger)
     return Done(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
 
 
 @router.post("/stop", status_code=202, responses=STATUSES)
-def stop_run(run: str, here: Here, who: Runner) -> Done:
-    """Ask a run to stop, as Ctrl-C does: nothing is lost, and it can go on later."""
-    with noted(here, who, "stop", run) as note:
-        note.about = name = _owned(here, who, run)
-        if waits(name, here.ledger) or here.ledger.is_driven(name):
-            here.crew.stop(name)
+def stop_run(run: str, state: CurrentState, who: Runner) -> Done:
+    """Ask a run to stop, as Ctrl-C does: nothing is lost, and it can be resumed later."""
+    with audited(state, who, "stop", run) as note:
+        note.about = name = _owned(state, who, run)
+        if waits(name, state.ledger) or state.ledger.is_driven(name):
+            state.crew.stop(name)
             words = f"{name} stops at the next step"
         else:
-            _unfinished(here, name, "stop")
-            release(here.ledger, name, "stopped while nobody drove it")
+            _check_unfinished(state, name, "stop")
+            release(state.ledger, name, "stopped while nobody drove it")
             words = f"{name} is stopped"
     return Done(run=name, words=words)
 
 
 @router.post("/down", status_code=202, responses=STATUSES)
-def take_down(run: str, here: Here, who: Runner, how: HowDown | None = None) -> Done:
-    """End a run now, whatever it is doing; its machines are torn down and what they cost is settled.
+def take_down(run: str, state: CurrentState, who: Runner, how: HowDown | None = None) -> Done:
+    """End a run now, whatever it is doing; its machines are torn down and their cost is settled.
 
-    If the machine that keeps them is gone, so that nobody can: what was open counts at the most it can have cost.
+    With `machine_gone`, open launches are settled at their worst-case cost.
     """
     if how is not None and how.machine_gone:
-        return _without_machine(here, who, run)
-    with noted(here, who, "down", run) as note:
-        note.about = name = _begun(here, who, run)
-        account = here.ledger.account(name)
-        if account.status in OVER and not account.open and not here.ledger.is_driven(name):
+        return _without_machine(state, who, run)
+    with audited(state, who, "down", run) as note:
+        note.about = name = _started(state, who, run)
+        account = state.ledger.account(name)
+        if account.status in OVER and not account.open and not state.ledger.is_driven(name):
             raise WrongState(f"run '{name}' is {account.status}; there is nothing to take down")
-        here.crew.down(name)
+        state.crew.down(name)
     return Done(run=name, words=f"{name} is being taken down")
 
 
-def _without_machine(here: State, who: Member | None, run: str) -> Done:
-    with noted(here, who, "machine gone", run) as note:
-        note.about = name = _begun(here, who, run)
-        if who is not None and not who.role.may(Role.ADMIN):  # rented machines that are not gone would cost on, unseen
+def _without_machine(state: State, who: Member | None, run: str) -> Done:
+    with audited(state, who, "machine gone", run) as note:
+        note.about = name = _started(state, who, run)
+        if who is not None and not who.role.may(Role.ADMIN):  # if wrong, rented machines cost on unnoticed
             raise Refusal(403, f"{who.name} is a {who.role}; only an admin can say that a machine is gone")
-        note.detail = words = give_up_machine(name, here.ledger)
-        here.crew.withdraw(name)
+        note.detail = words = give_up_machine(name, state.ledger)
+        state.crew.withdraw(name)
     return Done(run=name, words=words)
 
 
-def _begun(here: State, who: Member | None, run: str) -> str:
-    """A run that has begun, and that is theirs."""
-    name = _owned(here, who, run)
-    return here.ledger.find(name)
+def _started(state: State, who: Member | None, run: str) -> str:
+    """The name of a run that has started and belongs to them."""
+    name = _owned(state, who, run)
+    return state.ledger.find(name)
 
 
-def _owned(here: State, who: Member | None, run: str) -> str:
-    """The whole name of a run, begun or not; refused to whom it does not belong."""
-    if here.ledger.asked(run) is not None:
+def _owned(state: State, who: Member | None, run: str) -> str:
+    """The full name of a run, started or not; refused to members who do not own it."""
+    if state.ledger.asked(run) is not None:
         name = run
     else:
-        with named():
-            name = here.ledger.find(run)
-    owner, _ = here.ledger.owners().get(name, (None, None))
+        with unknown_is_404():
+            name = state.ledger.find(run)
+    owner, _ = state.ledger.owners().get(name, (None, None))
     if who is not None and not who.role.may(Role.ADMIN) and owner != who.name:
-        raise Refusal(403, f"run '{name}' belongs to {owner or 'nobody here'}; ask them, or an admin")
+        raise Refusal(403, f"run '{name}' belongs to {owner or 'nobody state'}; ask them, or an admin")
     return name
 
 
-def _unfinished(here: State, name: str, what: str) -> None:
-    status = here.ledger.account(name).status
+def _check_unfinished(state: State, name: str, what: str) -> None:
+    status = state.ledger.account(name).status
     if status in OVER:
         raise WrongState(f"run '{name}' is {status}; there is nothing to {what}")
 
 
-def _not_launched(here: State, name: str, goal: Goal) -> None:
-    """Who wants to stop at the decision must be there still, or before it; under new limits it is decided again."""
-    account = here.ledger.account(name)
+def _check_not_launched(state: State, name: str, goal: Goal) -> None:
+    """Refuse to stop at the decision after a launch, unless new limits lead to a new decision."""
+    account = state.ledger.account(name)
     if goal != account.job.goal:
         return
     if account.decision is not None and (account.final_runs or account.open):
         raise WrongState(f"run '{name}' was launched, and cannot stop at its decision; resume it to its end")
 
 
-def _new_goal(here: State, name: str, how: GoOn) -> Goal:
-    """The limits that the run has from now on."""
+def _new_goal(state: State, name: str, how: GoOn) -> Goal:
+    """The new limits of the run."""
     chosen = parsed("what-if", {"budget": how.budget, "deadline": how.deadline, "confidence": how.confidence})
-    return goal_again(here.ledger.account(name).job, chosen)
+    return goal_again(state.ledger.account(name).job, chosen)
 
 
-def _free(here: State, name: str) -> None:
-    if here.ledger.is_driven(name):
+def _check_not_driven(state: State, name: str) -> None:
+    if state.ledger.is_driven(name):
         raise WrongState(f"run '{name}' is under way already")
 
 
-def _launches(here: State, name: str) -> bool:
-    """Whether it was submitted to be launched, or had been."""
-    asked = here.ledger.asked(name)
-    if asked is None:
-        return bool(here.ledger.account(name).history.runs)
-    return from_json(asked.asked)[1]
+def _launches(state: State, name: str) -> bool:
+    """Whether it was submitted with `launch`, or was launched before."""
+    submission = state.ledger.asked(name)
+    if submission is None:
+        return bool(state.ledger.account(name).history.runs)
+    return from_json(submission.asked)[1]

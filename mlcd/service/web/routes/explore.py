@@ -1,4 +1,4 @@
-"""Other goals, decided again from probes that are paid for: what-if, and the trade-off between time and cost."""
+"""Other goals, decided again from stored probes: what-if, and the trade-off between time and cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mlcd.reports.view.standing import what_if_certificate
 from mlcd.reports.words import decision_words, goal_words
 from mlcd.service.web.answers import Tradeoff, problems
 from mlcd.service.web.identity import Viewer
-from mlcd.service.web.routes.runs import JSON, Found, Made
+from mlcd.service.web.routes.runs import JSON, CachedViews, RunName
 from mlcd.service.web.view_answers import WhatIf
 from mlcd.service.web.views import Seen, as_json
 
@@ -37,7 +37,7 @@ Word = Annotated[str | None, Field(max_length=40)]
 
 
 class Words(BaseModel):
-    """A goal in the words of `mlcd what-if`: what is not said stays as it was."""
+    """A goal in the words of `mlcd what-if`: what is not given stays as it was."""
 
     model_config = ConfigDict(extra="forbid")
     goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = None
@@ -60,12 +60,12 @@ class Words(BaseModel):
     response_model=WhatIf,
     responses=problems(404, 409, 422),
 )
-async def what_if(run: Found, made: Made, who: Viewer, words: Annotated[Words, Query()]) -> Response:
-    """From the stored probes, at no cost; the run is not touched. A search with this goal from its start might have
-    looked elsewhere.
+async def what_if(run: RunName, views: CachedViews, who: Viewer, words: Annotated[Words, Query()]) -> Response:
+    """From the stored probes, at no cost; the run does not change. A search with this goal from the start might have
+    probed other configurations.
     """
     chosen = parsed("what-if", words.model_dump(exclude_none=True))
-    seen = await made.seen(run)
+    seen = await views.seen(run)
     return Response(as_json(await asyncio.to_thread(_decided_again, seen, chosen)), media_type=JSON)
 
 
@@ -75,9 +75,9 @@ async def what_if(run: Found, made: Made, who: Viewer, words: Annotated[Words, Q
     response_model=Tradeoff,
     responses=problems(404, 409),
 )
-async def tradeoff(run: Found, made: Made, who: Viewer) -> Response:
+async def tradeoff(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Totals, probes included, with the Pareto boundary and its knee, and the ranges within which a limit matters."""
-    body = await made.made("tradeoff", run, lambda seen: as_json(tradeoff_of(seen.lines)))
+    body = await views.made("tradeoff", run, lambda seen: as_json(tradeoff_of(seen.lines)))
     return Response(body, media_type=JSON)
 
 
@@ -85,19 +85,19 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     account, job = seen.account, seen.account.job
     goal = goal_again(job, chosen)
     if not isinstance(job.ask, ServingTask) and (
-        asked := [name for name in SERVICE_NAMES if chosen.get(name) is not None]
+        unsuitable := [name for name in SERVICE_NAMES if chosen.get(name) is not None]
     ):
-        raise UserError(f"{asked[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
+        raise UserError(f"{unsuitable[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
     job = replace(job, goal=goal, ask=service)
-    told, label = decision_document(decision), str(decision.configuration) if decision.configuration else None
-    for way, relaxed in zip(decision.relaxations, told["relaxations"], strict=True):
+    document, label = decision_document(decision), str(decision.configuration) if decision.configuration else None
+    for way, relaxed in zip(decision.relaxations, document["relaxations"], strict=True):
         relaxed["label"] = str(way.configuration) if way.configuration is not None else None
     if isinstance(job.ask, ServingTask):
         words = service_sentence(decision, job, account.searched)
     elif isinstance(job.ask, FunctionsTask):
-        words, told = functions_sentence(decision, job), told | planned_documents(decision, job)
+        words, document = functions_sentence(decision, job), document | planned_documents(decision, job)
         label = plan_name(plan.method) if (plan := chosen_plan(decision)) is not None else None
     else:
         words = decision_words(decision, goal)
@@ -105,7 +105,7 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
         "run": seen.run,
         "goal": str(goal.objective),
         "goal_words": goal_words(goal, job.target, serving_task(job)),
-        "decision": told,
+        "decision": document,
         "label": label,
         "words": words,
         "certificate": what_if_certificate(job, account.searched, decision),

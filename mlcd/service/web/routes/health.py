@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from mlcd.core.version import VERSION
 from mlcd.service.web.answers import MEANING, Health, Problem
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.state import Here
-from mlcd.service.web.trouble import nobody_drives
+from mlcd.service.web.state import CurrentState
+from mlcd.service.web.trouble import missing_workers
 
 router = APIRouter(tags=["service"])
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -20,9 +20,9 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/health", summary="Whether the service is up and can read its database", responses=RESPONSES)
-async def health(here: Here) -> Health:
-    """Asked by whoever watches over the service; it takes no token."""
-    if here.feed.away:
-        raise Refusal(503, here.feed.away)
-    trouble = await run_in_threadpool(nobody_drives, here)
-    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=here.settings.mode)
+async def health(state: CurrentState) -> Health:
+    """For monitoring; it needs no token."""
+    if state.feed.away:
+        raise Refusal(503, state.feed.away)
+    trouble = await run_in_threadpool(missing_workers, state)
+    return Health(ok=not trouble, trouble=trouble, version=VERSION, mode=state.settings.mode)

@@ -1,4 +1,4 @@
-"""The runs: a list, and each with all that is known of it."""
+"""The list of runs, and each run in detail."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mlcd.reports.run_tables import run_tables
 from mlcd.reports.view import Summary, ledger_rows, view_of
 from mlcd.reports.view.summary import REFUSED, standing_of
 from mlcd.service.web.answers import MEANING, Entries, Kind, Rows, Runs, Standing, problems
-from mlcd.service.web.failures import named
+from mlcd.service.web.failures import unknown_is_404
 from mlcd.service.web.identity import Viewer
-from mlcd.service.web.state import Here
+from mlcd.service.web.state import CurrentState
 from mlcd.service.web.table_answers import Tables
 from mlcd.service.web.view_answers import View
 from mlcd.service.web.views import Seen, Views, as_json, entries_json
@@ -26,55 +26,56 @@ JSON = "application/json"
 
 
 def views_of(request: Request) -> Views:
-    """What the app keeps of the pages it made."""
-    found: Views = request.app.state.views
-    return found
+    """The app's cache of views."""
+    views: Views = request.app.state.views
+    return views
 
 
-async def found_run(
-    here: Here, run: Annotated[str, Path(max_length=LONGEST, description="A run's name; `last` is the newest.")]
+async def run_in_path(
+    state: CurrentState,
+    run: Annotated[str, Path(max_length=LONGEST, description="A run's name; `last` is the newest.")],
 ) -> str:
-    """The run that a path names."""
-    with named():
-        return await here.feed.find(run)
+    """The run in the path."""
+    with unknown_is_404():
+        return await state.feed.find(run)
 
 
-Made = Annotated[Views, Depends(views_of)]
-Found = Annotated[str, Depends(found_run)]
+CachedViews = Annotated[Views, Depends(views_of)]
+RunName = Annotated[str, Depends(run_in_path)]
 Text = Annotated[str | None, Query(max_length=LONGEST)]
 
 
 @router.get("/runs", summary="All runs, filtered and sorted", response_model=Runs, responses=problems())
 async def runs(
-    here: Here,
+    state: CurrentState,
     who: Viewer,
-    status: Annotated[Standing | None, Query(description="Only those that stand so.")] = None,
+    status: Annotated[Standing | None, Query(description="Only those with this status.")] = None,
     owner: Text = None,
     kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None,
     text: Annotated[str | None, Query(max_length=LONGEST, description="A part of the run's or the job's name.")] = None,
     order: Annotated[
-        Literal["started", "spent", "name"], Query(description="Newest, dearest, or by name.")
+        Literal["started", "spent", "name"], Query(description="Newest or most expensive first, or by name.")
     ] = "started",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
-    """Those that wait for a worker or were refused are among them."""
+    """Including those that wait for a worker or were refused."""
     wanted = (text or "").lower()
-    found = [
+    matches = [
         each
-        for each in here.feed.summaries()
+        for each in state.feed.summaries()
         if (status is None or status in (each.status, standing_of(each.status, each.driven)))
         and (owner is None or each.owner == owner)
         and (kind is None or each.kind == kind)
         and (wanted in each.run.lower() or wanted in each.job.lower())
     ]
     if order == "spent":
-        found.sort(key=lambda each: -each.spent_usd)
+        matches.sort(key=lambda each: -each.spent_usd)
     elif order == "name":
-        found.sort(key=lambda each: _by_name(each.run))
-    told = [_document(each) for each in found[offset : offset + limit]]
-    spent_usd = sum(each.spent_usd for each in found)
-    return Response(as_json({"runs": told, "total": len(found), "spent_usd": spent_usd}), media_type=JSON)
+        matches.sort(key=lambda each: _by_name(each.run))
+    page = [_document(each) for each in matches[offset : offset + limit]]
+    spent_usd = sum(each.spent_usd for each in matches)
+    return Response(as_json({"runs": page, "total": len(matches), "spent_usd": spent_usd}), media_type=JSON)
 
 
 @router.get(
@@ -84,48 +85,51 @@ async def runs(
     responses={304: {"description": MEANING[304]}, **problems(404)},
 )
 async def view(
-    run: Found, made: Made, who: Viewer, if_none_match: Annotated[str | None, Header(max_length=LONGEST)] = None
+    run: RunName,
+    views: CachedViews,
+    who: Viewer,
+    if_none_match: Annotated[str | None, Header(max_length=LONGEST)] = None,
 ) -> Response:
-    """Everything that is known of it. `ETag` changes with its entries, its progress and with whether it is driven."""
-    tag = {"ETag": made.tag(run), "Cache-Control": "private, no-cache"}
+    """Everything that is known of it. `ETag` changes with its entries, its progress, and whether it is driven."""
+    tag = {"ETag": views.tag(run), "Cache-Control": "private, no-cache"}
     if if_none_match == tag["ETag"]:
         return Response(status_code=304, headers=tag)
-    body = made.waiting(run) or await made.made("view", run, _view)
-    return Response(made.with_progress(run, body), media_type=JSON, headers=tag)
+    body = views.waiting(run) or await views.made("view", run, _view)
+    return Response(views.with_progress(run, body), media_type=JSON, headers=tag)
 
 
 @router.get(
     "/runs/{run}/entries", summary="The entries of the ledger", response_model=Entries, responses=problems(404, 409)
 )
 async def entries(
-    here: Here,
-    run: Found,
+    state: CurrentState,
+    run: RunName,
     who: Viewer,
     after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Only those after this number.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
 ) -> Response:
-    """As the ledger keeps them, in order. A run that waits for a worker has none yet."""
-    brief, whole = here.feed.brief(run), await here.feed.whole(run)
+    """As stored in the ledger, in order. A run that waits for a worker has none yet."""
+    brief, whole = state.feed.brief(run), await state.feed.whole(run)
     if brief.summary is not None and brief.summary.status == REFUSED:
         raise WrongState(f"run '{run}' never began: {brief.summary.because}")
-    told = [line for line in whole.lines if line.seq > after][:limit] if whole is not None else []
-    return Response(entries_json(run, told, brief.driven), media_type=JSON)
+    selected = [line for line in whole.lines if line.seq > after][:limit] if whole is not None else []
+    return Response(entries_json(run, selected, brief.driven), media_type=JSON)
 
 
 @router.get(
     "/runs/{run}/ledger", summary="The ledger in words and sums", response_model=Rows, responses=problems(404, 409)
 )
-async def ledger(run: Found, made: Made, who: Viewer) -> Response:
-    """Every entry with its amounts; what was settled adds up."""
-    return Response(await made.made("ledger", run, _ledger), media_type=JSON)
+async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
+    """Every entry with its amounts and the running total."""
+    return Response(await views.made("ledger", run, _ledger), media_type=JSON)
 
 
 @router.get(
     "/runs/{run}/tables", summary="The run as tables in words", response_model=Tables, responses=problems(404, 409)
 )
-async def tables(run: Found, made: Made, who: Viewer) -> Response:
+async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """What was measured, what is asked, the final run against its forecast, and how the run was made."""
-    return Response(await made.made("tables", run, lambda seen: as_json(run_tables(seen.lines))), media_type=JSON)
+    return Response(await views.made("tables", run, lambda seen: as_json(run_tables(seen.lines))), media_type=JSON)
 
 
 def _view(seen: Seen) -> bytes:

@@ -1,4 +1,4 @@
-"""Who asks: sign in with a token, sign out, and what one is told about oneself."""
+"""Sign in with a token, sign out, and the current user."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mlcd.service.web.failures import Refusal
 from mlcd.service.web.identity import Viewer, rates_of
 from mlcd.service.web.safety.credentials import LONGEST_SECRET, address_of, session_of
 from mlcd.service.web.safety.origin import COOKIE
-from mlcd.service.web.state import Here, State
+from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["session"])
 
 
 class Token(BaseModel):
-    """What an admin gave you."""
+    """The token that an admin gave you."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -30,7 +30,7 @@ class Token(BaseModel):
 
 
 class MostOf(Answer):
-    """How much one may send, and how often."""
+    """The size and rate limits of a member."""
 
     upload_mb: int
     uploads_mb_each: int
@@ -40,10 +40,10 @@ class MostOf(Answer):
 
 
 class Me(Answer):
-    """Who asks, what they may do and still spend, and where jobs may run. In ui mode there is no name.
+    """The current user, their role and remaining budget, and where jobs may run. In ui mode there is no name.
 
-    `left_usd`: the smaller of what is left to them and to their team; `renewed_on`: when what was spent of that budget
-    counts no more.
+    `left_usd`: the smaller of the remaining budgets of the member and the team; `renewed_on`: when that budget starts
+    anew.
     """
 
     name: str | None
@@ -61,9 +61,9 @@ class Me(Answer):
 
 
 @router.get("/me", responses=problems())
-def who_am_i(here: Here, who: Viewer) -> Me:
-    """About whoever asks."""
-    limits, allowed = here.settings.limits, left(here.ledger, who)
+def who_am_i(state: CurrentState, who: Viewer) -> Me:
+    """The current user."""
+    limits, allowed = state.settings.limits, left(state.ledger, who)
     return Me(
         name=who.name if who is not None else None,
         role=who.role.value if who is not None else "admin",
@@ -72,33 +72,33 @@ def who_am_i(here: Here, who: Viewer) -> Me:
         budget_per=who.budget_per.value if who is not None else "total",
         left_usd=allowed.usd,
         renewed_on=allowed.renewed_on,
-        mode=here.settings.mode,
+        mode=state.settings.mode,
         version=VERSION,
-        places=list(here.settings.places),
-        recordings=sorted(here.settings.recordings),
+        places=list(state.settings.places),
+        recordings=sorted(state.settings.recordings),
         limits=MostOf(**{name: getattr(limits, name) for name in MostOf.model_fields}),
     )
 
 
 @router.post("/session", status_code=204, responses=problems(409, 413, 415))
-def sign_in(told: Token, request: Request, here: Here) -> Response:
-    """Change a token for a session's cookie, which scripts cannot read. Each sign-in makes a new one."""
-    if here.members is None:
-        raise WrongState("there is one person here, and no need to sign in")
+def sign_in(body: Token, request: Request, state: CurrentState) -> Response:
+    """Exchange a token for a session cookie, which scripts cannot read. Each sign-in makes a new session."""
+    if state.members is None:
+        raise WrongState("`mlcd ui` has one user, and no sign-in")
     rates_of(request).sign_in(address_of(request))
-    member = here.members.of_token(told.token) if told.token.isascii() else None
+    member = state.members.of_token(body.token) if body.token.isascii() else None
     if member is None:
-        here.audit.write(address_of(request), "sign in", "", "refused", "wrong token")
+        state.audit.write(address_of(request), "sign in", "", "refused", "wrong token")
         raise Refusal(401, "no member has this token; an admin can make a new one", {"WWW-Authenticate": "Bearer"})
-    secret = here.members.open_session(member)
-    here.audit.write(member.name, "sign in")
+    secret = state.members.open_session(member)
+    state.audit.write(member.name, "sign in")
     answer = Response(status_code=204)
     answer.set_cookie(
         COOKIE,
         secret,
         max_age=int(SESSION_LASTS.total_seconds()),
         path="/",
-        secure=_is_https(request, here),
+        secure=_is_https(request, state),
         httponly=True,
         samesite="strict",
     )
@@ -106,17 +106,17 @@ def sign_in(told: Token, request: Request, here: Here) -> Response:
 
 
 @router.delete("/session", status_code=204, responses=problems())
-def sign_out(request: Request, here: Here, who: Viewer) -> Response:
-    """End the session; its cookie is worth nothing from now on."""
+def sign_out(request: Request, state: CurrentState, who: Viewer) -> Response:
+    """End the session; its cookie is no longer valid."""
     secret = session_of(request)
-    if here.members is not None and who is not None:
+    if state.members is not None and who is not None:
         if secret is not None and secret.isascii():
-            here.members.close_session(secret)
-        here.audit.write(who.name, "sign out")
+            state.members.close_session(secret)
+        state.audit.write(who.name, "sign out")
     answer = Response(status_code=204)
-    answer.delete_cookie(COOKIE, path="/", secure=_is_https(request, here), httponly=True, samesite="strict")
+    answer.delete_cookie(COOKIE, path="/", secure=_is_https(request, state), httponly=True, samesite="strict")
     return answer
 
 
-def _is_https(request: Request, here: State) -> bool:
-    return request.url.scheme == "https" or (here.settings.public_url or "").startswith("https://")
+def _is_https(request: Request, state: State) -> bool:
+    return request.url.scheme == "https" or (state.settings.public_url or "").startswith("https://")

@@ -1,4 +1,4 @@
-"""Where the money went: by person, by team, by month."""
+"""Spending by person, team and month."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from fastapi import APIRouter
 from mlcd.reports.view import Summary
 from mlcd.service.web.answers import Month, Share, Source, Spend, problems
 from mlcd.service.web.identity import Viewer
-from mlcd.service.web.state import Here
+from mlcd.service.web.state import CurrentState
 
 router = APIRouter(tags=["runs"])
 
 
 @router.get("/spend", summary="What was spent, by person, team and month", responses=problems())
-async def spend(here: Here, who: Viewer) -> Spend:
-    """The dearest first; months in order. Runs of nobody in particular are those of the command line."""
-    summaries = here.feed.summaries()
+async def spend(state: CurrentState, who: Viewer) -> Spend:
+    """The highest first; months in order. Runs without an owner are those of the command line."""
+    summaries = state.feed.summaries()
     people, teams = _summed(summaries, lambda each: each.owner), _summed(summaries, lambda each: each.team)
     months = _summed(summaries, lambda each: each.started_at[:7])
     sources = _summed((each for each in summaries if each.provenance), lambda each: each.provenance)
     return Spend(
-        by_provenance=[Source(name=name, usd=usd, runs=runs) for name, (usd, runs) in _dearest(sources)],
-        by_person=[Share(name=name, usd=usd, runs=runs) for name, (usd, runs) in _dearest(people)],
-        by_team=[Share(name=name, usd=usd, runs=runs) for name, (usd, runs) in _dearest(teams)],
+        by_provenance=[Source(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(sources)],
+        by_person=[Share(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(people)],
+        by_team=[Share(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(teams)],
         by_month=[Month(month=month, usd=usd, runs=runs) for month, (usd, runs) in sorted(months.items())],
     )
 
 
 def _summed(summaries: Iterable[Summary], key: Callable[[Summary], Any]) -> dict[Any, tuple[float, int]]:
-    found: dict[Any, tuple[float, int]] = {}
+    sums: dict[Any, tuple[float, int]] = {}
     for each in summaries:
-        usd, runs = found.get(key(each), (0.0, 0))
-        found[key(each)] = usd + each.spent_usd, runs + 1
-    return found
+        usd, runs = sums.get(key(each), (0.0, 0))
+        sums[key(each)] = usd + each.spent_usd, runs + 1
+    return sums
 
 
-def _dearest(found: dict[Any, tuple[float, int]]) -> list[tuple[Any, tuple[float, int]]]:
-    return sorted(found.items(), key=lambda each: -each[1][0])
+def _highest_first(sums: dict[Any, tuple[float, int]]) -> list[tuple[Any, tuple[float, int]]]:
+    return sorted(sums.items(), key=lambda each: -each[1][0])

@@ -1,4 +1,4 @@
-"""New runs: POST /runs asks for one, POST /checks says what it would be."""
+"""New runs: POST /runs submits one, POST /checks shows what it would be."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.service.web import submission
 from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.identity import Submitter, noted
-from mlcd.service.web.state import Here
+from mlcd.service.web.identity import Submitter, audited
+from mlcd.service.web.state import CurrentState
 from mlcd.service.web.submission import Foreseen, Submission
-from mlcd.service.web.trouble import nobody_drives
+from mlcd.service.web.trouble import missing_workers
 
 router = APIRouter(tags=["submit"])
 
@@ -21,11 +21,11 @@ Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | No
 
 
 class Asked(BaseModel):
-    """A job to be searched for: a job file's text and options as the command line has them.
+    """A job to submit: a job file's text, and options as on the command line.
 
-    To serve a model: `upload`, the hash that POST /uploads answered, or `model`, a name in `recorded:NAME`; and
-    `knobs`, the text of a file of knobs. `yes`: agrees to spend real money, where the place rents; without it such a
-    run is refused with 409, and `asks` says what it may cost.
+    To serve a model: `upload`, the hash from POST /uploads, or `model`, a name in `recorded:NAME`; and `knobs`, the
+    text of a file of knobs. `yes`: agree to spend real money at a place that rents machines; without it such a run is
+    refused with 409, and `asks` says what it may cost.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -41,28 +41,28 @@ class Asked(BaseModel):
     name: Annotated[str, Field(max_length=200)] | None = None
 
     def submission(self) -> Submission:
-        """As the rest of the service has it."""
-        told = self.model_dump()
-        return Submission(**(told | {"name": self.name or "job.yaml"}))
+        """As the service's own type."""
+        values = self.model_dump()
+        return Submission(**(values | {"name": self.name or "job.yaml"}))
 
 
 class Accepted(Answer):
-    """A run that waits for a worker. `note`: what keeps it waiting, if that is known; else empty."""
+    """A run that waits for a worker. `note`: why it has to wait, if that is known; else empty."""
 
     run: str
     note: str = ""
 
 
 @router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))
-def submit_run(asked: Asked, here: Here, who: Submitter) -> Accepted:
-    """Ask for a run. Its budget is checked against its owner's before anything is reserved."""
-    with noted(here, who, "submit", asked.kind) as note:
-        run = submission.send(here, who, asked.submission())
+def submit_run(body: Asked, state: CurrentState, who: Submitter) -> Accepted:
+    """Submit a run. Its budget is checked against its owner's before anything is reserved."""
+    with audited(state, who, "submit", body.kind) as note:
+        run = submission.send(state, who, body.submission())
         note.about = run
-    return Accepted(run=run, note=nobody_drives(here))
+    return Accepted(run=run, note=missing_workers(state))
 
 
 @router.post("/checks", responses=problems(413, 415, 422))
-def check_run(asked: Asked, here: Here, who: Submitter) -> Foreseen:
-    """What a submission would be; nothing is reserved."""
-    return submission.check(here, who, asked.submission())
+def check_run(body: Asked, state: CurrentState, who: Submitter) -> Foreseen:
+    """What a submission would do; nothing is reserved."""
+    return submission.check(state, who, body.submission())

@@ -1,4 +1,4 @@
-"""Members, what they may do and spend, and what was done: for admins."""
+"""Members, their roles and budgets, and the audit log: for admins."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from mlcd.core.errors import WrongState
 from mlcd.service.team import AuditEntry, Budget, Member, Members, Per, Role, Used, left, used
 from mlcd.service.web.answers import Answer, problems
-from mlcd.service.web.failures import named
-from mlcd.service.web.identity import Admin, noted
-from mlcd.service.web.state import Here, State
+from mlcd.service.web.failures import unknown_is_404
+from mlcd.service.web.identity import Admin, audited
+from mlcd.service.web.state import CurrentState, State
 
 router = APIRouter(tags=["team"])
 RoleName = Literal["viewer", "runner", "admin"]
@@ -24,13 +24,13 @@ STATUSES = problems(404, 409, 413, 415, 422)
 
 
 class Sent(BaseModel):
-    """What a request may say: nothing else."""
+    """The body of a request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewMember(Sent):
-    """Somebody who is to use the service. No budget is no limit; it is over everything, or over each month anew."""
+    """A new member. Without a budget there is no limit; a budget is in total, or for each month."""
 
     name: Name
     role: RoleName
@@ -40,7 +40,7 @@ class NewMember(Sent):
 
 
 class Change(Sent):
-    """What is to be another; what is not named stays. Null says: no team, no limit."""
+    """What to change; what is not given stays. Null: no team, no limit."""
 
     role: RoleName | None = None
     team: Name | None = None
@@ -49,14 +49,14 @@ class Change(Sent):
 
 
 class TeamBudget(Sent):
-    """What a team's runs may spend together, null for no limit; without `budget_per` over the same time as before."""
+    """The budget of a team's runs together, null for no limit; without `budget_per` its period stays."""
 
     budget_usd: Usd | None
     budget_per: Time | None = None
 
 
 class Spent(Answer):
-    """A budget, what was spent in its time, and what runs can still spend: null, if one of them has no limit."""
+    """A budget, what was spent in its period, and what active runs can still spend: null if one has no limit."""
 
     budget_usd: float | None
     budget_per: Time
@@ -65,7 +65,7 @@ class Spent(Answer):
 
 
 class MemberAnswer(Spent):
-    """A member. `left_usd`: what they may still ask for; null for no limit."""
+    """A member. `left_usd`: the remaining budget; null for no limit."""
 
     name: str
     role: RoleName
@@ -80,7 +80,7 @@ class MembersAnswer(Answer):
 
 
 class TokenAnswer(Answer):
-    """A member and their new token, which is told this once."""
+    """A member and their new token, which is shown only once."""
 
     member: str
     token: str
@@ -105,95 +105,95 @@ class AuditAnswer(Answer):
 
 
 @router.get("/members", responses=problems(409))
-def list_members(here: Here, who: Admin) -> MembersAnswer:
-    """Who may use this service."""
-    return MembersAnswer(members=[_told(here, each) for each in _members(here).all()])
+def list_members(state: CurrentState, who: Admin) -> MembersAnswer:
+    """All members."""
+    return MembersAnswer(members=[_member_answer(state, each) for each in _members(state).all()])
 
 
 @router.post("/members", status_code=201, responses=STATUSES)
-def add_member(asked: NewMember, here: Here, who: Admin) -> TokenAnswer:
-    """A new member, and the token to give them."""
-    with noted(here, who, "add member", asked.name) as note:
-        member = Member(asked.name, Role(asked.role), asked.team, asked.budget_usd, Per(asked.budget_per))
-        token = _members(here).add(member.name, member.role, member.team, member.budget_usd, member.budget_per)
+def add_member(body: NewMember, state: CurrentState, who: Admin) -> TokenAnswer:
+    """Add a member; returns their token."""
+    with audited(state, who, "add member", body.name) as note:
+        member = Member(body.name, Role(body.role), body.team, body.budget_usd, Per(body.budget_per))
+        token = _members(state).add(member.name, member.role, member.team, member.budget_usd, member.budget_per)
         note.detail = str(member)
-    return TokenAnswer(member=asked.name, token=token)
+    return TokenAnswer(member=body.name, token=token)
 
 
 @router.patch("/members/{name}", responses=STATUSES)
-def change_member(name: str, asked: Change, here: Here, who: Admin) -> MemberAnswer:
-    """Another role, team or budget."""
-    told: dict[str, Any] = asked.model_dump(exclude_unset=True)
+def change_member(name: str, body: Change, state: CurrentState, who: Admin) -> MemberAnswer:
+    """Change role, team or budget."""
+    changes: dict[str, Any] = body.model_dump(exclude_unset=True)
     for name_of, kind in (("role", Role), ("budget_per", Per)):
-        if (word := told.pop(name_of, None)) is not None:
-            told[name_of] = kind(word)
-    with noted(here, who, "change member", name) as note, named():
-        member = _members(here).change(name, **told)
+        if (word := changes.pop(name_of, None)) is not None:
+            changes[name_of] = kind(word)
+    with audited(state, who, "change member", name) as note, unknown_is_404():
+        member = _members(state).change(name, **changes)
         note.detail = str(member)
-    return _told(here, member)
+    return _member_answer(state, member)
 
 
 @router.delete("/members/{name}", status_code=204, responses=STATUSES)
-def remove_member(name: str, here: Here, who: Admin) -> Response:
-    """No member any more: token and sessions are void."""
-    with noted(here, who, "remove member", name), named():
-        _members(here).remove(name)
+def remove_member(name: str, state: CurrentState, who: Admin) -> Response:
+    """Remove a member: token and sessions become invalid."""
+    with audited(state, who, "remove member", name), unknown_is_404():
+        _members(state).remove(name)
     return Response(status_code=204)
 
 
 @router.post("/members/{name}/token", status_code=201, responses=STATUSES)
-def renew_token(name: str, here: Here, who: Admin) -> TokenAnswer:
-    """A new token; the old one is void."""
-    with noted(here, who, "renew token", name), named():
-        token = _members(here).renew(name)
+def renew_token(name: str, state: CurrentState, who: Admin) -> TokenAnswer:
+    """Make a new token; the old one becomes invalid."""
+    with audited(state, who, "renew token", name), unknown_is_404():
+        token = _members(state).renew(name)
     return TokenAnswer(member=name, token=token)
 
 
 @router.get("/teams", responses=problems(409))
-def list_teams(here: Here, who: Admin) -> TeamsAnswer:
+def list_teams(state: CurrentState, who: Admin) -> TeamsAnswer:
     """Teams and their budgets."""
-    return TeamsAnswer(teams=[_told_team(here, name, budget) for name, budget in _members(here).teams().items()])
+    return TeamsAnswer(teams=[_team_answer(state, name, budget) for name, budget in _members(state).teams().items()])
 
 
 @router.put("/teams/{team}", responses=STATUSES)
-def set_team_budget(team: str, asked: TeamBudget, here: Here, who: Admin) -> TeamAnswer:
-    """What all runs of a team may spend together."""
-    with noted(here, who, "team budget", team) as note:
-        told = {"per": Per(asked.budget_per)} if asked.budget_per is not None else {}
-        budget = _members(here).set_team_budget(team, asked.budget_usd, **told)
+def set_team_budget(team: str, body: TeamBudget, state: CurrentState, who: Admin) -> TeamAnswer:
+    """Set the budget of all runs of a team together."""
+    with audited(state, who, "team budget", team) as note:
+        period = {"per": Per(body.budget_per)} if body.budget_per is not None else {}
+        budget = _members(state).set_team_budget(team, body.budget_usd, **period)
         note.detail = str(budget)
-    return _told_team(here, team, budget)
+    return _team_answer(state, team, budget)
 
 
 @router.get("/audit", responses=problems())
 def read_audit(
-    here: Here,
+    state: CurrentState,
     who: Admin,
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> AuditAnswer:
-    """What was done and what was refused, the newest first."""
-    return AuditAnswer(entries=here.audit.entries(limit, before))
+    """Actions and refusals, the newest first."""
+    return AuditAnswer(entries=state.audit.entries(limit, before))
 
 
-def _members(here: State) -> Members:
-    if here.members is None:
-        raise WrongState("there is one person here, and no team; `mlcd service` is for one")
-    return here.members
+def _members(state: State) -> Members:
+    if state.members is None:
+        raise WrongState("`mlcd ui` has one user and no team; use `mlcd service` for a team")
+    return state.members
 
 
-def _told(here: State, member: Member) -> MemberAnswer:
+def _member_answer(state: State, member: Member) -> MemberAnswer:
     return MemberAnswer(
         name=member.name,
         role=member.role.value,
         team=member.team,
-        left_usd=left(here.ledger, member).usd,
-        **_spent(member.budget, used(here.ledger, member)),
+        left_usd=left(state.ledger, member).usd,
+        **_spent(member.budget, used(state.ledger, member)),
     )
 
 
-def _told_team(here: State, team: str, budget: Budget) -> TeamAnswer:
-    return TeamAnswer(name=team, **_spent(budget, used(here.ledger, team)))
+def _team_answer(state: State, team: str, budget: Budget) -> TeamAnswer:
+    return TeamAnswer(name=team, **_spent(budget, used(state.ledger, team)))
 
 
 def _spent(budget: Budget, use: Used) -> dict[str, Any]:

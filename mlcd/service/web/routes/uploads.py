@@ -1,4 +1,4 @@
-"""Models to be served: POST /uploads takes an ONNX file, reads it in a process of its own, and keeps it."""
+"""Models to serve: POST /uploads takes an ONNX file, reads it in a child process, and stores it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from starlette.requests import ClientDisconnect
 from mlcd.service.team import Member
 from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.identity import Submitter, noted
+from mlcd.service.web.identity import Submitter, audited
 from mlcd.service.web.places import check_uploads
-from mlcd.service.web.safety.bodies import BYTES, check_size, check_type, counted
-from mlcd.service.web.state import Here, State
+from mlcd.service.web.safety.bodies import BYTES, check_size, check_type, limited_chunks
+from mlcd.service.web.state import CurrentState, State
 from mlcd.service.web.uploads import Incoming, Upload, Uploads
 
 router = APIRouter(tags=["submit"])
 LONGEST_S = 900.0
-"""From the first byte of a file to its last."""
+"""Timeout of an upload."""
 
 
 class Operators(Answer):
-    """One kind of operator. `share`: of a pass's time; null where no pass could be made."""
+    """One kind of operator. `share`: of a pass's time; null if the model could not be run."""
 
     kind: str
     count: int
@@ -32,7 +32,7 @@ class Operators(Answer):
 
 
 class Facts(Answer):
-    """What is known of a model before any trial; parameters in billions, weights in 2**20 bytes."""
+    """What is known of a model before any trial; parameters in billions, weights in MiB."""
 
     family: str
     inputs: str
@@ -42,7 +42,7 @@ class Facts(Answer):
 
 
 class Uploaded(Answer):
-    """A model that can be served now, under the SHA-256 of its file."""
+    """A model that can be served, identified by the SHA-256 of its file."""
 
     upload: str
     name: str
@@ -64,27 +64,27 @@ class Uploaded(Answer):
 )
 async def upload_model(
     request: Request,
-    here: Here,
+    state: CurrentState,
     who: Submitter,
     name: Annotated[str, Query(max_length=200)] = "model.onnx",
 ) -> Uploaded:
-    """Send an ONNX model in one file. The same bytes are kept once."""
-    check_uploads(here.settings)
-    most = here.settings.limits.upload_mb << 20
+    """Upload an ONNX model in one file. Equal files are stored once."""
+    check_uploads(state.settings)
+    most = state.settings.limits.upload_mb << 20
     check_type(request, BYTES)
     check_size(request, most)
-    uploads = Uploads(here.database, here.settings.home)
-    await run_in_threadpool(_check_quota, here, who, uploads, int(request.headers.get("content-length", "0")))
+    uploads = Uploads(state.database, state.settings.home)
+    await run_in_threadpool(_check_quota, state, who, uploads, int(request.headers.get("content-length", "0")))
     with uploads.incoming() as incoming:
         await _received(request, incoming, most)
-        kept = await run_in_threadpool(_kept, here, who, uploads, incoming, name)
-    return _told(kept)
+        upload = await run_in_threadpool(_store, state, who, uploads, incoming, name)
+    return _answer(upload)
 
 
 async def _received(request: Request, incoming: Incoming, most: int) -> None:
     try:
         async with asyncio.timeout(LONGEST_S):
-            async for chunk in counted(request, most):
+            async for chunk in limited_chunks(request, most):
                 await run_in_threadpool(incoming.write, chunk)
     except TimeoutError:
         raise Refusal(400, f"the file did not come within {LONGEST_S:.0f} s") from None
@@ -93,20 +93,20 @@ async def _received(request: Request, incoming: Incoming, most: int) -> None:
     await run_in_threadpool(incoming.close)
 
 
-def _check_quota(here: State, who: Member | None, uploads: Uploads, more: int) -> None:
+def _check_quota(state: State, who: Member | None, uploads: Uploads, more: int) -> None:
     if who is not None:
-        uploads.check_quota(who.name, more, here.settings.limits.uploads_mb_each << 20)
+        uploads.check_quota(who.name, more, state.settings.limits.uploads_mb_each << 20)
 
 
-def _kept(here: State, who: Member | None, uploads: Uploads, incoming: Incoming, name: str) -> Upload:
-    with noted(here, who, "upload", incoming.digest) as note:
-        _check_quota(here, who, uploads, incoming.size)
-        kept = uploads.keep(incoming, name, who.name if who is not None else None)
-        note.detail = f"{kept.name}, {kept.size} bytes"
-    return kept
+def _store(state: State, who: Member | None, uploads: Uploads, incoming: Incoming, name: str) -> Upload:
+    with audited(state, who, "upload", incoming.digest) as note:
+        _check_quota(state, who, uploads, incoming.size)
+        upload = uploads.keep(incoming, name, who.name if who is not None else None)
+        note.detail = f"{upload.name}, {upload.size} bytes"
+    return upload
 
 
-def _told(upload: Upload) -> Uploaded:
+def _answer(upload: Upload) -> Uploaded:
     facts = upload.facts
     return Uploaded(
         upload=upload.digest,
@@ -124,10 +124,10 @@ def _told(upload: Upload) -> Uploaded:
 
 
 def _operators(upload: Upload) -> list[dict[str, Any]]:
-    """Those that ran, by their share of the time; or, where none did, those that stand in the file."""
+    """Those that ran, by their share of the time; if none ran, those in the file."""
     if not upload.facts.profiles:
         counts = sorted(upload.operators.items(), key=lambda pair: (-pair[1], pair[0]))
         return [{"kind": kind, "count": count, "share": None} for kind, count in counts]
     profile = upload.facts.profiles[0]
-    found = sorted(profile.operators, key=lambda each: -profile.shares[each.name])
-    return [{"kind": each.name, "count": each.calls, "share": profile.shares[each.name]} for each in found]
+    ranked = sorted(profile.operators, key=lambda each: -profile.shares[each.name])
+    return [{"kind": each.name, "count": each.calls, "share": profile.shares[each.name]} for each in ranked]

@@ -1,4 +1,4 @@
-"""What happens, as server-sent events: of one run until it is over, or of all."""
+"""Event streams (server-sent events): of one run until it is over, or of all runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fastapi.responses import StreamingResponse
 from mlcd.core.errors import MlcdError
 from mlcd.service.web.answers import problems
 from mlcd.service.web.identity import Viewer
-from mlcd.service.web.routes.runs import Found
-from mlcd.service.web.state import Here
+from mlcd.service.web.routes.runs import RunName
+from mlcd.service.web.state import CurrentState
 
 router = APIRouter(tags=["watch"])
 EVENTS = "text/event-stream"
@@ -47,34 +47,36 @@ LastSeen = Annotated[
     responses={**STREAM, **problems(404)},
 )
 async def watch(
-    here: Here, run: Found, who: Viewer, after: Number = None, last_event_id: LastSeen = None
+    state: CurrentState, run: RunName, who: Viewer, after: Number = None, last_event_id: LastSeen = None
 ) -> StreamingResponse:
-    """`entry` for each entry after the number, once and in order; `progress` with where its live launches stand when
-    that changes, the newest alone; `state` when who drives it changes; `end` when it is over and nobody drives it.
-    Comments come every 15 s while nothing happens.
+    """`entry` for each entry after the number, once and in order; `progress` of its live launches, only the newest;
+    `state` when it starts or stops being driven; `end` when it is over and not driven. A comment is sent every 15 s
+    while nothing happens.
     """
-    await here.feed.whole(run)  # what cannot be read is told as an error, not as an empty stream
-    await here.feed.reconsider(run)
-    seen = _number(last_event_id, after)
-    return StreamingResponse(_quietly(here.feed.watch(run, seen or 0)), media_type=EVENTS, headers=HEADERS)
+    await state.feed.whole(run)  # a damaged run gets an error, not an empty stream
+    await state.feed.reconsider(run)
+    last = _number(last_event_id, after)
+    return StreamingResponse(_ended_by_errors(state.feed.watch(run, last or 0)), media_type=EVENTS, headers=HEADERS)
 
 
 @router.get("/events", summary="Watch all runs", response_class=StreamingResponse, responses={**STREAM, **problems()})
-async def watch_all(here: Here, who: Viewer, after: Number = None, last_event_id: LastSeen = None) -> StreamingResponse:
-    """`entry` and `state` of every run, from now on or after the number; it has no end."""
-    seen = _number(last_event_id, after)
-    return StreamingResponse(_quietly(here.feed.watch_all(seen)), media_type=EVENTS, headers=HEADERS)
+async def watch_all(
+    state: CurrentState, who: Viewer, after: Number = None, last_event_id: LastSeen = None
+) -> StreamingResponse:
+    """`entry` and `state` of every run, from now on or after the number; endless."""
+    last = _number(last_event_id, after)
+    return StreamingResponse(_ended_by_errors(state.feed.watch_all(last)), media_type=EVENTS, headers=HEADERS)
 
 
 def _number(last_event_id: str | None, after: int | None) -> int | None:
-    """What was seen last: a browser that connects again knows better than its address."""
+    """The last entry that the client has: the header of a browser that reconnects, else the URL's number."""
     if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
         return min(int(last_event_id), 2**63 - 1)
     return after
 
 
-async def _quietly(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A stream that cannot go on ends: who watches connects again from the last number it saw."""
+async def _ended_by_errors(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """End the stream on an error: the client reconnects from the last number it has."""
     with suppress(MlcdError):
         async for event in events:
             yield event

@@ -1,18 +1,18 @@
-"""What stands between strangers and the routes. docs/reference/security.md says what it is for."""
+"""Protection of the routes against untrusted clients. The threats: docs/reference/security.md."""
 
 from __future__ import annotations
 
 from fastapi import FastAPI
 
 from mlcd.service.web.safety.gate import Gate
-from mlcd.service.web.safety.rates import Rates
-from mlcd.service.web.safety.turns import Turns
+from mlcd.service.web.safety.rates import RateLimits
+from mlcd.service.web.safety.turns import ConcurrencyLimits
 from mlcd.service.web.state import State
 
 __all__ = ["Gate", "Rates", "Turns", "protect"]
 
 
 def protect(app: FastAPI, state: State) -> None:
-    """Put the gate before all routes of this app."""
-    app.state.rates, app.state.turns = Rates(state.settings.limits), Turns()
+    """Put the gate in front of all routes of this app."""
+    app.state.rates, app.state.concurrency = RateLimits(state.settings.limits), ConcurrencyLimits()
     app.add_middleware(Gate, state=state, rates=app.state.rates)

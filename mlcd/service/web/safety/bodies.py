@@ -1,7 +1,7 @@
-"""The body of a request: as large as allowed, in time, of a type that is read here, and JSON as the standard has it.
+"""Checks the body of a request: size, timeout, content type, and strict JSON.
 
-Python's parser takes more than JSON is: NaN, a key twice, half a character. None of that is let through to anybody
-who would have to think of it.
+Python's parser accepts more than the JSON standard: NaN, duplicate keys, half a surrogate pair. These are refused
+here, so that no other code has to handle them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ JSON, BYTES = "application/json", "application/octet-stream"
 DEEPEST = 32
 MOST_DIGITS = 40
 LONGEST_S = 30.0
-"""From a small body's first byte to its last."""
+"""Timeout of a small body."""
 UPLOADS = "/uploads"
 
 
 def is_upload(request: Request) -> bool:
-    """Whose body is a file: it is not held in memory, its route counts it."""
+    """Whether the body is a file: its route reads it in chunks instead of holding it in memory."""
     return request.method == "POST" and request.url.path.endswith(UPLOADS)
 
 
 async def whole_body(request: Request, most_kb: int) -> Receive:
-    """Read a small body to its end, check it, and hand it on."""
+    """Read a small body, check it, and return a `receive` that replays it."""
     check_size(request, most_kb << 10)
     try:
         async with asyncio.timeout(LONGEST_S):
-            body = b"".join([chunk async for chunk in counted(request, most_kb << 10)])
+            body = b"".join([chunk async for chunk in limited_chunks(request, most_kb << 10)])
     except TimeoutError:
         raise Refusal(400, f"the body did not come within {LONGEST_S:.0f} s") from None
     except ClientDisconnect:
@@ -43,44 +43,44 @@ async def whole_body(request: Request, most_kb: int) -> Receive:
     if body:
         check_type(request, JSON)
         check_json(body)
-    return _again(body, request.receive)
+    return _replay(body, request.receive)
 
 
 def check_size(request: Request, most: int) -> None:
-    """Refuse by what the request says of itself, before a byte is read."""
-    told = request.headers.get("content-length", "0")
-    if not told.isascii() or not told.isdigit():
-        raise Refusal(400, "Content-Length is no number")
-    if len(told) > 15 or int(told) > most:
+    """Refuse by the request's headers, before a byte is read."""
+    length = request.headers.get("content-length", "0")
+    if not length.isascii() or not length.isdigit():
+        raise Refusal(400, "Content-Length is not a number")
+    if len(length) > 15 or int(length) > most:
         raise _too_large(most)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Refusal(415, "compressed bodies are not read here; send it as it is")
 
 
 def check_type(request: Request, wanted: str) -> None:
-    """Refuse what is not said to be of this type; a form of another site cannot say so."""
-    told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if told != wanted:
+    """Refuse other content types than this; a form of another site cannot set it."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != wanted:
         raise Refusal(415, f"the body must be {wanted}")
 
 
-async def counted(request: Request, most: int) -> AsyncIterator[bytes]:
-    """The body's bytes as they come, refused at the first one too many."""
-    seen = 0
+async def limited_chunks(request: Request, most: int) -> AsyncIterator[bytes]:
+    """The body's chunks as they arrive; refused as soon as they exceed the limit."""
+    received = 0
     async for chunk in request.stream():
-        seen += len(chunk)
-        if seen > most:
+        received += len(chunk)
+        if received > most:
             raise _too_large(most)
         yield chunk
 
 
 def check_json(body: bytes) -> None:
-    """Refuse what is not strictly JSON, or deeper than anybody nests."""
+    """Refuse what is not strict JSON, or nested too deeply."""
     try:
         value = json.loads(
             body.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_constant=_no_number,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constants,
             parse_float=_finite,
             parse_int=_short,
         )
@@ -92,32 +92,32 @@ def check_json(body: bytes) -> None:
         for each in level:
             if isinstance(each, str):
                 check_text(each)
-        level = [inner for each in level for inner in _inside(each)]
+        level = [inner for each in level for inner in _children(each)]
         if not level:
             return
     raise Refusal(400, f"the body is nested deeper than {DEEPEST} levels")
 
 
 def check_text(text: str) -> None:
-    """Refuse characters that no database or file keeps: NUL, and halves of surrogate pairs."""
+    """Refuse characters that databases and files cannot store: NUL, and lone surrogates."""
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise Refusal(400, "text with a NUL or half a character in it cannot be kept")
+        raise Refusal(400, "text with a NUL or a lone surrogate in it cannot be stored")
 
 
-def _inside(value: Any) -> list[Any]:
+def _children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value, *value.values()]
     return value if isinstance(value, list) else []
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         raise ValueError("a key is written twice")
-    return found
+    return unique
 
 
-def _no_number(word: str) -> NoReturn:
+def _no_constants(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
@@ -134,20 +134,20 @@ def _finite(word: str) -> float:
 
 
 def _too_large(most: int) -> Refusal:
-    told = f"{most >> 20} MB" if most >= 1 << 20 else f"{most >> 10} KB"
-    # what is left of the body is not read: the connection is of no use after this
-    return Refusal(413, f"the body is larger than {told}", {"Connection": "close"})
+    size = f"{most >> 20} MB" if most >= 1 << 20 else f"{most >> 10} KB"
+    # the rest of the body is not read, so the connection cannot be reused
+    return Refusal(413, f"the body is larger than {size}", {"Connection": "close"})
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, to be read again; afterwards what the connection says: that it is closed."""
-    told = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that returns the body once, and after that the connection's own messages."""
+    sent = False
 
     async def replay() -> Message:
-        nonlocal told
-        if told:
+        nonlocal sent
+        if sent:
             return await receive()
-        told = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -1,4 +1,4 @@
-"""Whose token or session a request carries: asked before any route, so that one that forgets to ask is closed, too."""
+"""Authentication by token or session. It runs before any route, so that no route can forget it."""
 
 from __future__ import annotations
 
@@ -8,59 +8,59 @@ from mlcd.core.errors import LedgerError
 from mlcd.service.team import Member, Members
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.safety.origin import COOKIE
-from mlcd.service.web.safety.rates import Rates
+from mlcd.service.web.safety.rates import RateLimits
 from mlcd.service.web.state import State
 
 API = "/api/"
 OPEN = {("GET", "/api/v1/health"), ("GET", "/api/v1/openapi.json"), ("POST", "/api/v1/session")}
-"""What needs no token: whether the service is there, what it can do, and getting a session."""
+"""Routes without a token: health, the OpenAPI document, and sign-in."""
 BEARER = "bearer "
 LONGEST_SECRET = 200
 
 
 def is_open(request: Request) -> bool:
-    """Whether anybody may ask for this; the pages are for all, what they show is not."""
+    """Whether a request needs no token; the pages themselves are public, their data are not."""
     path: str = request.scope["path"]
     return not path.startswith(API) or (request.method, path) in OPEN
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from, as far as the connection tells."""
+    """The client's address, according to the connection."""
     return request.client.host if request.client is not None else ""
 
 
 def session_of(request: Request) -> str | None:
-    """The session's secret that a browser sent, if any."""
+    """The session's secret in the browser's cookie, if any."""
     return request.cookies.get(COOKIE)
 
 
-def authenticate(request: Request, state: State, rates: Rates) -> Member | None:
-    """Who asks; None for the one person of ui mode. A wrong token or session is refused and noted."""
+def authenticate(request: Request, state: State, rates: RateLimits) -> Member | None:
+    """The member; None in ui mode. A wrong token or session is refused and written to the audit log."""
     if state.members is None:
         return None
     if "authorization" not in request.headers and session_of(request) is None:
-        raise _unknown("a token is needed: `Authorization: Bearer mlcd_...`; an admin gives you one")
-    found = _member(request, state.members)
-    if found is None:
+        raise _unauthorized("a token is needed: `Authorization: Bearer mlcd_...`; ask an admin for one")
+    member = _member(request, state.members)
+    if member is None:
         rates.sign_in(address_of(request))
         state.audit.write(
             address_of(request), "authenticate", request.scope["path"], "refused", "wrong token or session"
         )
-        raise _unknown("the token or session is wrong, was replaced, or has ended; sign in again")
-    rates.member(found.name)
-    return found
+        raise _unauthorized("the token or session is wrong, was replaced, or has ended; sign in again")
+    rates.member(member.name)
+    return member
 
 
-def is_known(request: Request, state: State) -> bool:
-    """Whether whoever sent this request is a member still, as far as can be told now."""
+def is_still_member(request: Request, state: State) -> bool:
+    """Whether the sender of this request is still a member, as far as is known."""
     try:
         return state.members is None or _member(request, state.members) is not None
-    except LedgerError:  # the database is away: that is nobody's fault
+    except LedgerError:  # the database is unreachable: do not punish the member
         return True
 
 
 def _member(request: Request, members: Members) -> Member | None:
-    """Whose token this is, or else whose session."""
+    """The member of the token, or else of the session."""
     written = request.headers.get("authorization")
     if written is not None:
         token = written[len(BEARER) :].strip() if written.lower().startswith(BEARER) else ""
@@ -73,5 +73,5 @@ def _may_be_secret(text: str) -> bool:
     return 0 < len(text) <= LONGEST_SECRET and text.isascii()
 
 
-def _unknown(line: str) -> Refusal:
+def _unauthorized(line: str) -> Refusal:
     return Refusal(401, line, {"WWW-Authenticate": "Bearer"})

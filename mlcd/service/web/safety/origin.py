@@ -1,8 +1,8 @@
-"""Where a request comes from: the name it calls us by, and the site that sent it.
+"""Protection against requests from other sites: checks the Host header and the Origin.
 
-A page of another site can make a browser send requests to a service on loopback. It cannot set a header of its own
-without asking us first, and nobody is told yes: so what changes state must carry `X-MLCD`. And a name that somebody
-else's DNS points at 127.0.0.1 is no name of ours.
+A page of another site can make a browser send requests to a service on loopback. It cannot set a custom header without
+a CORS preflight, which is never granted: so requests that change state must carry `X-MLCD`. And a foreign DNS name that
+points to 127.0.0.1 (DNS rebinding) is not an accepted host.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mlcd.service.web.settings import Settings
 
 HEADER = "x-mlcd"
 COOKIE = "mlcd_session"
-READING = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def check_host(request: Request, settings: Settings) -> None:
-    """Refuse a name that is not ours: all but loopback, and what the service was told to be called."""
+    """Refuse unknown hosts: all but loopback and the service's configured names."""
     host = _host(request.headers.get("host", ""))
     if host is None:
         raise Refusal(400, "the Host header is missing or malformed")
@@ -32,8 +32,8 @@ def check_host(request: Request, settings: Settings) -> None:
 
 
 def check_origin(request: Request, settings: Settings) -> None:
-    """Refuse what another site's page sends, or may have sent."""
-    if request.method in READING:
+    """Refuse requests that a page of another site sent, or may have sent."""
+    if request.method in SAFE_METHODS:
         return
     origin = request.headers.get("origin")
     if origin is not None and not _is_ours(origin, request, settings):
@@ -41,11 +41,11 @@ def check_origin(request: Request, settings: Settings) -> None:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Refusal(403, "the request comes from a page of another site")
     if _needs_header(request, settings) and request.headers.get(HEADER) != "1":
-        raise Refusal(403, "the header `X-MLCD: 1` is missing; it tells us that no page of another site sent this")
+        raise Refusal(403, "the header `X-MLCD: 1` is missing; it proves that no page of another site sent this")
 
 
 def _needs_header(request: Request, settings: Settings) -> bool:
-    """A browser sends cookies by itself, and to a ui mode's port anything; a token it does not."""
+    """A browser sends cookies by itself, and needs none in ui mode; it never sends a token by itself."""
     if settings.mode == "ui":
         return True
     signs_in = request.url.path.endswith("/session")
@@ -53,18 +53,18 @@ def _needs_header(request: Request, settings: Settings) -> bool:
 
 
 def _is_ours(origin: str, request: Request, settings: Settings) -> bool:
-    """By the name that the request itself calls us; where members come by https, a page that came by http is not."""
+    """Whether the origin is the request's own host; with a public https URL, an http origin of it is refused."""
     try:
-        told, public = urlsplit(origin), urlsplit(settings.public_url or "")
+        sent, public = urlsplit(origin), urlsplit(settings.public_url or "")
     except ValueError:
         return False
-    if told.netloc and told.netloc.lower() == public.netloc.lower():
-        return told.scheme == public.scheme
-    return told.scheme in ("http", "https") and told.netloc.lower() == request.headers.get("host", "").lower()
+    if sent.netloc and sent.netloc.lower() == public.netloc.lower():
+        return sent.scheme == public.scheme
+    return sent.scheme in ("http", "https") and sent.netloc.lower() == request.headers.get("host", "").lower()
 
 
 def _host(written: str) -> str | None:
-    """The name of 'name:port'; None for what is none."""
+    """The name in 'name:port'; None if it is malformed."""
     try:
         parts = urlsplit(f"//{written}")
         _ = parts.port

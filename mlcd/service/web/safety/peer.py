@@ -1,7 +1,7 @@
-"""Whose process is at the other end of a connection on this machine.
+"""Which user of this machine has opened a connection.
 
-Loopback is shared by everybody who is logged in. The kernel knows each end of a connection and the user who opened it
-(sock_diag(7), /proc/net/tcp): what others opened is refused, as it would be for a file of mode 0600.
+All users of a machine share loopback. The kernel knows who opened each connection (sock_diag(7), /proc/net/tcp):
+connections of other users are refused, like access to a file of mode 0600.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from mlcd.service.web.failures import Refusal
 PROC = Path("/proc/net")
 ROOT = 0
 _UID = 7
-"""Which word of a line of /proc/net/tcp is the user."""
+"""Index of the user id in a line of /proc/net/tcp."""
 _SOCK_DIAG, _BY_FAMILY = 4, 20
 _HEAD = struct.Struct("=IHHII")
 _UID_AT = _HEAD.size + 4 + 48 + 12
-"""Where the user stands in an answer: behind the state, both ends and three counters."""
+"""Offset of the user id in a reply: after the state, both ends and three counters."""
 
 Address = IPv4Address | IPv6Address
 End = tuple[Address, int]
 
 
 def check_peer(scope: Scope, proc: Path | None = None, mine: int | None = None) -> None:
-    """Refuse a connection that another user of this machine has opened. Only Linux tells; elsewhere nobody is asked."""
+    """Refuse a connection of another user of this machine. Only on Linux; other systems are not checked."""
     if not sys.platform.startswith("linux"):
         return
     uid = uid_of(scope, proc)
     if uid is None:
-        raise Refusal(403, "whose process is asking cannot be told; `mlcd ui` answers only its own user, on loopback")
+        raise Refusal(403, "the user of this connection is unknown; `mlcd ui` answers only its own user, on loopback")
     if uid not in (os.getuid() if mine is None else mine, ROOT):
         raise Refusal(403, "this page belongs to another user of this machine; start your own: mlcd ui")
 
 
 def uid_of(scope: Scope, proc: Path | None = None) -> int | None:
-    """The user who opened the connection that a request came by; None where there is no such connection.
+    """The user who opened a request's connection; None if there is no such connection.
 
-    `proc`: read the kernel's tables there, and do not ask it.
+    `proc`: read the kernel's tables in this folder instead of asking it.
     """
     client, server = scope.get("client"), scope.get("server")
     if not client or not server or server[1] is None:
@@ -57,14 +57,14 @@ def uid_of(scope: Scope, proc: Path | None = None) -> int | None:
         return None
     if proc is None:
         try:
-            return _asked(near, far)
-        except OSError:  # a system that does not answer; reading its tables takes milliseconds
+            return _uid_by_netlink(near, far)
+        except OSError:  # no sock_diag on this system; reading the tables takes milliseconds
             proc = PROC
-    return _looked_up(near, far, proc)
+    return _uid_in_tables(near, far, proc)
 
 
-def _asked(near: End, far: End) -> int | None:
-    """By the kernel's own answer to 'whose socket is this?': one look into its hash table, whatever else is open."""
+def _uid_by_netlink(near: End, far: End) -> int | None:
+    """Ask the kernel by netlink: one lookup in its hash table, however many connections are open."""
     family = socket.AF_INET if near[0].version == 4 else socket.AF_INET6
     ends = b"".join(end[0].packed.ljust(16, b"\0") for end in (near, far))
     socket_id = struct.pack("!HH", near[1], far[1]) + ends + bytes(4) + b"\xff" * 8
@@ -74,17 +74,17 @@ def _asked(near: End, far: End) -> int | None:
         netlink.sendto(_HEAD.pack(_HEAD.size + len(request), _BY_FAMILY, 1, 1, 0) + request, (0, 0))
         answer = netlink.recv(4_096)
     if len(answer) < _UID_AT + 4 or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
-        return None  # there is none
+        return None  # no such connection
     uid: int = struct.unpack_from("=I", answer, _UID_AT)[0]
     return uid
 
 
-def _looked_up(near: End, far: End, proc: Path) -> int | None:
-    """By the tables that the kernel writes down."""
+def _uid_in_tables(near: End, far: End, proc: Path) -> int | None:
+    """Search the kernel's tables in /proc/net."""
     for name, wide in (("tcp", False), ("tcp6", True)):
         if not wide and near[0].version == 6:
             continue
-        pair = f" {_written(*near, wide)} {_written(*far, wide)} "
+        pair = f" {_kernel_notation(*near, wide)} {_kernel_notation(*far, wide)} "
         try:
             table = (proc / name).read_text(encoding="ascii")
         except OSError:
@@ -96,8 +96,8 @@ def _looked_up(near: End, far: End, proc: Path) -> int | None:
     return None
 
 
-def _written(address: Address, port: int, wide: bool) -> str:
-    """An end as the kernel writes it: words of 32 bits in the machine's own byte order, the port as it is."""
+def _kernel_notation(address: Address, port: int, wide: bool) -> str:
+    """An end in the kernel's notation: words of 32 bits in the machine's byte order, and the port."""
     if wide and isinstance(address, IPv4Address):
         address = IPv6Address(f"::ffff:{address}")
     packed = address.packed

@@ -1,4 +1,4 @@
-"""How often one may ask: members by their name, everybody by their address. Kept in memory, by the minute."""
+"""Rate limits: of members by name, and of all clients by address. In memory, per minute."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mlcd.service.web.failures import Refusal
 from mlcd.service.web.settings import Limits
 
 PEOPLE_AT_AN_ADDRESS = 10
-"""Whole offices share one."""
+"""An office may share one address."""
 
 
-class Rates:
-    """The counts of one service."""
+class RateLimits:
+    """The rate limits of one service."""
 
     def __init__(self, limits: Limits) -> None:
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
@@ -36,22 +36,22 @@ class Rates:
         self._count(self._members, "member", name)
 
     def submission(self, name: str) -> None:
-        """Count what a process is started for, to read it: a job, a model."""
+        """Count a job or a model, which is read in a child process."""
         self._count(self._submissions, "submission", name)
 
     def sign_in(self, address: str) -> None:
-        """Count a sign-in, or a token that is none, from this address."""
+        """Count a sign-in, or a wrong token, from this address."""
         self._count(self._sign_ins, "sign-in", network(address))
 
     def _count(self, item: RateLimitItemPerMinute, what: str, whose: str) -> None:
         if not self._limiter.hit(item, what, whose):
             free_at = self._limiter.get_window_stats(item, what, whose).reset_time
             wait_s = max(1, ceil(free_at - time.time()))
-            raise Refusal(429, f"too many requests; come again in {wait_s} s", {"Retry-After": str(wait_s)})
+            raise Refusal(429, f"too many requests; try again in {wait_s} s", {"Retry-After": str(wait_s)})
 
 
 def network(address: str) -> str:
-    """Whom an address stands for: of IPv6 a whole /64 is one's own to choose from."""
+    """The network that counts as one client: for IPv6 a /64, since one client can use all of its addresses."""
     try:
         ip = ip_address(address)
     except ValueError:

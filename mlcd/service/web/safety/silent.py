@@ -1,7 +1,7 @@
-"""Connections on which nobody asks anything: each takes a place that another could have, and costs its owner nothing.
+"""Closes connections that send no request: each uses a slot, and costs its owner nothing (slow loris).
 
-The server itself closes those that are idle after an answer. Those that never ask, or that send a request a letter a
-minute, it would keep for ever.
+The server itself closes connections that are idle after a response. It would keep those that never send a request, or
+send one very slowly.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-LOOKS_EVERY_S = 15
-"""A request's headers have so long to come, and up to twice that."""
+CHECK_EVERY_S = 15
+"""Checking interval: a request's headers may take once to twice this time."""
 
 
-class Silent:
-    """Looks at all connections now and then, and closes those that were waiting for the same request before."""
+class IdleConnections:
+    """Closes connections that were already waiting for the same request at the last check."""
 
     def __init__(self) -> None:
         self._waiting: dict[Any, Any] = {}
 
-    def look(self, connections: Iterable[Any]) -> None:
-        """Once more. The connections are uvicorn's: `cycle` is the newest request, and its answer."""
+    def close_idle(self, connections: Iterable[Any]) -> None:
+        """Check all connections. They are uvicorn's: `cycle` is the newest request and its response."""
         before = self._waiting
         self._waiting = {each: each.cycle for each in connections if each.cycle is None or each.cycle.response_complete}
         for each, newest in self._waiting.items():

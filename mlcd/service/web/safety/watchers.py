@@ -1,7 +1,7 @@
-"""Streams stay open: how many of them somebody may have, and no longer than they are a member.
+"""Limits of event streams: how many a member may have open, and only for as long as they are a member.
 
-Who asks is found out when a request comes, and a stream may last for days. So it is asked again from time to time:
-somebody who was removed, or whose token was renewed, is not told what happens after that.
+A request is authenticated when it comes, but a stream may last for days. So its membership is checked again from time
+to time: the stream of a member who was removed, or whose token was renewed, is closed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ STREAMS = "/events"
 
 
 def is_stream(request: Request) -> bool:
-    """Whose answer has no end that can be waited for."""
+    """Whether this is an event stream."""
     return request.method == "GET" and request.url.path.endswith(STREAMS)
 
 
-class Watchers:
-    """Who watches at this moment. `most`: of one member, for each holds a connection, and a service has so many."""
+class StreamLimit:
+    """Counts open streams. `most`: of one member, since each holds one of the service's connections."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def one_more(self, name: str) -> Iterator[None]:
-        """While inside, this member has one more stream open; `Refusal` if that is too many."""
+    def open_stream(self, name: str) -> Iterator[None]:
+        """Count one more stream of this member while the block runs; `Refusal` if that is too many."""
         if self._open[name] >= self._most:
             raise Refusal(429, f"{self._most} streams are open already; close some of them", {"Retry-After": "5"})
         self._open[name] += 1
@@ -46,32 +46,34 @@ class Watchers:
                 del self._open[name]
 
 
-class Doubts:
-    """Whether somebody is known still: asked once for all the streams of a token or session that ask about then."""
+class MembershipCache:
+    """Caches whether a token or session is still valid: one query for all its streams."""
 
     def __init__(self, ask: Callable[[Request], Awaitable[bool]], lasts_s: float) -> None:
-        """`lasts_s`: how long an answer does for the others."""
+        """`lasts_s`: how long a result is valid."""
         self._ask, self._lasts_s = ask, lasts_s
         self._answers: dict[str, tuple[float, asyncio.Future[bool]]] = {}
 
-    async def is_known(self, request: Request) -> bool:
-        """Whether whoever sent this request is."""
+    async def is_still_member(self, request: Request) -> bool:
+        """Whether the sender of this request is still a member."""
         now_s = asyncio.get_running_loop().time()
-        self._answers = {each: told for each, told in self._answers.items() if now_s - told[0] < self._lasts_s}
+        self._answers = {
+            secret: (at, known) for secret, (at, known) in self._answers.items() if now_s - at < self._lasts_s
+        }
         secret = request.headers.get("authorization") or session_of(request) or ""
         if secret not in self._answers:
             self._answers[secret] = now_s, asyncio.ensure_future(self._ask(request))
         return await asyncio.shield(self._answers[secret][1])
 
 
-async def while_known(
-    answering: Awaitable[None], is_known: Callable[[], Awaitable[bool]], send: Send, again_s: float
+async def while_member(
+    response: Awaitable[None], is_still_member: Callable[[], Awaitable[bool]], send: Send, recheck_s: float
 ) -> None:
-    """Send an answer to its end, or as long as whoever asked for it is known; that is asked every so many seconds."""
-    stream = asyncio.ensure_future(answering)
+    """Send a response to its end, or until its receiver is no longer a member, checked every `recheck_s`."""
+    stream = asyncio.ensure_future(response)
     try:
-        while not (await asyncio.wait({stream}, timeout=again_s))[0]:
-            if not await is_known():
+        while not (await asyncio.wait({stream}, timeout=recheck_s))[0]:
+            if not await is_still_member():
                 break
     finally:
         if not stream.done():
@@ -79,7 +81,7 @@ async def while_known(
             with suppress(asyncio.CancelledError):
                 await stream
     if stream.cancelled():
-        over: Message = {"type": "http.response.body", "body": b"", "more_body": False}
-        await send(over)
+        last_message: Message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(last_message)
     else:
         stream.result()
