@@ -67,6 +67,21 @@ COMMANDS = {
 }
 
 
+def _added_names() -> dict[str, str]:
+    """The planners that other packages add, each a command of its name, with the package."""
+    from importlib.metadata import entry_points
+
+    return {each.name: each.dist.name if each.dist is not None else "" for each in entry_points(group="mlcd.planners")}
+
+
+def _added(name: str) -> click.Command | None:
+    if name not in _added_names():
+        return None
+    from mlcd.cli.added_planner import command_of
+
+    return command_of(name)
+
+
 class LazyGroup(click.Group):
     """Imports a command's module when the command is used."""
 
@@ -77,7 +92,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
         if cmd_name not in COMMANDS:
-            return None
+            return _added(cmd_name)
         module, _, name = COMMANDS[cmd_name].partition(":")
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
@@ -93,6 +108,7 @@ class LazyGroup(click.Group):
             if name in PARTS:
                 parts.append((PARTS[name], []))
             parts[-1][1].append((name.ljust(longest), command.get_short_help_str(formatter.width - longest - 4)))
+        parts[0][1].extend((name.ljust(longest), f"Added by {package}.") for name, package in _added_names().items())
         for heading, rows in parts:
             with formatter.section(heading):
                 formatter.write_dl(rows)
@@ -101,8 +117,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Like click's, with a suggestion for a mistyped name."""
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise UnknownName("command", args[0], COMMANDS)
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS and args[0] not in _added_names():
+            raise UnknownName("command", args[0], (*COMMANDS, *_added_names()))
         return super().resolve_command(ctx, args)
 
 

@@ -10,7 +10,6 @@ import click
 
 from mlcd.cli.options import consoles, print_json
 from mlcd.core.errors import Interrupted
-from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +72,7 @@ def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
     """Print how a run ended and what to do next; return the exit code."""
+    from mlcd.core.planner import planner_of
     from mlcd.reports.document import run_document
     from mlcd.reports.text import show_outcome
 
@@ -82,8 +82,8 @@ def print_end(
         results, _ = consoles()
         show_outcome(results, account)
         decided = account.decision is not None and account.decision.configuration is not None
-        if decided and isinstance(account.job.ask, ServingTask):
-            results.print(f"Deploy it: mlcd export {name} --to kserve|triton|compose", highlight=False, markup=False)
+        if decided and not planner_of(account.job).launches:
+            results.print(planner_of(account.job).next_step.format(run=name), highlight=False, markup=False)
         elif decided and not launched:
             results.print(f"Not run. Run it with: mlcd launch {name}", highlight=False)
         if account.status == "failed" and account.history.saved_samples:

@@ -15,7 +15,6 @@ from mlcd.cli.functions import allocation_options, target_loss, tuning_options
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
 from mlcd.cli.orders import submission_of_file
 from mlcd.cli.server import chosen_server
-from mlcd.planners.functions.nouns import FunctionsTask
 
 if TYPE_CHECKING:
     from mlcd.core.job import Goal, Job
@@ -42,10 +41,14 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     \b
     mlcd plan job.yaml --budget 100
     """
+    from mlcd.core.planner import added_names
     from mlcd.planners.functions.form import is_on_functions
+    from mlcd.planners.functions.nouns import FunctionsTask
     from mlcd.planners.jobfile import load_job
 
     job = load_job(job_path)
+    if (added := next((name for name in job.blocks if name in added_names()), None)) is not None:
+        return _by_added_planner(added, job_path, chosen, output)
     on_functions, kind = is_on_functions(job, chosen), "train"
     if on_functions and chosen.get("target_loss") is None:
         tunes = chosen.get("trials") is not None or (isinstance(job.ask, FunctionsTask) and job.ask.tuning is not None)
@@ -57,6 +60,32 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     if on_functions:
         return _on_functions(job, output, page, remote)
     _on_machines(job, output, remote)
+    return 0
+
+
+def _by_added_planner(name: str, job_path: Path, chosen: Mapping[str, Any], output: str) -> int:
+    """What a planner of another package would try first."""
+    from mlcd.core.home import open_ledger
+    from mlcd.core.planner import planner_named
+    from mlcd.core.runs.run import beginning, first_probes
+    from mlcd.core.units import counted
+    from mlcd.reports.words import goal_words
+
+    job, remote = read_job(name, job_path, chosen), _remote_preview(name, job_path, chosen)
+    with closing(open_ledger()) as ledger:
+        first, _ = beginning(job, ledger)
+    probes, expected = first_probes(first), planner_named(name).expectation(first.job, first.space)
+    if output == "json":
+        facts = {"configurations": len(first.space), "expectation": expected}
+        print_json(_probes_document(first, probes) | facts | _document(remote))
+        return 0
+    write = consoles()[0].print
+    write(f"{job.name}  {goal_words(job.goal, job.target)}", highlight=False, markup=False)
+    write(f"{counted(len(first.space), 'configuration')} on {first.job.on}", highlight=False, markup=False)
+    _print_first_probes(write, first, probes)
+    if expected:
+        write(expected, highlight=False, markup=False)
+    _print_remote_note(write, remote)
     return 0
 
 
@@ -108,17 +137,27 @@ def _machines_document(first: Started, expected: Outlook, probes: tuple[Probe, .
     document["smallest"] = [str(configuration) for configuration in expected.smallest]
     document["best"] = str(expected.best) if expected.best is not None else None
     document["modelled"] = dict(zip(("seconds", "usd"), expected.modelled, strict=True)) if expected.modelled else None
+    facts = _probes_document(first, probes)
+    return facts | document
+
+
+def _probes_document(first: Started, probes: tuple[Probe, ...] | Finish) -> dict[str, Any]:
     job, space = first.job, first.space
-    document["first_probes"] = [
-        {
-            "configuration": str(probe.configuration),
-            **dict(zip(("worst_s", "worst_usd"), space.worst_probe(probe.configuration), strict=True)),
-            "because": probe.because,
-        }
-        for probe in (probes if isinstance(probes, tuple) else ())
-    ]
-    limits = {"max_probe_usd": job.search.max_probe_usd, "max_hourly_usd": job.search.max_hourly_usd}
-    return {"job": job.name, "on": job.on, "method": job.search.method, **limits, **document}
+    return {
+        "job": job.name,
+        "on": job.on,
+        "method": job.search.method,
+        "max_probe_usd": job.search.max_probe_usd,
+        "max_hourly_usd": job.search.max_hourly_usd,
+        "first_probes": [
+            {
+                "configuration": str(probe.configuration),
+                **dict(zip(("worst_s", "worst_usd"), space.worst_probe(probe.configuration), strict=True)),
+                "because": probe.because,
+            }
+            for probe in (probes if isinstance(probes, tuple) else ())
+        ],
+    }
 
 
 def _print_space(write: Callable[..., None], first: Started, expected: Outlook) -> None:

@@ -23,9 +23,10 @@ from mlcd.cli.ending import (
 from mlcd.cli.options import consoles
 from mlcd.core.errors import Interrupted, MlcdError
 from mlcd.core.ledger import Account, Decided, Line, Started, Status, Stopped
+from mlcd.core.planner import planner_of
 from mlcd.planners.form.goal import goal_again
+from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
-from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.headway import from_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.reports.text import Narrator, show_decision
@@ -91,7 +92,7 @@ def begin_remote(
     """Start a run on a server and follow it to its end; if the user has to be asked, it waits at its decision."""
     if detach:
         confirm_detached(decide_only, yes)
-    launch = not decide_only and submission.kind != "serve" and (yes or detach or not can_ask())
+    launch = not decide_only and is_launched(submission.kind) and (yes or detach or not can_ask())
     _, progress = consoles()
     run = submit(
         server,
@@ -123,9 +124,7 @@ def resume_remote(
     followed = FollowedRun(server, name, output, known=True)
     job = followed.account.job
     agree_to_limits(job, goal_again(job, parsed("what-if", limits)), yes)
-    launch = (
-        not decide_only and not isinstance(followed.account.job.ask, ServingTask) and (yes or detach or not can_ask())
-    )
+    launch = not decide_only and planner_of(job).launches and (yes or detach or not can_ask())
     undecided = followed.account.decision is None
     # If the run is over, the server's answer says whether it can be resumed.
     over = followed.account.status in (Status.FINISHED, Status.INFEASIBLE)
@@ -166,7 +165,7 @@ def _follow_to_end(followed: FollowedRun, decide_only: bool, yes: bool, launch: 
     go = (
         decision is not None
         and decision.configuration is not None
-        and not isinstance(account.job.ask, ServingTask)
+        and planner_of(account.job).launches
         and not decide_only
     )
     if decision is not None and go and not launch and (go := yes or decision.done or agreed()):
@@ -202,14 +201,9 @@ def _wait_for_release(followed: FollowedRun) -> None:
 
 
 def _expected(account: Account) -> str:
-    """How many trials a serving search expects to need; empty if only the server knows."""
-    from mlcd.planners.serve.prepare import expectation
-
-    if not isinstance(account.job.ask, ServingTask):
-        return ""
+    """What its planner expects the search to take; empty if only the server knows."""
     with suppress(MlcdError):
-        expected = expectation(account.job, account.space)
-        return str(expected) if expected is not None else ""
+        return planner_of(account.job).expectation(account.job, account.space)
     return ""
 
 

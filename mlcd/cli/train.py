@@ -30,7 +30,6 @@ from mlcd.cli.orders import submission_of_file
 from mlcd.cli.server import chosen_server, typed_options
 from mlcd.cli.variables import env_option, with_variables
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
     from mlcd.cli.outliving import Permission
@@ -239,6 +238,7 @@ def _see_through(
 ) -> int:
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.core.errors import Interrupted
+    from mlcd.core.planner import planner_of
     from mlcd.reports.text import show_decision
 
     results, progress = consoles()
@@ -247,7 +247,7 @@ def _see_through(
     _close(line)
     if output == "table":
         show_decision(results, run.book.account, decision, run.job.goal)
-    go = decision.configuration is not None and not decide_only and not isinstance(run.job.ask, ServingTask)
+    go = decision.configuration is not None and not decide_only and planner_of(run.job).launches
     if go and pressed():  # during the last probe: there was no further step to stop before
         raise Interrupted(f"interrupted; the decision is kept. Go on with: mlcd resume {run.name}")
     if go := go and (yes or decision.done or agreed()):

@@ -33,7 +33,8 @@ class Planner:
     """One kind of question that MLCD answers, from the job file to what is remembered of a run.
 
     What is written here is what most planners do; a planner overrides the rest. `launches`: whether what was decided is
-    run by MLCD; if not, `instead` says in a line what to do with it. `summary`: a line of help for its command.
+    run by MLCD; if not, `instead` says in a line what
+    to do with it, and `next_step` what comes next. `summary`: a line of help for its command.
     `goals`: what it can look for, the usual one first. `options`: what its command knows besides goal, limits and
     search. `block`: a `PlannerBlock`, where the job file has a block of its name.
     """
@@ -42,6 +43,7 @@ class Planner:
     summary: str = ""
     launches: bool = True
     instead: str = ""
+    next_step: str = ""
     goals: tuple[str, ...] = ("fastest", "cheapest")
     options: tuple[Option, ...] = ()
     block: type[Any] | None = None
@@ -68,6 +70,10 @@ class Planner:
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """Where the job is tried."""
         return cloud(job.on, job, elapsed_s, started_at)
+
+    def expectation(self, job: Job, space: Space) -> str:
+        """A line on how long the search is expected to take; empty where nobody can say."""
+        return ""
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """What one probe may cost where the job does not say; None for no limit."""

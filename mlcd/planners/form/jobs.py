@@ -31,6 +31,11 @@ def kinds_of_a_file() -> tuple[str, ...]:
     return (*OF_A_FILE, *added_names())
 
 
+def is_launched(kind: str) -> bool:
+    """Whether what is decided for it is run by MLCD."""
+    return planner_named({"tune": "functions"}.get(kind, kind)).launches
+
+
 def asked_job(kind: str, job: Job, chosen: Mapping[str, Any], where: str = "the job file") -> Job:
     """The job of a file with what was asked in place of what the file says. `where`: the file's name, for messages."""
     match kind:

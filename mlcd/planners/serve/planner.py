@@ -22,7 +22,7 @@ from mlcd.planners.ready import one_at_a_time, with_usual_place
 from mlcd.planners.serve import promise
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.prepare import knowledge_for
+from mlcd.planners.serve.prepare import expectation, knowledge_for
 from mlcd.planners.serve.promise import service_of
 
 SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins("mlcd.methods", "serve", {"grey-box": GreyBox})
@@ -42,6 +42,7 @@ class Serve(Planner):
     name = "serve"
     launches = False
     instead = "is a service: deploy it with mlcd export {run} --to triton"
+    next_step = "Deploy it: mlcd export {run} --to kserve|triton|compose"
 
     def ready(self, job: Job, database: Database) -> Job:
         """With one trial after the other: two would slow each other down."""
@@ -62,6 +63,11 @@ class Serve(Planner):
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """Servers on this machine, or recorded ones."""
         return cloud(job.on, job, elapsed_s, started_at, family=self.name)
+
+    def expectation(self, job: Job, space: Space) -> str:
+        """How many trials it is expected to need."""
+        expected = expectation(job, space)
+        return str(expected) if expected is not None else ""
 
     def explore(self, job: Job) -> Strategy:
         """The method that the job names, with what it may learn from."""

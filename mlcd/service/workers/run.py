@@ -12,10 +12,10 @@ from mlcd.core.backend import Purpose
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.errors import Interrupted, LedgerError, MlcdError, UserError, WrongState
 from mlcd.core.ledger import Account, Ledger, Line, Resumed, Status, Stopped
+from mlcd.core.planner import planner_of
 from mlcd.core.runs.machine import elsewhere
 from mlcd.core.runs.run import Run, resume, start
 from mlcd.core.units import format_duration
-from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.caps import Caps
 from mlcd.service.workers.asked import from_json
 from mlcd.service.workers.crew import NEVER_BEGAN, waits
@@ -149,7 +149,7 @@ def _capped(driven: Run, requests: StopRequests, caps: Caps | None, now: Callabl
 
 def _search_and_launch(driven: Run, launch: bool, stop: Stop) -> None:
     decision = driven.search(stop)
-    if launch and decision.configuration is not None and not isinstance(driven.job.ask, ServingTask) and not stop():
+    if launch and decision.configuration is not None and planner_of(driven.job).launches and not stop():
         driven.launch(stop)
 
 
