@@ -89,7 +89,7 @@ def check_answer(lines: Sequence[Line]) -> dict[str, Any]:
     if account.decision.done:  # the target was reached while probing: nothing is left to choose for
         return document
     if "trials" in document:
-        _check_service(document, view_of(lines)["serving"]["trials"])
+        _check_service(document, view_of(lines)["document"]["trials"])
         return document
     if "plans" in decision:
         check(objective, _rows(decision["plans"]), "plans of -o json")

@@ -62,6 +62,7 @@ COMMANDS = {
     "catalog": "mlcd.cli.offers:catalog",
     "learn": "mlcd_bench.cli.learn:learn",
     "models": "mlcd.cli.models:models",
+    "schema": "mlcd.cli.schema:schema",
     "record": "mlcd.cli.record:record",
     "bench": "mlcd_bench.cli.bench:bench",
 }

@@ -71,15 +71,19 @@ def stopped_error(run: str, because: str) -> Interrupted:
 def print_end(
     name: str, account: Account, lines: Callable[[], list[Line]], output: str, *, launched: bool = True
 ) -> int:
-    """Print how a run ended and what to do next; return the exit code."""
+    """How a run ended, wherever it was: its outcome, what to do next, and the exit code."""
     from mlcd.core.planner import planner_of
-    from mlcd.reports.document import run_document
     from mlcd.reports.text import show_outcome
+    from mlcd.reports.told import show_told
 
+    told = planner_of(account.job).tell(account)
     if output == "json":
-        print_json(run_document(lines()))
+        from mlcd.reports.document import run_document
+
+        print_json(run_document(lines(), told=told))
     else:
         results, _ = consoles()
+        show_told(results, told)
         show_outcome(results, account)
         decided = account.decision is not None and account.decision.configuration is not None
         if decided and not planner_of(account.job).launches:

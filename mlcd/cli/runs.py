@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mlcd.core.ledger import Account, Ledger, Line
     from mlcd.planners.functions.nouns import Planned
 
-LONG_PARTS = ("probes", "trials", "refused", "stages", "epochs", "boundary")
+LONG_PARTS = ("probes", "trials", "refused", "stages", "epochs", "boundary", "operators", "facts", "tables", "figures")
 """Long parts of a run's document, which a list of runs leaves out."""
 DAMAGED = "damaged"
 STATUSES = ("searching", "decided", "infeasible", "running", "finished", "failed", "stopped", "interrupted")
@@ -69,13 +69,17 @@ def show(run: str, output: str) -> None:
     \b
     mlcd show last
     """
-    from mlcd.reports.document import run_document
+    from mlcd.core.planner import planner_of
     from mlcd.reports.text import Narrator, show_decision, show_outcome
+    from mlcd.reports.told import show_told
 
     ledger = open_ledger()
     lines, account = ledger.lines(run), ledger.account(run)
+    documents = planner_of(account.job).tell(account)
     if output == "json":
-        print_json(run_document(lines, boundary_points(account)))
+        from mlcd.reports.document import run_document
+
+        print_json(run_document(lines, boundary_points(account), documents))
         return
     results, _ = consoles()
     narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table shows them better
@@ -83,6 +87,7 @@ def show(run: str, output: str) -> None:
         narrate(line)
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
+    show_told(results, documents)
     show_outcome(results, account)
     results.print(f"Status: {_status(ledger, run, account)}", highlight=False)
 

@@ -18,6 +18,7 @@ LOCAL_ONLY = {
     "learn": "measures on this machine",
     "record": "keeps a recording on this machine",
     "catalog": "fetches prices to this machine",
+    "schema": "says what this MLCD prints and reads",
     "clean": "looks for what was left behind on this machine",
     "ui": "is a server itself",
     "service": "is a server itself",

@@ -10,7 +10,6 @@ import click
 from mlcd.cli.options import confidence, consoles, goal_options, open_ledger, output, print_json, run_name, with_options
 from mlcd.cli.serve import service_options
 from mlcd.planners.form.words import GOALS
-from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.caps import SERVICE_NAMES
 from mlcd.planners.serve.nouns import ServingTask
 
@@ -38,8 +37,8 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     from mlcd.core.runs.run import what_if as decide_what_if
     from mlcd.planners.form.goal import goal_again
     from mlcd.planners.serve.form import asked_again
-    from mlcd.reports.document import decision_document, goal_document
-    from mlcd.reports.functions.document import planned_documents
+    from mlcd.reports.document import decision_of
+    from mlcd.reports.run_document.core import RunGoal
     from mlcd.reports.text import show_decision
 
     ledger = open_ledger()
@@ -51,10 +50,9 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     service = asked_again(account.job.ask, chosen) if isinstance(account.job.ask, ServingTask) else None
     decision = decide_what_if(name, ledger, goal, service)
     if output == "json":
-        document = decision_document(decision)
-        if isinstance(account.job.ask, FunctionsTask):
-            document |= planned_documents(decision, replace(account.job, goal=goal))
-        print_json({"run": name, "goal": goal_document(goal), "decision": document})
+        document = decision_of(replace(account.job, goal=goal, ask=service), decision, account.searched)
+        goal_told = RunGoal.model_validate(goal).model_dump(mode="json")
+        print_json({"run": name, "goal": goal_told, "decision": document.model_dump(mode="json")})
         return
     results, _ = consoles()
     if service is not None:

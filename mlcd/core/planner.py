@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
@@ -24,6 +24,9 @@ from mlcd.core.options import Option, new_job
 from mlcd.core.payload import PLANNERS
 from mlcd.core.place import Cloud, cloud
 from mlcd.core.strategy import Finish, Strategy
+
+if TYPE_CHECKING:
+    from mlcd.reports.run_document import Told
 
 USUAL = "train"
 """The planner of a job that asks for nothing else."""
@@ -108,6 +111,10 @@ class Planner:
 
     def remember_run(self, run: str, account: Account, database: Database) -> None:
         """Keep what the job itself has taught, once it has ended."""
+
+    def tell(self, account: Account) -> Told | None:
+        """Facts, tables and figures of a run beside what the reports know of themselves; None if there are none."""
+        return None
 
 
 def planner_of(job: Job) -> Planner:

@@ -19,7 +19,8 @@ from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Line
 from mlcd.core.units import format_duration, format_usd
 from mlcd.planners.scale.nouns import ScalingTask, batch_of
-from mlcd.reports.document import curve_documents, decision_document, goal_document
+from mlcd.reports.document import decision_of
+from mlcd.reports.run_document.core import RunGoal
 from mlcd.reports.story import Story, series
 
 MEASURED, MODELLED, RANKED, RANKED_BY_RATE = "measured", "modelled", "ranked", "ranked, rate measured"
@@ -169,18 +170,19 @@ def curve_document(story: Story, curve: Curve) -> dict[str, Any]:
     """For a program."""
     decision = story.decision
     assert decision is not None
+    told = decision_of(story.job, decision, story.search).model_dump(mode="json")
     actual = {"seconds": curve.actual[0], "usd": curve.actual[1]} if curve.actual is not None else None
     return {
         "run": story.run,
         "job": story.job.name,
-        "goal": goal_document(story.goal),
+        "goal": RunGoal.model_validate(story.goal).model_dump(),
         "target": str(story.job.target) if story.job.target is not None else None,
         "mode": str(story.job.ask.mode) if isinstance(story.job.ask, ScalingTask) else None,
         "provenance": str(story.started.provenance),
         "relative": curve.relative,
-        "chosen": decision_document(decision)["configuration"],
+        "chosen": told["configuration"],
         "actual": actual,
-        "configurations": curve_documents(decision),
+        "configurations": told["curve"],
     }
 
 

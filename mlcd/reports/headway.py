@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isinf
+from typing import Annotated
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.job import Job
@@ -25,24 +26,25 @@ from mlcd.reports.serve.words import UNITS
 
 @dataclass(frozen=True, slots=True)
 class Headway:
-    """A launch as it stood `at` a time of day, `elapsed_s` after its machines were asked for.
+    """A launch under way as it stood at a time of day. What is not known yet is null."""
 
-    `share`: how much of its work is done, above 1 of a job that does more than its work states; None of a probe, which
-    ends when enough is known. `rate`: of the last minutes, None as long as there is none; so is `left_s`, the time that
-    it will still take. `usd`: what it has cost so far. `words`: all of it.
-    """
-
-    label: str
-    purpose: Purpose
-    where: str
-    at: datetime
-    elapsed_s: float
-    usd: float
-    words: str
-    share: float | None = None
-    rate: float | None = None
-    unit: str = "samples/s"
-    left_s: float | None = None
+    label: Annotated[str, Field(description="The launch's name.")]
+    purpose: Annotated[Purpose, Field(description="Whether it is a probe, or the job itself.")]
+    where: Annotated[str, Field(description="The configuration that it runs on.")]
+    at: Annotated[datetime, Field(description="When it stood so.")]
+    elapsed_s: Annotated[float, Field(description="Seconds since its machines were asked for.")]
+    usd: Annotated[float, Field(description="What it has cost so far.")]
+    words: Annotated[str, Field(description="All of it in words.")]
+    share: Annotated[
+        float | None,
+        Field(
+            description="How much of its work is done; above 1 of one that does more than "
+            "its work states. Null of a probe: it ends when enough is known."
+        ),
+    ] = None
+    rate: Annotated[float | None, Field(description="Its rate over the last minutes.")] = None
+    unit: Annotated[str, Field(description="The unit of its rate.")] = "samples/s"
+    left_s: Annotated[float | None, Field(description="Seconds that it will still take.")] = None
 
 
 _CODEC: TypeAdapter[list[Headway]] = TypeAdapter(list[Headway])

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from mlcd.core.decision import Decision
 from mlcd.core.ledger import Line
@@ -30,34 +31,34 @@ FARTHEST = 3.0
 
 
 @dataclass(frozen=True)
-class Point:
+class TradeoffPoint:
     """What the whole job takes on a configuration, or by a plan, probes included; `worst`: the worst case."""
 
-    label: str
-    series: str
-    seconds: float
-    usd: float
-    worst_seconds: float | None
-    worst_usd: float | None
-    certified: bool
-    chosen: bool
-    measured: bool
-    frontier: bool = False
-    knee: bool = False
+    label: Annotated[str, Field(description="The configuration, or the plan.")]
+    series: Annotated[str, Field(description="What is drawn alike.")]
+    seconds: Annotated[float, Field(description="Expected seconds.")]
+    usd: Annotated[float, Field(description="Expected dollars.")]
+    worst_seconds: Annotated[float | None, Field(description="Seconds at the most; null where there is no end.")]
+    worst_usd: Annotated[float | None, Field(description="Dollars at the most; null where there is no end.")]
+    certified: Annotated[bool, Field(description="Whether it ends within the limits.")]
+    chosen: Annotated[bool, Field(description="Whether it is the decision.")]
+    measured: Annotated[bool, Field(description="Whether it was probed.")]
+    frontier: Annotated[bool, Field(description="Whether nothing else is both faster and cheaper.")] = False
+    knee: Annotated[bool, Field(description="Whether more money buys little speed from here on.")] = False
 
 
 @dataclass(frozen=True)
 class Ranked:
     """A configuration relative to the others, without absolute times: factors of the least time and the least cost."""
 
-    label: str
-    series: str
-    time_factor: float
-    cost_factor: float
-    chosen: bool
-    measured: bool
-    frontier: bool
-    knee: bool
+    label: Annotated[str, Field(description="The configuration.")]
+    series: Annotated[str, Field(description="What is drawn alike.")]
+    time_factor: Annotated[float, Field(description="Times the least time of all.")]
+    cost_factor: Annotated[float, Field(description="Times the least cost of all.")]
+    chosen: Annotated[bool, Field(description="Whether it is the decision.")]
+    measured: Annotated[bool, Field(description="Whether it was probed.")]
+    frontier: Annotated[bool, Field(description="Whether nothing else is both faster and cheaper.")]
+    knee: Annotated[bool, Field(description="Whether more money buys little speed from here on.")]
 
 
 def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def tradeoff_of(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def _places(story: Story) -> list[Point]:
+def _places(story: Story) -> list[TradeoffPoint]:
     if isinstance(story.job.ask, ServingTask):
         return []  # its trials show its trade-off: latency, rate and price
     decision = story.decision
@@ -92,17 +93,17 @@ def _places(story: Story) -> list[Point]:
     return _probes(story)
 
 
-def _probes(story: Story) -> list[Point]:
-    points = []
+def _probes(story: Story) -> list[TradeoffPoint]:
+    points: list[TradeoffPoint] = []
     for probe in story.good:
         (seconds, usd), (worst_s, worst_usd) = story.total(probe), story.worst(probe)
         certified, label = story.certified(probe), str(probe.measurement.configuration)
         chosen = probe is story.chosen
-        points.append(Point(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
+        points.append(TradeoffPoint(label, probe.type_name, seconds, usd, worst_s, worst_usd, certified, chosen, True))
     return points
 
 
-def _curve(story: Story, decision: Decision) -> list[Point]:
+def _curve(story: Story, decision: Decision) -> list[TradeoffPoint]:
     """Points of an elastic run: all configurations are predicted; only measured ones can be certified."""
     measured = {place.label: place for place in _probes(story)}
     spent, points = story.search, []
@@ -114,11 +115,13 @@ def _curve(story: Story, decision: Decision) -> list[Point]:
         seconds, usd = spent.elapsed_s + p.seconds, spent.spent_usd + p.usd
         worst_s = spent.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
         worst_usd = None if worst_s is None else spent.spent_usd + p.configuration.usd(p.high_s)
-        points.append(Point(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False))
+        points.append(
+            TradeoffPoint(label, series(p.configuration), seconds, usd, worst_s, worst_usd, False, chosen, False)
+        )
     return points
 
 
-def _plans(story: Story, decision: Decision) -> list[Point]:
+def _plans(story: Story, decision: Decision) -> list[TradeoffPoint]:
     """Points of functions: each method's plan; its worst case adds the uncertainty of the calibration.
 
     Only the chosen one can be certified: the run uses its own method.
@@ -126,12 +129,12 @@ def _plans(story: Story, decision: Decision) -> list[Point]:
     spent, chosen = story.search, chosen_plan(decision)
     calibration = plan_of(decision).calibration
     factor = spread(calibration) if calibration is not None else 1.0
-    points = []
+    points: list[TradeoffPoint] = []
     for plan in plan_of(decision).plans:
         worst_s, worst_usd = spent.elapsed_s + factor * plan.seconds, spent.spent_usd + factor * plan.usd
         name, seconds, usd = plan_name(plan.method), spent.elapsed_s + plan.seconds, spent.spent_usd + plan.usd
         certified = plan is chosen and decision.certified
-        points.append(Point(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
+        points.append(TradeoffPoint(name, name, seconds, usd, worst_s, worst_usd, certified, plan is chosen, False))
     return points
 
 
@@ -146,7 +149,7 @@ def _ranking(story: Story) -> list[Ranked]:
     ]
 
 
-def _marked(points: list[Point]) -> list[Point]:
+def _marked(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
     """Mark the boundary and its knee."""
     if not points:
         return []
@@ -155,7 +158,7 @@ def _marked(points: list[Point]) -> list[Point]:
     return [replace(p, frontier=bool(best[i]), knee=i == knee_index) for i, p in enumerate(points)]
 
 
-def _sorted(points: list[Point]) -> list[Point]:
+def _sorted(points: list[TradeoffPoint]) -> list[TradeoffPoint]:
     """The fastest first."""
     return sorted(points, key=lambda p: (p.seconds, p.usd))
 

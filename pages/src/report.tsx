@@ -18,14 +18,14 @@ function Told({ view, written }: { view: View; written: string }): JSX.Element {
     <p class="run-about">
       <span>{summary.run}</span>
       <StatusBadge of={summary} />
-      <Provenance of={summary.provenance} />
+      {summary.provenance !== null && <Provenance of={summary.provenance} />}
       <span>
         <time dateTime={summary.started_at}>{instant(summary.started_at)}</time>
         {summary.owner !== null && ` by ${summary.owner}`}
       </span>
     </p>
   );
-  const version = view.document["version"];
+  const version = "version" in view.document ? view.document.version : "";
   return (
     <>
       <main>
@@ -34,9 +34,9 @@ function Told({ view, written }: { view: View; written: string }): JSX.Element {
         </Page>
       </main>
       <footer class="foot">
-        <span>MLCD {typeof version === "string" ? version : ""}</span>
+        <span>MLCD {version}</span>
         <span>The run as it stood on {instant(written)}.</span>
-        <span>{MEANING[summary.provenance]}</span>
+        <span>{summary.provenance !== null && MEANING[summary.provenance]}</span>
       </footer>
     </>
   );

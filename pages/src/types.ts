@@ -1,6 +1,91 @@
-/** The documents of the API, /api/v1: what mlcd/service/web sends. */
+/** What the API sends and takes, by the names that the pages have for it. All of it but `News` is made from its document. */
 
-export type * from "./types/asking";
-export type * from "./types/catalog";
-export type * from "./types/run";
-export type * from "./types/team";
+import type { Asked as Submission, MemberAnswer, RunPage, ServeRun, Summary, TuneRun } from "./types/api";
+
+export type {
+  AuditedAction as AuditEntry,
+  Certificate,
+  CertificateTerm as Term,
+  Example,
+  Fact,
+  Figure,
+  Foreseen as Checked,
+  FunctionPlan as Plan,
+  AllocatedStage as Stage,
+  Headway,
+  KnowledgeBase,
+  KnownModel as SeenModel,
+  LearnedModel,
+  LedgerRow,
+  Me,
+  MemberAnswer as Member,
+  Models as Learned,
+  OfferRow as Offer,
+  Offers,
+  OperatorShare as Operator,
+  RunForecast as Finish,
+  PathStep as Step,
+  Ranked,
+  RunPage as View,
+  RunTable,
+  RunTables,
+  Runs,
+  RunTrial as Trial,
+  ServeRun as Serving,
+  Spend,
+  Spending,
+  SpendPoint,
+  SpendShare as Share,
+  SpendMonth as Month,
+  Summary,
+  Table,
+  TeamAnswer,
+  Tradeoff,
+  TradeoffPoint,
+  TuneRun as Functions,
+  UnderWay,
+  Uploaded,
+  WhatIf,
+} from "./types/api";
+
+export type Status = Summary["status"];
+export type Action = RunPage["actions"][number];
+export type Kind = Submission["kind"];
+export type Role = MemberAnswer["role"];
+export type Per = MemberAnswer["budget_per"];
+export type Budget = Pick<MemberAnswer, "budget_usd" | "budget_per" | "spent_usd" | "claimed_usd">;
+export type Refusal = Pick<ServeRun["refused"][number], "label" | "because">;
+
+/** What is submitted or checked; all but its kind and options may be left out. */
+export type Asked = Pick<Submission, "kind"> &
+  Partial<Omit<Submission, "options">> & { options: Record<string, string | string[]> };
+
+/** One event of a stream: an entry of the ledger, in words. */
+export interface News {
+  seq: number;
+  run: string;
+  kind: string;
+  elapsed_s: number;
+  written_at: string;
+  words: string;
+}
+
+/** What the limits did not allow. */
+export function refusalsOf({ document }: RunPage): Refusal[] {
+  return "refused" in document ? document.refused : [];
+}
+
+/** A run's document, where it serves a model. The planner of another package may have any name but ours. */
+export function servingOf({ document }: RunPage): ServeRun | null {
+  return "planner" in document && document.planner === "serve" ? (document as ServeRun) : null;
+}
+
+/** The same of a run on functions. */
+export function functionsOf({ document }: RunPage): TuneRun | null {
+  return "planner" in document && document.planner === "tune" ? (document as TuneRun) : null;
+}
+
+/** Whether its planner comes with another package: then it shows itself by facts, tables and figures. */
+export function isOther({ document }: RunPage): boolean {
+  return "part" in document;
+}

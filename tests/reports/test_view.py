@@ -127,29 +127,27 @@ def test_the_path_has_each_probe_with_its_interval_and_the_chosen_one_once() -> 
 
 
 def test_a_service_shows_its_operators_its_trials_and_its_caps() -> None:
-    serving = view_of(RUNS["serve"])["serving"]
+    serving = view_of(RUNS["serve"])["document"]
     assert [trial["number"] for trial in serving["trials"]] == list(range(1, len(serving["trials"]) + 1))
     assert [trial["label"] for trial in serving["trials"] if trial["chosen"]] == [
         view_of(RUNS["serve"])["summary"]["chosen"]
     ]
-    assert all(trial["p95_ms"] > trial["p50_ms"] > 0 for trial in serving["trials"])
-    assert serving["caps"] == [{"figure": "p95", "at_most_ms": pytest.approx(30.0), "words": "p95 <= 30 ms"}]
+    assert all(trial["figures"]["p95"] > trial["figures"]["p50"] > 0 for trial in serving["trials"])
+    assert serving["caps"] == [{"figure": "p95", "at_most_s": pytest.approx(0.03), "words": "p95 <= 30 ms"}]
     assert serving["unit"] == "requests/s"
-    assert view_of(RUNS["language"])["serving"]["unit"] == "tokens/s"
+    assert view_of(RUNS["language"])["document"]["unit"] == "tokens/s"
     shares = [each["share"] for each in serving["operators"]]
     assert shares == sorted(shares, reverse=True)
 
 
-def test_plans_stages_and_epochs_of_functions_are_told_with_the_even_split_and_the_boundary() -> None:
+def test_plans_stages_and_epochs_of_functions_are_told_with_the_boundary() -> None:
     tuned, trained = view_of(RUNS["tune"], boundary=points()), view_of(RUNS["functions"], boundary=points())
-    functions = tuned["functions"]
-    assert [plan["chosen"] for plan in functions["plans"]].count(True) == 1
-    for plan in functions["plans"]:
+    functions = tuned["document"]
+    assert [plan["chosen"] for plan in functions["decision"]["plans"]].count(True) == 1
+    for plan in functions["decision"]["plans"]:
         assert plan["usd"] == pytest.approx(sum(stage["usd"] for stage in plan["stages"]))
-    even = next(plan for plan in functions["plans"] if plan["method"] == "fixed")
-    assert functions["even_split"] == {"seconds": even["seconds"], "usd": even["usd"]}
-    assert [row["stage"] for row in functions["done"]] == list(range(1, len(functions["done"]) + 1))
-    epochs = [row["epoch"] for row in trained["functions"]["done"]]
+    assert [row["stage"] for row in functions["stages"]] == list(range(1, len(functions["stages"]) + 1))
+    epochs = [row["epoch"] for row in trained["document"]["epochs"]]
     told = [epoch for epoch in epochs if epoch is not None]
     assert told == sorted(set(told))
     assert epochs.count(None) == 1  # a launch that broke
@@ -168,7 +166,7 @@ def test_what_is_no_number_is_left_out_and_never_breaks_the_page() -> None:
         lines.append(replace(line, entry=entry))
     view = view_of(lines)
     json.dumps(view, allow_nan=False)
-    assert {row["loss"] for row in view["functions"]["done"]} == {None}
+    assert {row["loss"] for row in view["document"]["epochs"]} == {None}
 
 
 def test_a_run_whose_process_is_gone_says_so() -> None:

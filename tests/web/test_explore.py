@@ -142,7 +142,9 @@ def test_an_elastic_run_that_claims_a_time_needs_no_ranking() -> None:
 def test_on_functions_the_points_are_the_plans_and_what_if_names_one_of_them(stage: Stage) -> None:
     told = asked(stage, "/runs/tune-lr-higgs-1/tradeoff")
     view = asked(stage, "/runs/tune-lr-higgs-1")
-    assert {point["label"] for point in told["points"]} == {plan["name"] for plan in view["functions"]["plans"]}
+    assert {point["label"] for point in told["points"]} == {
+        plan["name"] for plan in view["document"]["decision"]["plans"]
+    }
     again = asked(stage, f"/runs/tune-lr-higgs-1/what-if?budget={told['ranges']['budget'][1]:.6f}")
     assert again["label"] in {point["label"] for point in told["points"]}
     assert again["decision"]["plans"]

@@ -25,7 +25,7 @@ from mlcd.planners.functions.nouns import (
     functions_task,
     plan_of,
 )
-from mlcd.reports.functions.document import tariff_document
+from mlcd.reports.functions.document import prices_of
 from mlcd.reports.functions.rows import epoch_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan
 
@@ -74,7 +74,7 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         "functions": _functions(told),
         "segments": told,
         "expected": {"seconds": sum(each.seconds for each in segments), "usd": sum(each.usd for each in segments)},
-        "prices": tariff_document(tariff) if tariff is not None else None,
+        "prices": prices_of(tariff).model_dump(mode="json") if tariff is not None else None,
     }
 
 

@@ -1,73 +1,76 @@
-"""A service and its trials as plain data."""
+"""What only the document of a run has that serves a model: what is asked, its operators, its trials."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, knobs_of, served_by
-from mlcd.planners.serve.promise import certifies, keeps, value
-from mlcd.reports.serve.words import usd_per_million
+from mlcd.planners.serve.nouns import Cap, ServingTask, knobs_of, served_by
+from mlcd.planners.serve.promise import certifies, keeps, service_of, value
+from mlcd.reports.run_document.core import RunCap
+from mlcd.reports.run_document.part import taken
+from mlcd.reports.run_document.serve import LoadTest, OperatorShare, RunTrial, ServedModel
+from mlcd.reports.serve.words import UNITS, broken_words, usd_per_million
+from mlcd.reports.story import Story
 
 
-def service_document(service: ServingTask) -> dict[str, Any]:
+def served_job(job: Job, service: ServingTask) -> dict[str, Any]:
     """What is served, and what is asked of it."""
     model = service.model
     return {
-        "model": {
-            "name": model.name,
-            "family": model.family,
-            "inputs": model.inputs,
-            "path": service.file,
-            "weights_mb": model.weights_mb,
-            "parameters_billion": model.parameters,
-        },
-        "caps": caps_document(service.caps),
+        "model": taken(ServedModel, model, path=service.file, parameters_billion=model.parameters),
+        "caps": caps_of(service.caps),
         "min_rate": service.min_rate,
         "counted": str(service.counted),
+        "unit": UNITS[service.counted],
         "arrivals": str(service.arrivals),
+        "most_trials": job.search.trials,
+        "operators": _operators(service),
     }
 
 
-def caps_document(caps: tuple[Cap, ...]) -> list[dict[str, Any]]:
-    """Caps, each with its figure and its seconds; None where no number is known."""
-    return [{"figure": str(cap.figure), "at_most_s": _number(cap.at_most_s), "words": str(cap)} for cap in caps]
+def caps_of(caps: tuple[Cap, ...]) -> list[RunCap]:
+    """Caps, each with its figure and its seconds."""
+    return [RunCap(figure=str(cap.figure), at_most_s=cap.at_most_s, words=str(cap)) for cap in caps]
 
 
-def trial_document(job: Job, m: Measurement, together: Measurement | None = None) -> dict[str, Any]:
-    """What one trial showed; and what its configuration is worth, and whether that keeps what is asked.
-
-    `together`: what all trials of the configuration show, by which it is judged; a trial that failed is worth nothing.
-    """
-    served, judged = served_by(m), together if together is not None and m.ok else m
-    return {
-        "knobs": dict(knobs_of(m.configuration)),
-        "usd_per_hour": m.configuration.usd_per_hour,
-        "outcome": str(m.outcome),
-        "rate": m.samples_per_s,
-        "rel_error": m.rel_error if m.ok else None,
-        "figures": _figures(served.figures) if served is not None else None,
-        "high": _figures(served.high) if served is not None else None,
-        "peak_gb": served.peak_gb if served is not None else None,
-        "requests": served.requests if served is not None else None,
-        "failures": served.failures if served is not None else None,
-        "value": value(job, judged),
-        "keeps": keeps(job, judged),
-        "certified": certifies(job, judged),
-        "usd_per_million": usd_per_million(m) if m.ok else None,
-        "seconds": m.seconds,
-        "usd": m.usd,
-        "detail": m.detail,
-    }
+def trials_of(story: Story) -> list[RunTrial]:
+    """Every trial. It is judged by what all trials of its configuration show together; one that failed, by itself."""
+    job, found = story.job, []
+    for trial in story.probes:
+        m = trial.measurement
+        judged = story.together(trial) if m.ok else m
+        fields = taken(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
+        found.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
+    return found
 
 
-def _figures(told: Mapping[Figure, float]) -> dict[str, float | None]:
-    return {str(figure): _number(told[figure]) for figure in Figure if figure in told}
+def load_test(job: Job, m: Measurement) -> LoadTest:
+    """What a configuration showed."""
+    return LoadTest(**_tested(job, m, m))
 
 
-def _number(seconds: float) -> float | None:
-    """JSON has no infinity: what has no end is not known."""
-    return seconds if math.isfinite(seconds) else None
+def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
+    return taken(
+        LoadTest,
+        m,
+        knobs=dict(knobs_of(m.configuration)),
+        usd_per_hour=m.configuration.usd_per_hour,
+        rate=m.samples_per_s,
+        rel_error=m.rel_error if m.ok else None,
+        **{name: getattr(served_by(m), name, None) for name in ("figures", "high", "peak_gb", "requests", "failures")},
+        value=value(job, judged),
+        keeps=keeps(job, judged),
+        certified=certifies(job, judged),
+        usd_per_million=usd_per_million(m) if m.ok else None,
+    )
+
+
+def _operators(service: ServingTask) -> list[OperatorShare]:
+    """The operators of one pass of the model, the longest first; none where nobody looked."""
+    if not service.model.profiles:
+        return []
+    profile = service.model.profiles[0]
+    ranked = sorted(profile.operators, key=lambda each: -each.seconds)
+    return [OperatorShare(kind=each.name, count=each.calls, share=profile.shares[each.name]) for each in ranked]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
@@ -10,13 +9,16 @@ from typing import Any
 from mlcd.core.backend import Purpose
 from mlcd.core.ledger import Settled
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask
-from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies
+from mlcd.reports.document import forecast_of
+from mlcd.reports.run_document.part import taken
 from mlcd.reports.story import Story, Tried
+from mlcd.reports.view.page import PathStep, SpendPoint
 
 Kept = tuple[float | None, float | None]
 NOTHING: Kept = (None, None)
+NO_RATE = dict.fromkeys(("rate", "low", "high"))
 
 
 def path(story: Story) -> list[dict[str, Any]]:
@@ -24,44 +26,34 @@ def path(story: Story) -> list[dict[str, Any]]:
     return [_step(story, probe) for probe in story.probes]
 
 
-def refusals(story: Story) -> list[dict[str, Any]]:
-    """What the limits did not allow."""
-    found = story.account.history.refusals
-    return [{"label": str(each.configuration), "because": each.because} for each in found]
-
-
 def spending(story: Story) -> dict[str, Any]:
     """What was spent after each launch, from nothing on, and what had to be kept to finish."""
-    points, spent_usd, reserves = [_point(0.0, 0.0, NOTHING, "", Purpose.PROBE)], 0.0, _reserves(story)
+    spent_usd, reserves = 0.0, _reserves(story)
+    rows: list[tuple[object, ...]] = [(0.0, 0.0, *NOTHING, "", str(Purpose.PROBE))]
     for line in story.lines:
         if isinstance(line.entry, Settled):
             launch = line.entry.launch
             spent_usd += line.entry.measurement.usd
             kept = next(reserves) if launch.purpose is Purpose.PROBE else NOTHING
-            points.append(_point(line.elapsed_s, spent_usd, kept, str(launch.configuration), launch.purpose))
+            rows.append((line.elapsed_s, spent_usd, *kept, str(launch.configuration), str(launch.purpose)))
+    points = [dict(zip(SpendPoint.model_fields, row, strict=True)) for row in rows]
     return {"budget_usd": story.goal.budget_usd, "deadline_s": story.goal.deadline_s, "points": points}
 
 
 def _step(story: Story, probe: Tried) -> dict[str, Any]:
-    m = probe.measurement
-    rates = (m.rate, m.slow_samples_per_s, m.fast_samples_per_s) if m.ok else (None, None, None)
-    on_functions = isinstance(m.configuration.setting, Allocation)
+    m, configuration = probe.measurement, probe.measurement.configuration
+    judged = m.ok and not isinstance(configuration.setting, Allocation)
+    finishes = judged and not isinstance(story.job.ask, ServingTask)
+    rates = {"rate": m.rate, "low": m.slow_samples_per_s, "high": m.fast_samples_per_s} if m.ok else NO_RATE
     return {
+        **taken(PathStep, configuration, **taken(PathStep, m, **rates)),
         "number": probe.number,
-        "series": probe.type_name,
-        "label": str(m.configuration),
-        "nodes": m.configuration.nodes,
-        "batch": batch_of(m.configuration),
-        **dict(zip(("rate", "low", "high"), rates, strict=True)),
-        "outcome": str(m.outcome),
-        "usd": m.usd,
-        "seconds": m.seconds,
-        "usd_per_hour": m.configuration.usd_per_hour,
         "because": probe.because,
-        "detail": m.detail,
-        "certified": None if on_functions or not m.ok else _certified(story, probe),
+        "series": probe.type_name,
+        "label": str(configuration),
+        "certified": _certified(story, probe) if judged else None,
         "chosen": probe is story.chosen,
-        "finish": None if on_functions or not m.ok or isinstance(story.job.ask, ServingTask) else _finish(story, probe),
+        "finish": forecast_of(story.ahead(probe)) if finishes else None,
     }
 
 
@@ -73,36 +65,8 @@ def _certified(story: Story, probe: Tried) -> bool:
     )
 
 
-def _finish(story: Story, probe: Tried) -> dict[str, Any]:
-    ahead = story.ahead(probe)
-    return {
-        "seconds": ahead.seconds,
-        "usd": ahead.usd,
-        "worst_seconds": ahead.worst_seconds,
-        "worst_usd": ahead.worst_usd,
-    }
-
-
 def _reserves(story: Story) -> Iterator[Kept]:
     """Dollars and seconds that had to be kept just after each probe."""
     if isinstance(story.job.ask, FunctionsTask):
         return repeat(NOTHING)
-    return (
-        NOTHING if kept is None else (_number(kept.worst_usd), _number(kept.worst_seconds)) for kept in story.reserves
-    )
-
-
-def _point(elapsed_s: float, spent_usd: float, kept: Kept, label: str, purpose: Purpose) -> dict[str, Any]:
-    return {
-        "elapsed_s": elapsed_s,
-        "spent_usd": spent_usd,
-        "kept_usd": kept[0],
-        "kept_s": kept[1],
-        "label": label,
-        "purpose": str(purpose),
-    }
-
-
-def _number(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else None
+    return (NOTHING if kept is None else (kept.worst_usd, kept.worst_seconds) for kept in story.reserves)

@@ -14,9 +14,11 @@ from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies, service_of
 from mlcd.reports import answer as trained
 from mlcd.reports.functions import answer as on_functions
+from mlcd.reports.run_document.part import taken
 from mlcd.reports.serve import answer as served
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
+from mlcd.reports.view.page import UnderWay
 from mlcd.reports.words import decision_words, slow_rate_words, where_words
 
 ACTIVE = (Status.SEARCHING, Status.RUNNING)
@@ -29,15 +31,9 @@ def under_way(story: Story) -> list[dict[str, Any]]:
 
 
 def _open(reserved: Reserved, line: Line) -> dict[str, Any]:
-    return {
-        "label": reserved.launch.label,
-        "purpose": str(reserved.launch.purpose),
-        "configuration": str(reserved.launch.configuration),
-        "because": reserved.because,
-        "worst_usd": reserved.worst_usd,
-        "worst_s": reserved.worst_s,
-        "since_s": line.elapsed_s,
-    }
+    launch = reserved.launch
+    told = taken(UnderWay, reserved, label=launch.label, purpose=str(launch.purpose), since_s=line.elapsed_s)
+    return told | {"configuration": str(launch.configuration)}
 
 
 def next_words(story: Story, driven: bool) -> str:

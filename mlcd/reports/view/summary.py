@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from mlcd.core.job import Job
-from mlcd.core.ledger import Account
+from mlcd.core.ledger import Account, Status
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.planners.serve.nouns import ServingTask, serving_task
@@ -16,6 +18,7 @@ from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
 QUEUED, REFUSED = "queued", "refused"
+STATUSES = (QUEUED, REFUSED, *map(str, Status))
 INTERRUPTED = "interrupted"
 """What a list calls a run that searches or runs by its entries, and that nobody drives."""
 
@@ -24,25 +27,25 @@ INTERRUPTED = "interrupted"
 class Summary:
     """Everything a list of runs shows, filters and sorts by; small, since all of them are kept at hand."""
 
-    run: str
-    kind: str
-    job: str
-    status: str
-    driven: bool
-    owner: str | None
-    team: str | None
-    started_at: str
-    on: str
-    provenance: str | None
-    goal: str
-    goal_words: str
-    tried: int
-    chosen: str | None
-    spent_usd: float
-    elapsed_s: float
-    budget_usd: float | None
-    deadline_s: float | None
-    because: str
+    run: Annotated[str, Field(description="The run's name.")]
+    kind: Annotated[str, Field(description="train, scale, serve, tune, functions, or a planner of another package.")]
+    job: Annotated[str, Field(description="The job's name.")]
+    status: Annotated[str, Field(description="Where it stands.", json_schema_extra={"enum": list(STATUSES)})]
+    driven: Annotated[bool, Field(description="Whether a process drives it now.")]
+    owner: Annotated[str | None, Field(description="The member whose run it is; null for one of the command line.")]
+    team: Annotated[str | None, Field(description="Their team.")]
+    started_at: Annotated[str, Field(description="When it began, or was asked for: a time of day, ISO 8601.")]
+    on: Annotated[str, Field(description="The place that its probes run at.")]
+    provenance: Annotated[str | None, Field(description="live, simulated or recorded; null before it has begun.")]
+    goal: Annotated[str, Field(description="Its objective: fastest, cheapest, knee or per-dollar.")]
+    goal_words: Annotated[str, Field(description="All that is asked of it, in words.")]
+    tried: Annotated[int, Field(description="Probes that were made.")]
+    chosen: Annotated[str | None, Field(description="What was decided; null where nothing is.")]
+    spent_usd: Annotated[float, Field(description="Dollars spent so far.")]
+    elapsed_s: Annotated[float, Field(description="Seconds on the run's clock.")]
+    budget_usd: Annotated[float | None, Field(description="Dollars that may be spent; null for no limit.")]
+    deadline_s: Annotated[float | None, Field(description="Seconds that it may take; null for no limit.")]
+    because: Annotated[str, Field(description="The reason of the last entry that has one.")]
 
 
 def standing_of(status: str, driven: bool) -> str:

@@ -15,12 +15,14 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
+from starlette.types import Lifespan
 
 from mlcd.core.errors import MlcdError
 from mlcd.core.version import VERSION
 from mlcd.service.web.answers import MEANING
 from mlcd.service.web.expecting import NotifyingCrew
 from mlcd.service.web.failures import refusal
+from mlcd.service.web.openapi import describe
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (
     catalog,
@@ -56,7 +58,6 @@ TAGS = [
 LONGEST_LINE = 300
 """Of an error message: it may repeat a name from the request."""
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError")
 _LOG = logging.getLogger("mlcd.service.web")
 
 
@@ -68,6 +69,26 @@ def create_app(state: State) -> FastAPI:
         async with state.feed.running():
             yield
 
+    app = _routed(lifespan)
+    app.state.mlcd = replace(state, crew=NotifyingCrew(state.crew, state.feed))
+    app.state.views = Views(state.feed)
+    app.router.default = pages()
+    app.add_exception_handler(MlcdError, _refuse)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(OSError, _disk_full)
+    app.add_exception_handler(Exception, _internal_error)
+    protect(app, state)
+    describe(app)
+    return app
+
+
+def api_document() -> dict[str, Any]:
+    """What every service says of its API, without one: OpenAPI."""
+    return describe(_routed())
+
+
+def _routed(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     app = FastAPI(
         title="MLCD",
         version=VERSION,
@@ -80,18 +101,8 @@ def create_app(state: State) -> FastAPI:
         generate_unique_id_function=_operation,
         redirect_slashes=False,
     )
-    app.state.mlcd = replace(state, crew=NotifyingCrew(state.crew, state.feed))
-    app.state.views = Views(state.feed)
     for part in (health, session, runs, watch, explore, files, catalog, spend, submit, uploads, control, team):
         app.include_router(part.router, prefix=API)
-    app.router.default = pages()
-    app.add_exception_handler(MlcdError, _refuse)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _plain)
-    app.add_exception_handler(OSError, _disk_full)
-    app.add_exception_handler(Exception, _internal_error)
-    protect(app, state)
-    _remove_unused_errors(app.openapi())
     return app
 
 
@@ -125,19 +136,6 @@ async def _plain(request: Request, error: Exception) -> Response:
     if error.status_code == 405:  # the framework lists those of one route; a path may have several
         headers["Allow"] = ", ".join(_methods(request.app, request.url.path))
     return problem(error.status_code, MEANING.get(error.status_code, str(error.detail)), headers)
-
-
-def _remove_unused_errors(document: dict[str, Any]) -> None:
-    """Remove the framework's 422 for malformed requests from the document: here they get a 400."""
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            schema = (
-                operation["responses"].get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
-            )
-            if schema.get("$ref", "").endswith(UNUSED_SCHEMAS[0]):
-                del operation["responses"]["422"]
-    for name in UNUSED_SCHEMAS:
-        document["components"]["schemas"].pop(name, None)
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:

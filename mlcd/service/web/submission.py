@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
@@ -51,17 +53,17 @@ class Submission:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """A preview. `configurations`: None if they are not known before the run. `left_usd`: the owner's remaining budget;
-    None if there is none, or if this run does not count against it.
-    """
+    """What a run would be; nothing is reserved."""
 
-    job: str
-    goal_words: str
-    configurations: int | None
-    types: list[str]
-    on: str
-    budget_usd: float | None
-    left_usd: float | None
+    job: Annotated[str, Field(description="The job's name.")]
+    goal_words: Annotated[str, Field(description="All that is asked of it, in words.")]
+    configurations: Annotated[int | None, Field(description="How many there are; null where only trying tells.")]
+    types: Annotated[list[str], Field(description="The instance types among them.")]
+    on: Annotated[str, Field(description="Where it would run.")]
+    budget_usd: Annotated[float | None, Field(description="What it may spend; null for no limit.")]
+    left_usd: Annotated[
+        float | None, Field(description="Of its owner's budget; null where there is none, or it does not count there.")
+    ]
 
 
 class NotAgreed(Refusal):

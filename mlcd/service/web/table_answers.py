@@ -1,4 +1,4 @@
-"""The tables of a run, as the OpenAPI document describes them: what `mlcd.reports.run_tables` makes."""
+"""The tables of a run, as the API answers them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pydantic import Field
 from mlcd.service.web.answers import Answer
 
 
-class TableColumn(Answer):
-    """A column of a table."""
+class RunTableColumn(Answer):
+    """A column of a run's table."""
 
-    name: str = Field(description="Its head.")
-    number: bool = Field(description="Whether it holds numbers, which stand at the right.")
+    name: str = Field(description="Its heading.")
+    number: bool = Field(description="Whether its cells are numbers.")
 
 
 class RunTable(Answer):
     """A table in words."""
 
-    title: str = Field(description="What it shows.")
-    note: str = Field(description="What a reader should know of it; empty where there is nothing to say.")
-    columns: list[TableColumn] = Field(description="Its columns.")
-    rows: list[list[str]] = Field(description="Its rows, each with a cell for each column.")
-    total: list[str] = Field(description="The last row, of the sums; empty where there is none.")
-    chosen: list[int] = Field(description="Which rows, counted from 0, are of what was chosen.")
-    folded: bool = Field(description="Whether a page shows it only when it is opened.")
+    title: str = Field(description="Its heading.")
+    note: str = Field(description="A sentence below the heading.")
+    columns: list[RunTableColumn] = Field(description="From left to right.")
+    rows: list[list[str]] = Field(description="From top to bottom; each with a cell for every column.")
+    total: list[str] = Field(description="The row below them all; empty where there is none.")
+    chosen: list[int] = Field(description="The rows of what was decided, counted from 0.")
+    folded: bool = Field(description="Whether it is shown only when somebody asks for it.")
 
 
-class Tables(Answer):
+class RunTables(Answer):
     """All tables of a run."""
 
     run: str = Field(description="The run's name.")
-    tables: list[RunTable] = Field(description="In the order of the page.")
+    tables: list[RunTable] = Field(description="Those at the top of the page first.")

@@ -11,10 +11,8 @@ import { isWide, spread, ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 type Point = Functions["boundary"][number];
 
-/** `used`: the allocations of the plan. */
-export function Boundary({ boundary, used }: { boundary: Point[]; used: Set<string> }): JSX.Element {
-  const points = [...boundary].sort((a, b) => a.seconds - b.seconds);
-  const order = seriesOrder(points.map(storage));
+export function Boundary({ boundary: points }: { boundary: Point[] }): JSX.Element {
+  const order = seriesOrder(points.map((point) => point.storage));
   return (
     <Figure
       title="What an epoch takes"
@@ -22,7 +20,7 @@ export function Boundary({ boundary, used }: { boundary: Point[]; used: Set<stri
       note="Each mark is an allocation that nothing beats in both time and cost of one epoch."
       keys={[
         ...seriesKeys(order),
-        ...(points.some((point) => used.has(point.label)) ? [{ ...CHOSEN, words: "in the plan" }] : []),
+        ...(points.some((point) => point.used) ? [{ ...CHOSEN, words: "in the plan" }] : []),
       ]}
       table={{
         head: ["Allocation", "Time", "Cost", "Mark"],
@@ -34,24 +32,19 @@ export function Boundary({ boundary, used }: { boundary: Point[]; used: Set<stri
             i === 0 && "fastest",
             point.knee && "knee",
             i === points.length - 1 && "cheapest",
-            used.has(point.label) && "in the plan",
+            point.used && "in the plan",
           ]
             .filter(Boolean)
             .join(", ") || null,
         ]),
       }}
-      draw={(width) => drawn(width, points, order, used)}
-      of={[boundary, used]}
+      draw={(width) => drawn(width, points, order)}
+      of={[points]}
     />
   );
 }
 
-/** '6 x 1769 MB, vm-ps' -> 'vm-ps'. */
-function storage(point: Point): string {
-  return point.label.split(", ").at(-1) ?? "";
-}
-
-function drawn(width: number, points: Point[], order: Map<string, number>, used: Set<string>): Drawn {
+function drawn(width: number, points: Point[], order: Map<string, number>): Drawn {
   const wide = width >= 560;
   const [times, costs] = [points.map((point) => point.seconds), points.map((point) => point.usd)];
   const [logX, logY] = [isWide(Math.min(...times), Math.max(...times)), isWide(Math.min(...costs), Math.max(...costs))];
@@ -68,7 +61,7 @@ function drawn(width: number, points: Point[], order: Map<string, number>, used:
       grid: true,
     },
     { domain: up, log: logY, ticks: ticks(up, 5, logY), format: usdTick, label: "cost of an epoch" },
-    [marks(points, order, used)],
+    [marks(points, order)],
     points.map((point) => ({
       x: point.seconds,
       y: point.usd,
@@ -78,7 +71,7 @@ function drawn(width: number, points: Point[], order: Map<string, number>, used:
   );
 }
 
-function marks(points: Point[], order: Map<string, number>, used: Set<string>): Draw {
+function marks(points: Point[], order: Map<string, number>): Draw {
   return (group, at) => {
     const corners = points.map((point): [number, number] => [at.x(point.seconds), at.y(point.usd)]);
     add(group, "path", { d: lineOf(corners), class: "boundary" });
@@ -86,14 +79,14 @@ function marks(points: Point[], order: Map<string, number>, used: Set<string>): 
     room.takeLine(corners);
     points.forEach((point, i) => {
       const [x, y] = corners[i]!;
-      const index = order.get(storage(point))!;
+      const index = order.get(point.storage)!;
       add(group, "path", {
         d: outline(index, 4.4),
         transform: `translate(${x} ${y})`,
         class: "mark",
         fill: colour(index),
       });
-      if (!used.has(point.label)) return;
+      if (!point.used) return;
       add(group, "circle", { cx: x, cy: y, r: 10, class: "ring" });
       const spot = room.label(x, y, point.label, 14);
       if (spot)

@@ -8,7 +8,13 @@ import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
 import { CHARACTER } from "./room";
 import { spread, ticks } from "./ticks";
 
-type Done = Functions["done"][number];
+/** A stage or an epoch, as it went. */
+type Done = Pick<Functions["epochs"][number], "loss" | "seconds" | "usd"> & { stage?: number; epoch?: number | null };
+
+/** What was done of a run: its stages or, of a training run, its epochs. */
+export function doneOf({ phase, stages, epochs }: Functions): Done[] {
+  return phase === "training" ? epochs : stages.map((each) => ({ ...each, epoch: null, loss: each.best_loss }));
+}
 
 interface Props {
   done: Done[];

@@ -97,19 +97,25 @@ export function Latency({ serving, caps = capsOf(serving), minRate = null, chose
 export function latencies({ trials, caps }: Serving): string[] {
   const found = new Set<string>();
   for (const trial of trials)
-    for (const name of Object.keys(trial))
-      if (name.endsWith("_ms") && typeof trial[name] === "number") found.add(name.slice(0, -3));
+    for (const [name, seconds] of Object.entries(trial.figures ?? {})) if (seconds !== null) found.add(name);
   for (const cap of caps) found.add(cap.figure);
   return [...found].sort();
 }
 
-export function capsOf(serving: Serving): Record<string, number> {
-  return Object.fromEntries(serving.caps.map((cap) => [cap.figure, cap.at_most_ms]));
+/** In milliseconds, by the latency's name. */
+export function capsOf({ caps }: Serving): Record<string, number> {
+  return Object.fromEntries(caps.flatMap((cap) => (cap.at_most_s === null ? [] : [[cap.figure, inMs(cap.at_most_s)]])));
 }
 
+/** In milliseconds. */
 export function latency(trial: Trial, figure: string): number | null {
-  const found = trial[`${figure}_ms`];
-  return typeof found === "number" ? found : null;
+  const seconds = trial.figures?.[figure] ?? null;
+  return seconds === null ? null : inMs(seconds);
+}
+
+/** 0.03 s is 30 ms, and not 29.999999999999996. */
+function inMs(seconds: number): number {
+  return Number((1_000 * seconds).toPrecision(12));
 }
 
 /** Dollars with three digits: what a million answers cost is often cents. */

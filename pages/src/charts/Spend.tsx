@@ -59,7 +59,7 @@ function keys(kept: boolean, ahead: Finish | null) {
 /** A search starts with nothing spent. */
 function fromZero(points: SpendPoint[]): SpendPoint[] {
   if (points[0]?.elapsed_s === 0 && points[0].spent_usd === 0) return points;
-  return [{ elapsed_s: 0, spent_usd: 0, kept_usd: null, kept_s: null, label: "" }, ...points];
+  return [{ elapsed_s: 0, spent_usd: 0, kept_usd: null, kept_s: null, label: "", purpose: "probe" }, ...points];
 }
 
 function drawn(width: number, points: SpendPoint[], spend: Spending, ahead: Finish | null): Drawn {

@@ -13,7 +13,7 @@ import { Command, optionsOf } from "../parts/Command";
 import { Loading, Notice } from "../parts/Notice";
 import { Page } from "../parts/Page";
 import { Link, toRun } from "../parts/router";
-import type { Kind, Serving, Tradeoff as TradeoffDoc, View } from "../types";
+import { functionsOf, type Serving, servingOf, type Tradeoff as TradeoffDoc, type View } from "../types";
 import { Limit } from "./run/Limit";
 import { Outcome } from "./run/Outcome";
 import { fromAddress, goalOfAddress, useAddress } from "./run/permalink";
@@ -21,18 +21,17 @@ import { parseDuration, parseMs, parseRate, parseUsd, rounded } from "./run/valu
 import { useWhatIf } from "./run/whatIf";
 import "./run/run.css";
 
-const GOALS: Record<Kind, string[]> = {
-  train: ["fastest", "cheapest"],
-  tune: ["fastest", "cheapest"],
-  functions: ["fastest", "cheapest"],
+const GOALS = {
+  any: ["fastest", "cheapest"],
   scale: ["knee", "fastest", "cheapest"],
   serve: ["per-dollar", "fastest", "cheapest"],
 };
 
 export default function Explore({ run }: { run: string }): JSX.Element {
   const { data: view, error } = useGet<View>(runPath(run));
+  const serving = view && servingOf(view);
   const { data: tradeoff, error: none } = useGet<TradeoffDoc>(
-    view === null || view.serving !== null ? null : runPath(run, "/tradeoff"),
+    view === null || serving !== null ? null : runPath(run, "/tradeoff"),
   );
   const problem = error ?? none;
   const above = (
@@ -52,10 +51,10 @@ export default function Explore({ run }: { run: string }): JSX.Element {
   return (
     <Page title={view === null ? run : `${view.summary.job}: what if?`} above={above} lead={lead}>
       {problem !== null && <Notice tone="bad">{problem.message}</Notice>}
-      {view === null || (view.serving === null && tradeoff === null) ? (
+      {view === null || (serving === null && tradeoff === null) ? (
         problem === null && <Loading what="the probes" />
-      ) : view.serving !== null ? (
-        <Service view={view} serving={view.serving} />
+      ) : serving !== null ? (
+        <Service view={view} serving={serving} />
       ) : (
         <Search view={view} tradeoff={tradeoff!} />
       )}
@@ -67,7 +66,8 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
   const { summary } = view;
   const [budget, setBudget] = useState(() => fromAddress("budget", parseUsd, summary.budget_usd));
   const [deadline, setDeadline] = useState(() => fromAddress("deadline", parseDuration, summary.deadline_s));
-  const [goal, setGoal] = useState(() => goalOfAddress(GOALS[summary.kind], summary.goal));
+  const goals = summary.kind === "scale" ? GOALS.scale : GOALS.any;
+  const [goal, setGoal] = useState(() => goalOfAddress(goals, summary.goal));
   const words = limitWords(goal, budget, deadline);
   const asking = useWhatIf(summary.run, words);
   const changed = useAddress(words, limitWords(summary.goal, summary.budget_usd, summary.deadline_s));
@@ -76,12 +76,12 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
     deadline: tradeoff.ranges.deadline ?? around([summary.deadline_s ?? summary.elapsed_s], undefined),
   };
   const label = asking.answer?.label ?? null;
-  const series = view.functions === null ? view.path.map((step) => step.series) : [];
+  const series = functionsOf(view) === null ? view.path.map((step) => step.series) : [];
   const real = tradeoff.points.find((point) => point.chosen)?.label ?? summary.chosen;
   return (
     <div class="explore">
       <section class="card controls" aria-label="Limits">
-        <Goals of={GOALS[summary.kind]} goal={goal} onGoal={setGoal} />
+        <Goals of={goals} goal={goal} onGoal={setGoal} />
         <Limit
           name="Budget"
           value={budget}

@@ -13,7 +13,7 @@ import { go, Link, refine, usePlace } from "../parts/router";
 import { RunsTable } from "../parts/RunsTable";
 import { Spent } from "../parts/Spent";
 import type { Standing } from "../parts/standing";
-import type { Kind, Me, News, Runs as Found, Spend } from "../types";
+import type { Me, News, Runs as Found, Spend } from "../types";
 
 const STATUSES = [
   "queued",
@@ -27,7 +27,7 @@ const STATUSES = [
   "failed",
   "refused",
 ] as const;
-const KINDS: Kind[] = ["train", "scale", "serve", "tune", "functions"];
+const KINDS = ["train", "scale", "serve", "tune", "functions"];
 const TOLD = new Set(["started", "decided", "stopped", "resumed", "ended"]);
 const ROWS = 50;
 

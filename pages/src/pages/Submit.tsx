@@ -139,7 +139,7 @@ export default function Submit(): JSX.Element {
                   change({
                     name: `${name}.yaml`,
                     job: text,
-                    kind: kind === "functions" ? kindOf(text) : (kind as Draft["kind"]),
+                    kind: name === "functions" ? kindOf(text) : kind,
                   })
                 }
               />

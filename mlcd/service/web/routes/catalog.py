@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from pathlib import Path as Folder
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
-from pydantic import TypeAdapter
+from fastapi import APIRouter, Path, Query, Response
 
 from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
-from mlcd.memory.models import Shelf, StoredModel, shelf_of
+from mlcd.memory.models import Shelf, shelf_of
 from mlcd.planners.serve.knowledge.shipped import shipped, shipped_names
 from mlcd.planners.serve.known_models import SeenModel
 from mlcd.service.web.answers import problems
 from mlcd.service.web.catalog_answers import (
-    Base,
     Example,
     Examples,
     Knowledge,
+    KnowledgeBase,
+    KnownModel,
+    LearnedModel,
     Models,
+    OfferRow,
     Offers,
-    SeenBefore,
-    Unreadable,
+    UnreadableModel,
 )
 from mlcd.service.web.failures import unknown_is_404
 from mlcd.service.web.identity import Admin, Viewer, audited
@@ -52,15 +52,15 @@ async def offers(
     cloud: Annotated[str | None, Query(max_length=60, description="aws, gcp or azure.")] = None,
     text: Annotated[str | None, Query(max_length=60, description="A part of the type's or the GPU's name.")] = None,
     sort: Annotated[str, Query(max_length=40, description="price, memory, gpus or tflops-per-dollar.")] = "price",
-    limit: Annotated[int, Query(ge=1, le=5_000)] = 200,
+    limit: Annotated[int, Query(ge=1, le=5_000, description="Offers at the most.")] = 200,
 ) -> Offers:
-    """The catalog that searches use; `dated`: the date of the newest price."""
+    """The catalog that searches use."""
     rows = await asyncio.to_thread(_rows, state.settings.home / "catalog")
     offers_found = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
     wanted = (text or "").lower()
     offers_found = [row for row in offers_found if wanted in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
-    return Offers(offers=offers_found[:limit], total=len(offers_found), dated=dated)
+    return Offers(offers=[OfferRow.model_validate(row) for row in offers_found[:limit]], total=len(offers_found), dated=dated)
 
 
 @router.get("/models", summary="What elastic runs have learned", responses=problems())
@@ -68,13 +68,13 @@ async def models(state: CurrentState, who: Viewer) -> Models:
     """What `mlcd models -o json` prints."""
     stored, broken = await asyncio.to_thread(_shelf(state).all)
     return Models(
-        models=[{"name": name, **_document(one)} for name, one in stored.items()],
-        unreadable=[Unreadable(name=each.name, because=each.because) for each in broken],
+        models=[LearnedModel.model_validate(each) for each in stored.values()],
+        unreadable=[UnreadableModel.model_validate(each) for each in broken],
     )
 
 
 @router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
-def forget_model(name: str, state: CurrentState, who: Admin) -> Response:
+def forget_model(name: Annotated[str, Path(description="The model's name.")], state: CurrentState, who: Admin) -> Response:
     """Searches do not use it any more; the runs do not change."""
     with audited(state, who, "forget model", name), unknown_is_404():
         _shelf(state).forget(name)
@@ -93,10 +93,10 @@ async def examples(state: CurrentState, who: Viewer) -> Examples:
     return Examples(examples=[Example(name=name, kind=KINDS[name], text=text) for name, text in _examples().items()])
 
 
-_CATALOGS: dict[Path, tuple[float, list[CatalogRow]]] = {}
+_CATALOGS: dict[Folder, tuple[float, list[CatalogRow]]] = {}
 
 
-def _rows(directory: Path) -> list[CatalogRow]:
+def _rows(directory: Folder) -> list[CatalogRow]:
     """All rows; read again after a price list was fetched."""
     changed = directory.stat().st_mtime if directory.is_dir() else 0.0
     if directory not in _CATALOGS or _CATALOGS[directory][0] != changed:
@@ -108,26 +108,21 @@ def _shelf(state: State) -> Shelf:
     return shelf_of(state.database, state.settings.home / "models")
 
 
-def _document(stored: StoredModel) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(TypeAdapter(StoredModel).dump_json(stored))
-    return document
-
-
 @cache
 def _knowledge() -> Knowledge:
     bases = {name: shipped(name) for name in shipped_names()}
     return Knowledge(
         knowledge=[
-            Base(name=name, source=base.source, models=[_seen(model) for model in base.models])
+            KnowledgeBase(name=name, source=base.source, models=[_seen(model) for model in base.models])
             for name, base in bases.items()
         ]
     )
 
 
-def _seen(model: SeenModel) -> SeenBefore:
+def _seen(model: SeenModel) -> KnownModel:
     facts = model.facts
     shares = dict(facts.profiles[0].shares) if facts.profiles else {}
-    return SeenBefore(
+    return KnownModel(
         name=facts.name,
         family=facts.family,
         inputs=facts.inputs,

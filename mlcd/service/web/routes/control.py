@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Goal
@@ -21,30 +23,33 @@ from mlcd.service.workers.crew import waits
 from mlcd.service.workers.lost_machine import give_up_machine
 
 router = APIRouter(prefix="/runs/{run}", tags=["control"])
+Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]
 STATUSES = problems(404, 409, 413, 415, 422)
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE)
 
 
-class Done(Answer):
+class RunAction(Answer):
     """What happens to the run now, in words."""
 
-    run: str
-    words: str
+    run: str = Field(description="The run's name.")
+    words: str = Field(description="What happens now.")
 
 
 class GoOn(BaseModel):
-    """How to resume a run. `launch`: whether to also run the decided configuration; by default as submitted.
-
-    `budget`, `deadline`: new limits for the whole run, including what was already spent, as on the command line.
-    `confidence`: of certificates from now on.
-    """
+    """How a run goes on. What is not said stays as it was. New limits are for all of the run."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    launch: bool | None = None
-    budget: str | None = None
-    deadline: str | None = None
-    confidence: str | None = None
+    launch: bool | None = Field(default=None, description="Also run what is decided, or stop there.")
+    budget: str | None = Field(
+        default=None, description="A new budget, such as 100, what was spent before included; none."
+    )
+    deadline: str | None = Field(
+        default=None, description="A new deadline, such as 6h, from the run's beginning; none."
+    )
+    confidence: str | None = Field(
+        default=None, description="How sure a certificate has to be from now on, such as 0.9."
+    )
 
 
 class HowDown(BaseModel):
@@ -52,11 +57,13 @@ class HowDown(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    machine_gone: bool = False
+    machine_gone: bool = Field(
+        False, description="The machine that keeps the run's launches never comes back. Only an admin can say so."
+    )
 
 
 @router.post("/launch", status_code=202, responses=STATUSES)
-def launch_run(run: str, state: CurrentState, who: Runner) -> Done:
+def launch_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
     """Run the decided configuration."""
     with audited(state, who, "launch", run) as note:
         note.about = name = _started(state, who, run)
@@ -66,11 +73,11 @@ def launch_run(run: str, state: CurrentState, who: Runner) -> Done:
         _check_not_driven(state, name)
         recheck(state.ledger, who, name, True)
         state.crew.send(name, True)
-    return Done(run=name, words=f"{name} will be launched")
+    return RunAction(run=name, words=f"{name} will be launched")
 
 
 @router.post("/resume", status_code=202, responses=STATUSES)
-def resume_run(run: str, state: CurrentState, who: Runner, how: GoOn | None = None) -> Done:
+def resume_run(run: Named, state: CurrentState, who: Runner, how: GoOn | None = None) -> RunAction:
     """Resume a run that was stopped, whose process died, or that ended before its work was done."""
     with audited(state, who, "resume", run) as note:
         note.about = name = _started(state, who, run)
@@ -82,11 +89,11 @@ def resume_run(run: str, state: CurrentState, who: Runner, how: GoOn | None = No
         recheck(state.ledger, who, name, launch, goal=goal)
         state.crew.send(name, _launches(state, name) if launch is None else launch)
     host = elsewhere(name, state.ledger)
-    return Done(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
+    return RunAction(run=name, words=f"{name} goes on{f', once a worker on {host} takes it' if host else ''}")
 
 
 @router.post("/stop", status_code=202, responses=STATUSES)
-def stop_run(run: str, state: CurrentState, who: Runner) -> Done:
+def stop_run(run: Named, state: CurrentState, who: Runner) -> RunAction:
     """Ask a run to stop, as Ctrl-C does: nothing is lost, and it can be resumed later."""
     with audited(state, who, "stop", run) as note:
         note.about = name = _owned(state, who, run)
@@ -97,11 +104,11 @@ def stop_run(run: str, state: CurrentState, who: Runner) -> Done:
             _check_unfinished(state, name, "stop")
             release(state.ledger, name, "stopped while nobody drove it")
             words = f"{name} is stopped"
-    return Done(run=name, words=words)
+    return RunAction(run=name, words=words)
 
 
 @router.post("/down", status_code=202, responses=STATUSES)
-def take_down(run: str, state: CurrentState, who: Runner, how: HowDown | None = None) -> Done:
+def take_down(run: Named, state: CurrentState, who: Runner, how: HowDown | None = None) -> RunAction:
     """End a run now, whatever it is doing; its machines are torn down and their cost is settled.
 
     With `machine_gone`, open launches are settled at their worst-case cost.
@@ -114,17 +121,17 @@ def take_down(run: str, state: CurrentState, who: Runner, how: HowDown | None = 
         if account.status in OVER and not account.open and not state.ledger.is_driven(name):
             raise WrongState(f"run '{name}' is {account.status}; there is nothing to take down")
         state.crew.down(name)
-    return Done(run=name, words=f"{name} is being taken down")
+    return RunAction(run=name, words=f"{name} is being taken down")
 
 
-def _without_machine(state: State, who: Member | None, run: str) -> Done:
+def _without_machine(state: State, who: Member | None, run: str) -> RunAction:
     with audited(state, who, "machine gone", run) as note:
         note.about = name = _started(state, who, run)
         if who is not None and not who.role.may(Role.ADMIN):  # if wrong, rented machines cost on unnoticed
             raise Refusal(403, f"{who.name} is a {who.role}; only an admin can say that a machine is gone")
         note.detail = words = give_up_machine(name, state.ledger)
         state.crew.withdraw(name)
-    return Done(run=name, words=words)
+    return RunAction(run=name, words=words)
 
 
 def _started(state: State, who: Member | None, run: str) -> str:

@@ -18,18 +18,16 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.caps import SERVICE_NAMES
 from mlcd.planners.serve.form import asked_again
 from mlcd.planners.serve.nouns import ServingTask, serving_task
-from mlcd.reports.document import decision_document
-from mlcd.reports.functions.document import planned_documents
+from mlcd.reports.document import decision_of
 from mlcd.reports.functions.words import chosen_plan, plan_name
 from mlcd.reports.functions.words import decision_sentence as functions_sentence
 from mlcd.reports.serve.words import decision_sentence as service_sentence
 from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view.standing import what_if_certificate
 from mlcd.reports.words import decision_words, goal_words
-from mlcd.service.web.answers import Tradeoff, problems
+from mlcd.service.web.answers import Tradeoff, WhatIf, problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.routes.runs import JSON, CachedViews, RunName
-from mlcd.service.web.view_answers import WhatIf
 from mlcd.service.web.views import Seen, as_json
 
 router = APIRouter(tags=["explore"])
@@ -40,18 +38,22 @@ class Words(BaseModel):
     """A goal in the words of `mlcd what-if`: what is not given stays as it was."""
 
     model_config = ConfigDict(extra="forbid")
-    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = None
-    budget: Word = Field(None, description="Dollars, such as 100; none.")
-    deadline: Word = Field(None, description="A time, such as 6h or 1d 4h; none.")
-    confidence: Word = Field(None, description="How sure a certificate has to be, such as 0.9.")
-    latency_p50: Word = Field(None, description="Of a service: such as 30ms; none.")
-    latency_p95: Word = None
-    latency_p99: Word = None
-    ttft_p50: Word = None
-    ttft_p95: Word = None
-    itl_p50: Word = None
-    itl_p95: Word = None
-    min_rps: Word = Field(None, description="Of a service: answers a second at the least.")
+    goal: Literal["fastest", "cheapest", "knee", "per-dollar"] | None = Field(
+        default=None, description="The objective."
+    )
+    budget: Word = Field(default=None, description="Dollars, such as 100; none.")
+    deadline: Word = Field(default=None, description="A time, such as 6h or 1d 4h; none.")
+    confidence: Word = Field(default=None, description="How sure a certificate has to be, such as 0.9.")
+    latency_p50: Word = Field(default=None, description="Of a service: the median latency, such as 30ms; none.")
+    latency_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the latency.")
+    latency_p99: Word = Field(default=None, description="Of a service: the 99th percentile of the latency.")
+    ttft_p50: Word = Field(default=None, description="Of a service: the median time to the first token.")
+    ttft_p95: Word = Field(
+        default=None, description="Of a service: the 95th percentile of the time to the first token."
+    )
+    itl_p50: Word = Field(default=None, description="Of a service: the median time between two tokens.")
+    itl_p95: Word = Field(default=None, description="Of a service: the 95th percentile of the time between two tokens.")
+    min_rps: Word = Field(default=None, description="Of a service: answers a second at the least.")
 
 
 @router.get(
@@ -91,13 +93,11 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
     job = replace(job, goal=goal, ask=service)
-    document, label = decision_document(decision), str(decision.configuration) if decision.configuration else None
-    for way, relaxed in zip(decision.relaxations, document["relaxations"], strict=True):
-        relaxed["label"] = str(way.configuration) if way.configuration is not None else None
+    label = str(decision.configuration) if decision.configuration else None
     if isinstance(job.ask, ServingTask):
         words = service_sentence(decision, job, account.searched)
     elif isinstance(job.ask, FunctionsTask):
-        words, document = functions_sentence(decision, job), document | planned_documents(decision, job)
+        words = functions_sentence(decision, job)
         label = plan_name(plan.method) if (plan := chosen_plan(decision)) is not None else None
     else:
         words = decision_words(decision, goal)
@@ -105,7 +105,7 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
         "run": seen.run,
         "goal": str(goal.objective),
         "goal_words": goal_words(goal, job.target, serving_task(job)),
-        "decision": document,
+        "decision": decision_of(job, decision, account.searched).model_dump(mode="json"),
         "label": label,
         "words": words,
         "certificate": what_if_certificate(job, account.searched, decision),

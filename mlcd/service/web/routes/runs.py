@@ -10,13 +10,13 @@ from fastapi.responses import Response
 from mlcd.core.errors import WrongState
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.view import Summary, ledger_rows, view_of
+from mlcd.reports.view.page import RunPage
 from mlcd.reports.view.summary import REFUSED, standing_of
-from mlcd.service.web.answers import MEANING, Entries, Kind, Rows, Runs, Standing, problems
+from mlcd.service.web.answers import MEANING, LedgerEntries, LedgerRows, Runs, Standing, problems
 from mlcd.service.web.failures import unknown_is_404
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState
-from mlcd.service.web.table_answers import Tables
-from mlcd.service.web.view_answers import View
+from mlcd.service.web.table_answers import RunTables
 from mlcd.service.web.views import Seen, Views, as_json, entries_json
 
 router = APIRouter(tags=["runs"])
@@ -42,22 +42,23 @@ async def run_in_path(
 
 CachedViews = Annotated[Views, Depends(views_of)]
 RunName = Annotated[str, Depends(run_in_path)]
-Text = Annotated[str | None, Query(max_length=LONGEST)]
 
 
 @router.get("/runs", summary="All runs, filtered and sorted", response_model=Runs, responses=problems())
 async def runs(
     state: CurrentState,
     who: Viewer,
-    status: Annotated[Standing | None, Query(description="Only those with this status.")] = None,
-    owner: Text = None,
-    kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None,
+    status: Annotated[Standing | None, Query(description="Only those that stand so.")] = None,
+    owner: Annotated[str | None, Query(max_length=LONGEST, description="Only those of this member.")] = None,
+    kind: Annotated[
+        str | None, Query(max_length=LONGEST, description="Only those of this kind, such as train.")
+    ] = None,
     text: Annotated[str | None, Query(max_length=LONGEST, description="A part of the run's or the job's name.")] = None,
     order: Annotated[
         Literal["started", "spent", "name"], Query(description="Newest or most expensive first, or by name.")
     ] = "started",
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
-    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="Runs at the most.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=10**9, description="Runs to pass over.")] = 0,
 ) -> Response:
     """Including those that wait for a worker or were refused."""
     wanted = (text or "").lower()
@@ -81,14 +82,16 @@ async def runs(
 @router.get(
     "/runs/{run}",
     summary="A run as its page shows it",
-    response_model=View,
+    response_model=RunPage,
     responses={304: {"description": MEANING[304]}, **problems(404)},
 )
 async def view(
     run: RunName,
     views: CachedViews,
     who: Viewer,
-    if_none_match: Annotated[str | None, Header(max_length=LONGEST)] = None,
+    if_none_match: Annotated[
+        str | None, Header(max_length=LONGEST, description="The `ETag` that was answered.")
+    ] = None,
 ) -> Response:
     """Everything that is known of it. `ETag` changes with its entries, its progress, and whether it is driven."""
     tag = {"ETag": views.tag(run), "Cache-Control": "private, no-cache"}
@@ -99,14 +102,17 @@ async def view(
 
 
 @router.get(
-    "/runs/{run}/entries", summary="The entries of the ledger", response_model=Entries, responses=problems(404, 409)
+    "/runs/{run}/entries",
+    summary="The entries of the ledger",
+    response_model=LedgerEntries,
+    responses=problems(404, 409),
 )
 async def entries(
     state: CurrentState,
     run: RunName,
     who: Viewer,
     after: Annotated[int, Query(ge=0, le=2**63 - 1, description="Only those after this number.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = MOST,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="Entries at the most.")] = MOST,
 ) -> Response:
     """As stored in the ledger, in order. A run that waits for a worker has none yet."""
     brief, whole = state.feed.brief(run), await state.feed.whole(run)
@@ -117,7 +123,10 @@ async def entries(
 
 
 @router.get(
-    "/runs/{run}/ledger", summary="The ledger in words and sums", response_model=Rows, responses=problems(404, 409)
+    "/runs/{run}/ledger",
+    summary="The ledger in words and sums",
+    response_model=LedgerRows,
+    responses=problems(404, 409),
 )
 async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """Every entry with its amounts and the running total."""
@@ -125,7 +134,7 @@ async def ledger(run: RunName, views: CachedViews, who: Viewer) -> Response:
 
 
 @router.get(
-    "/runs/{run}/tables", summary="The run as tables in words", response_model=Tables, responses=problems(404, 409)
+    "/runs/{run}/tables", summary="The run as tables in words", response_model=RunTables, responses=problems(404, 409)
 )
 async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
     """What was measured, what is asked, the final run against its forecast, and how the run was made."""
@@ -133,7 +142,7 @@ async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
 
 
 def _view(seen: Seen) -> bytes:
-    return as_json(view_of(seen.lines, seen.driven, seen.boundary, seen.owner, seen.team))
+    return as_json(view_of(seen.lines, seen.driven, seen.boundary, seen.owner, seen.team, seen.told))
 
 
 def _ledger(seen: Seen) -> bytes:

@@ -26,38 +26,34 @@ class Token(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    token: Annotated[str, Field(min_length=1, max_length=LONGEST_SECRET)]
+    token: Annotated[str, Field(min_length=1, max_length=LONGEST_SECRET, description="Your token, mlcd_...")]
 
 
 class MostOf(Answer):
     """The size and rate limits of a member."""
 
-    upload_mb: int
-    uploads_mb_each: int
-    body_kb: int
-    per_minute: int
-    submissions_per_minute: int
+    upload_mb: int = Field(description="Megabytes of a model.")
+    uploads_mb_each: int = Field(description="Megabytes of all models of a member.")
+    body_kb: int = Field(description="Kilobytes of any other body.")
+    per_minute: int = Field(description="Requests a minute.")
+    submissions_per_minute: int = Field(description="Submissions a minute.")
 
 
 class Me(Answer):
-    """The current user, their role and remaining budget, and where jobs may run. In ui mode there is no name.
+    """Who asks, what they may do and still spend, and where jobs may run."""
 
-    `left_usd`: the smaller of the remaining budgets of the member and the team; `renewed_on`: when that budget starts
-    anew.
-    """
-
-    name: str | None
-    role: Literal["viewer", "runner", "admin"]
-    team: str | None
-    budget_usd: float | None
-    budget_per: Literal["total", "month"]
-    left_usd: float | None
-    renewed_on: date | None
-    mode: Literal["ui", "service"]
-    version: str
-    places: list[str]
-    recordings: list[str]
-    limits: MostOf
+    name: str | None = Field(description="Their name; null in ui mode.")
+    role: Literal["viewer", "runner", "admin"] = Field(description="What they may do.")
+    team: str | None = Field(description="Their team.")
+    budget_usd: float | None = Field(description="What they may spend; null for no limit.")
+    budget_per: Literal["total", "month"] = Field(description="Over everything, or over each month anew.")
+    left_usd: float | None = Field(description="The smaller of what is left to them and to their team.")
+    renewed_on: date | None = Field(description="When what was spent of that budget counts no more; null: never.")
+    mode: Literal["ui", "service"] = Field(description="Whether the service is one person's, or a team's.")
+    version: str = Field(description="The version of MLCD.")
+    places: list[str] = Field(description="Where jobs may run.")
+    recordings: list[str] = Field(description="Recordings that can be replayed.")
+    limits: MostOf = Field(description="What they may send.")
 
 
 @router.get("/me", responses=problems())

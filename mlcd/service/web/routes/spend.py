@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from mlcd.reports.view import Summary
-from mlcd.service.web.answers import Month, Share, Source, Spend, problems
+from mlcd.service.web.answers import Spend, SpendMonth, SpendShare, SpendSource, problems
 from mlcd.service.web.identity import Viewer
 from mlcd.service.web.state import CurrentState
 
@@ -23,10 +23,10 @@ async def spend(state: CurrentState, who: Viewer) -> Spend:
     months = _summed(summaries, lambda each: each.started_at[:7])
     sources = _summed((each for each in summaries if each.provenance), lambda each: each.provenance)
     return Spend(
-        by_provenance=[Source(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(sources)],
-        by_person=[Share(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(people)],
-        by_team=[Share(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(teams)],
-        by_month=[Month(month=month, usd=usd, runs=runs) for month, (usd, runs) in sorted(months.items())],
+        by_provenance=[SpendSource(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(sources)],
+        by_person=[SpendShare(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(people)],
+        by_team=[SpendShare(name=name, usd=usd, runs=runs) for name, (usd, runs) in _highest_first(teams)],
+        by_month=[SpendMonth(month=month, usd=usd, runs=runs) for month, (usd, runs) in sorted(months.items())],
     )
 
 

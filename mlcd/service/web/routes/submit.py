@@ -21,24 +21,29 @@ Option = Annotated[Word | bool | int | float | list[Word] | dict[Word, int] | No
 
 
 class Asked(BaseModel):
-    """A job to submit: a job file's text, and options as on the command line.
-
-    To serve a model: `upload`, the hash from POST /uploads, or `model`, a name in `recorded:NAME`; and `knobs`, the
-    text of a file of knobs. `yes`: agree to spend real money at a place that rents machines; without it such a run is
-    refused with 409, and `asks` says what it may cost.
-    """
+    """A job to be searched for: a job file's text and options as the command line has them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    kind: Literal["train", "tune", "scale", "serve"]
-    job: str = Field("", max_length=64 << 10)
-    options: dict[Annotated[str, Field(max_length=40)], Option] = Field({}, max_length=40)
-    launch: bool = False
-    yes: bool = False
-    upload: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    model: Word | None = None
-    knobs: Annotated[str, Field(max_length=64 << 10)] | None = None
-    name: Annotated[str, Field(max_length=200)] | None = None
+    kind: Literal["train", "tune", "scale", "serve"] = Field(description="The command that it is for.")
+    job: str = Field(default="", max_length=64 << 10, description="The text of a job file.")
+    options: dict[Annotated[str, Field(max_length=40)], Option] = Field(
+        {}, max_length=40, description="By their names on the command line, such as budget."
+    )
+    launch: bool = Field(default=False, description="Also run what is decided.")
+    yes: bool = Field(
+        False, description="Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`."
+    )
+    upload: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(
+        None, description="To serve a model: the hash that POST /uploads answered."
+    )
+    model: Word | None = Field(default=None, description="To serve a model of `recorded:NAME`: its name there.")
+    knobs: Annotated[str, Field(max_length=64 << 10)] | None = Field(
+        None, description="To serve a model: the text of a file of knobs."
+    )
+    name: Annotated[str, Field(max_length=200)] | None = Field(
+        default=None, description="The job file's, for messages."
+    )
 
     def submission(self) -> Submission:
         """As the service's own type."""
@@ -49,8 +54,8 @@ class Asked(BaseModel):
 class Accepted(Answer):
     """A run that waits for a worker. `note`: why it has to wait, if that is known; else empty."""
 
-    run: str
-    note: str = ""
+    run: str = Field(description="The run's name.")
+    note: str = Field(default="", description="What keeps it waiting, if that is known; else empty.")
 
 
 @router.post("/runs", status_code=202, responses=problems(409, 413, 415, 422))

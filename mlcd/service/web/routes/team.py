@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import WrongState
-from mlcd.service.team import AuditEntry, Budget, Member, Members, Per, Role, Used, left, used
+from mlcd.service.team import Budget, Member, Members, Per, Role, Used, left, used
 from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.failures import unknown_is_404
 from mlcd.service.web.identity import Admin, audited
@@ -20,6 +21,8 @@ RoleName = Literal["viewer", "runner", "admin"]
 Time = Literal["total", "month"]
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+MemberName = Annotated[str, Path(description="The member's name.")]
+TeamName = Annotated[str, Path(description="The team's name.")]
 STATUSES = problems(404, 409, 413, 415, 422)
 
 
@@ -32,76 +35,90 @@ class Sent(BaseModel):
 class NewMember(Sent):
     """A new member. Without a budget there is no limit; a budget is in total, or for each month."""
 
-    name: Name
-    role: RoleName
-    team: Name | None = None
-    budget_usd: Usd | None = None
-    budget_per: Time = "total"
+    name: Name = Field(description="Their name.")
+    role: RoleName = Field(description="What they may do.")
+    team: Name | None = Field(default=None, description="Their team.")
+    budget_usd: Usd | None = Field(default=None, description="What they may spend; null for no limit.")
+    budget_per: Time = Field(default="total", description="Over everything, or over each month anew.")
 
 
-class Change(Sent):
+class MemberChange(Sent):
     """What to change; what is not given stays. Null: no team, no limit."""
 
-    role: RoleName | None = None
-    team: Name | None = None
-    budget_usd: Usd | None = None
-    budget_per: Time | None = None
+    role: RoleName | None = Field(default=None, description="What they may do.")
+    team: Name | None = Field(default=None, description="Their team; null for none.")
+    budget_usd: Usd | None = Field(default=None, description="What they may spend; null for no limit.")
+    budget_per: Time | None = Field(default=None, description="Over everything, or over each month anew.")
 
 
 class TeamBudget(Sent):
     """The budget of a team's runs together, null for no limit; without `budget_per` its period stays."""
 
-    budget_usd: Usd | None
-    budget_per: Time | None = None
+    budget_usd: Usd | None = Field(description="Dollars; null for no limit.")
+    budget_per: Time | None = Field(
+        default=None, description="Over everything, or over each month anew; as before, if null."
+    )
 
 
 class Spent(Answer):
     """A budget, what was spent in its period, and what active runs can still spend: null if one has no limit."""
 
-    budget_usd: float | None
-    budget_per: Time
-    spent_usd: float
-    claimed_usd: float | None
+    budget_usd: float | None = Field(description="What may be spent; null for no limit.")
+    budget_per: Time = Field(description="Over everything, or over each month anew.")
+    spent_usd: float = Field(description="What was spent in that time.")
+    claimed_usd: float | None = Field(description="What runs can still spend; null, if one of them has no limit.")
 
 
 class MemberAnswer(Spent):
     """A member. `left_usd`: the remaining budget; null for no limit."""
 
-    name: str
-    role: RoleName
-    team: str | None
-    left_usd: float | None
+    name: str = Field(description="Their name.")
+    role: RoleName = Field(description="What they may do.")
+    team: str | None = Field(description="Their team.")
+    left_usd: float | None = Field(description="What they may still ask for; null for no limit.")
 
 
 class MembersAnswer(Answer):
-    """All members, by name."""
+    """All members."""
 
-    members: list[MemberAnswer]
+    members: list[MemberAnswer] = Field(description="By name.")
 
 
 class TokenAnswer(Answer):
     """A member and their new token, which is shown only once."""
 
-    member: str
-    token: str
+    member: str = Field(description="Their name.")
+    token: str = Field(description="Their token.")
 
 
 class TeamAnswer(Spent):
     """A team and its budget."""
 
-    name: str
+    name: str = Field(description="Its name.")
 
 
 class TeamsAnswer(Answer):
-    """All teams, by name."""
+    """All teams."""
 
-    teams: list[TeamAnswer]
+    teams: list[TeamAnswer] = Field(description="By name.")
+
+
+class AuditedAction(Answer):
+    """One thing that somebody did, or was refused."""
+
+    seq: int = Field(description="Its number.")
+    at: datetime = Field(description="When.")
+    who: str = Field(description="A member, or the address of somebody who is none.")
+    action: str = Field(description="What was done.")
+    about: str = Field(description="To what.")
+    outcome: str = Field(description="ok, or refused.")
+    detail: str = Field(description="More of it, or why it was refused.")
 
 
 class AuditAnswer(Answer):
-    """The newest first."""
+    """What was done."""
 
-    entries: list[AuditEntry]
+    entries: list[AuditedAction] = Field(description="The newest first.")
 
 
 @router.get("/members", responses=problems(409))
@@ -121,7 +138,7 @@ def add_member(body: NewMember, state: CurrentState, who: Admin) -> TokenAnswer:
 
 
 @router.patch("/members/{name}", responses=STATUSES)
-def change_member(name: str, body: Change, state: CurrentState, who: Admin) -> MemberAnswer:
+def change_member(name: MemberName, body: MemberChange, state: CurrentState, who: Admin) -> MemberAnswer:
     """Change role, team or budget."""
     changes: dict[str, Any] = body.model_dump(exclude_unset=True)
     for name_of, kind in (("role", Role), ("budget_per", Per)):
@@ -134,7 +151,7 @@ def change_member(name: str, body: Change, state: CurrentState, who: Admin) -> M
 
 
 @router.delete("/members/{name}", status_code=204, responses=STATUSES)
-def remove_member(name: str, state: CurrentState, who: Admin) -> Response:
+def remove_member(name: MemberName, state: CurrentState, who: Admin) -> Response:
     """Remove a member: token and sessions become invalid."""
     with audited(state, who, "remove member", name), unknown_is_404():
         _members(state).remove(name)
@@ -142,7 +159,7 @@ def remove_member(name: str, state: CurrentState, who: Admin) -> Response:
 
 
 @router.post("/members/{name}/token", status_code=201, responses=STATUSES)
-def renew_token(name: str, state: CurrentState, who: Admin) -> TokenAnswer:
+def renew_token(name: MemberName, state: CurrentState, who: Admin) -> TokenAnswer:
     """Make a new token; the old one becomes invalid."""
     with audited(state, who, "renew token", name), unknown_is_404():
         token = _members(state).renew(name)
@@ -156,7 +173,7 @@ def list_teams(state: CurrentState, who: Admin) -> TeamsAnswer:
 
 
 @router.put("/teams/{team}", responses=STATUSES)
-def set_team_budget(team: str, body: TeamBudget, state: CurrentState, who: Admin) -> TeamAnswer:
+def set_team_budget(team: TeamName, body: TeamBudget, state: CurrentState, who: Admin) -> TeamAnswer:
     """Set the budget of all runs of a team together."""
     with audited(state, who, "team budget", team) as note:
         period = {"per": Per(body.budget_per)} if body.budget_per is not None else {}
@@ -169,11 +186,11 @@ def set_team_budget(team: str, body: TeamBudget, state: CurrentState, who: Admin
 def read_audit(
     state: CurrentState,
     who: Admin,
-    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="Only those before this number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="Entries at the most.")] = 200,
 ) -> AuditAnswer:
     """Actions and refusals, the newest first."""
-    return AuditAnswer(entries=state.audit.entries(limit, before))
+    return AuditAnswer(entries=[AuditedAction.model_validate(each) for each in state.audit.entries(limit, before)])
 
 
 def _members(state: State) -> Members:

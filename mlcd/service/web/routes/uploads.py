@@ -6,6 +6,7 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -23,32 +24,32 @@ LONGEST_S = 900.0
 """Timeout of an upload."""
 
 
-class Operators(Answer):
+class UploadedOperator(Answer):
     """One kind of operator. `share`: of a pass's time; null if the model could not be run."""
 
-    kind: str
-    count: int
-    share: float | None
+    kind: str = Field(description="The operator.")
+    count: int = Field(description="Its calls in one pass.")
+    share: float | None = Field(description="Its share of a pass's time; null where no pass could be made.")
 
 
-class Facts(Answer):
+class UploadedFacts(Answer):
     """What is known of a model before any trial; parameters in billions, weights in MiB."""
 
-    family: str
-    inputs: str
-    weights_mb: float | None
-    parameters: float | None
-    note: str
+    family: str = Field(description="The family of architectures that it is of.")
+    inputs: str = Field(description="The kind of its input.")
+    weights_mb: float | None = Field(description="Its weights, in 2**20 bytes.")
+    parameters: float | None = Field(description="Its parameters, in billions.")
+    note: str = Field(description="What could not be found out; else empty.")
 
 
 class Uploaded(Answer):
     """A model that can be served, identified by the SHA-256 of its file."""
 
-    upload: str
-    name: str
-    size: int
-    facts: Facts
-    operators: list[Operators]
+    upload: str = Field(description="The SHA-256 of its file: what to submit.")
+    name: str = Field(description="The file's name.")
+    size: int = Field(description="Its bytes.")
+    facts: UploadedFacts = Field(description="What is known of it.")
+    operators: list[UploadedOperator] = Field(description="What it is made of, the longest first.")
 
 
 @router.post(
@@ -66,7 +67,7 @@ async def upload_model(
     request: Request,
     state: CurrentState,
     who: Submitter,
-    name: Annotated[str, Query(max_length=200)] = "model.onnx",
+    name: Annotated[str, Query(max_length=200, description="The file's name.")] = "model.onnx",
 ) -> Uploaded:
     """Upload an ONNX model in one file. Equal files are stored once."""
     check_uploads(state.settings)
@@ -112,14 +113,14 @@ def _answer(upload: Upload) -> Uploaded:
         upload=upload.digest,
         name=upload.name,
         size=upload.size,
-        facts=Facts(
+        facts=UploadedFacts(
             family=facts.family,
             inputs=facts.inputs,
             weights_mb=facts.weights_mb,
             parameters=facts.parameters,
             note=upload.note,
         ),
-        operators=[Operators(**each) for each in _operators(upload)],
+        operators=[UploadedOperator(**each) for each in _operators(upload)],
     )
 
 

@@ -22,7 +22,7 @@ EVENT = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "Of an entry, its number. Nothing else has one."},
-        "event": {"enum": ["entry", "progress", "state", "end"]},
+        "event": {"enum": ["entry", "progress", "state", "end"], "description": "What happened."},
         "data": {
             "type": "string",
             "description": "JSON: what happened, to which run, and in words. Of `progress`: the `run`, and `progress` "

@@ -8,7 +8,7 @@ import { announce } from "../../parts/announce";
 import { Command } from "../../parts/Command";
 import { may, useMe, useRefreshMe } from "../../parts/me";
 import { Notice } from "../../parts/Notice";
-import type { Action, View } from "../../types";
+import { type Action, functionsOf, type View } from "../../types";
 
 const NAMES: Record<Action, string> = { launch: "Run it", resume: "Resume", stop: "Stop", down: "End now" };
 const LOOKS: Record<Action, string> = { launch: "primary", resume: "primary", stop: "", down: "danger" };
@@ -132,7 +132,7 @@ function launching(view: View): string {
   const chosen = view.path.find((step) => step.chosen)?.finish;
   if (chosen)
     return `Expected: ${usd(chosen.usd)} and ${duration(chosen.seconds)}. At the most: ${usd(chosen.worst_usd)} and ${duration(chosen.worst_seconds)}.`;
-  const plan = view.functions?.plans.find((each) => each.chosen);
+  const plan = functionsOf(view)?.decision?.plans.find((each) => each.chosen);
   if (plan) return `Planned: ${usd(plan.usd)} and ${duration(plan.seconds)}.`;
   const kept = view.certificate?.terms
     .map((term) => (term.unit === "usd" ? usd(term.kept) : duration(term.kept)))

@@ -3,13 +3,14 @@
 import type { JSX, RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ROOT, runPath } from "../../api";
+import { Spend } from "../../charts/Spend";
 import { useGet } from "../../live";
 import { Figures } from "../../parts/Card";
 import { Notice } from "../../parts/Notice";
 import { usePrinting } from "../../parts/printing";
 import { inReport } from "../../parts/report";
 import { Link, toRun } from "../../parts/router";
-import type { Headway, RunTables, View } from "../../types";
+import { functionsOf, type Headway, isOther, refusalsOf, type RunTables, servingOf, type View } from "../../types";
 import { Certificate } from "./Certificate";
 import { Exported } from "./Exported";
 import { lead, Now } from "./Headline";
@@ -19,6 +20,7 @@ import { OnFunctions } from "./OnFunctions";
 import { Probes } from "./Probes";
 import { Serving, Trials } from "./Serving";
 import { RunTableView } from "./Tables";
+import { Told } from "./Told";
 import { Training } from "./Training";
 import "./run.css";
 
@@ -61,6 +63,7 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
           </section>
         ))}
       <Charts view={view} />
+      <Told view={view} />
       {begun && <Everything view={view} seen={seen} tables={tables.filter((table) => table.folded)} />}
     </>
   );
@@ -75,26 +78,33 @@ function Again(): JSX.Element {
 }
 
 function Charts({ view }: { view: View }): JSX.Element | null {
-  if (view.serving !== null)
-    return view.serving.trials.length > 0 ? <Serving view={view} serving={view.serving} /> : null;
-  if (view.functions !== null) return <OnFunctions view={view} functions={view.functions} />;
+  const [serving, functions] = [servingOf(view), functionsOf(view)];
+  if (serving !== null) return serving.trials.length > 0 ? <Serving view={view} serving={serving} /> : null;
+  if (functions !== null) return <OnFunctions view={view} functions={functions} />;
+  if (isOther(view))
+    return (
+      <section class="card">
+        <Spend spend={view.spend} />
+      </section>
+    );
   return ["queued", "refused"].includes(view.summary.status) ? null : <Training view={view} />;
 }
 
 function Everything({ view, seen, tables }: { view: View; seen: number; tables: RunTables["tables"] }): JSX.Element {
   const { run, kind, chosen, provenance, status, driven } = view.summary;
+  const serving = servingOf(view);
   return (
     <>
-      {view.serving !== null && view.serving.trials.length > 0 && (
+      {serving !== null && serving.trials.length > 0 && (
         <section>
           <h2>Every trial</h2>
-          <Trials serving={view.serving} />
+          <Trials serving={serving} />
         </section>
       )}
-      {view.serving === null && view.path.length > 0 && (
+      {serving === null && view.path.length > 0 && (
         <section>
           <h2>Every probe</h2>
-          <Probes path={view.path} refusals={view.refusals} unit="samples/s" />
+          <Probes path={view.path} refusals={refusalsOf(view)} unit={isOther(view) ? "a second" : "samples/s"} />
         </section>
       )}
       <section class="papers">

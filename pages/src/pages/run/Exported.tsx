@@ -8,9 +8,8 @@ import { useGet } from "../../live";
 import { useCopy } from "../../parts/copy";
 import { Loading, Notice } from "../../parts/Notice";
 import { answered, inReport } from "../../parts/report";
-import type { Kind } from "../../types";
 
-const TOOLS: Record<Kind, string[]> = {
+const TOOLS: Record<string, string[]> = {
   train: ["skypilot"],
   scale: ["skypilot"],
   serve: ["kserve", "triton", "compose"],
@@ -18,16 +17,21 @@ const TOOLS: Record<Kind, string[]> = {
   functions: ["lambda"],
 };
 
+function toolsOf(kind: string): string[] {
+  return TOOLS[kind] ?? ["skypilot"];
+}
+
 /** A report has no switch: the files for every tool, one after another, or the command that writes them. */
-export function Exported({ run, kind }: { run: string; kind: Kind }): JSX.Element {
+export function Exported({ run, kind }: { run: string; kind: string }): JSX.Element {
+  const tools = toolsOf(kind);
   if (!inReport()) return <Chosen run={run} kind={kind} />;
-  const found = TOOLS[kind].flatMap((tool) => {
+  const found = tools.flatMap((tool) => {
     const files = answered<{ files: Record<string, string> }>(runPath(run, `/export?to=${tool}`))?.files;
     return files ? [{ tool, files }] : [];
   });
   return (
     <div class="exported">
-      {found.length === 0 && <code>{`mlcd export ${run} --to ${TOOLS[kind][0]}`}</code>}
+      {found.length === 0 && <code>{`mlcd export ${run} --to ${tools[0]}`}</code>}
       {found.map(({ tool, files }) => (
         <section key={tool}>
           <h3>{tool}</h3>
@@ -40,12 +44,13 @@ export function Exported({ run, kind }: { run: string; kind: Kind }): JSX.Elemen
   );
 }
 
-function Chosen({ run, kind }: { run: string; kind: Kind }): JSX.Element {
-  const [tool, setTool] = useState(TOOLS[kind][0]!);
+function Chosen({ run, kind }: { run: string; kind: string }): JSX.Element {
+  const tools = toolsOf(kind);
+  const [tool, setTool] = useState(tools[0]!);
   const { data, error } = useGet<{ files: Record<string, string> }>(runPath(run, `/export?to=${tool}`));
   return (
     <div class="exported">
-      {TOOLS[kind].length > 1 && <Segments label="For which tool" of={TOOLS[kind]} chosen={tool} onChoose={setTool} />}
+      {tools.length > 1 && <Segments label="For which tool" of={tools} chosen={tool} onChoose={setTool} />}
       {error !== null ? (
         <Notice>{error.message}</Notice>
       ) : data === null ? (

@@ -3,17 +3,17 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Boundary } from "../../charts/Boundary";
-import { Epochs } from "../../charts/Epochs";
+import { doneOf, Epochs } from "../../charts/Epochs";
 import { Spend } from "../../charts/Spend";
 import { allocation, Stages } from "../../charts/Stages";
 import { duration, percent, significant, usd, whole } from "../../format";
 import type { Functions, Plan, View } from "../../types";
 
 export function OnFunctions({ view, functions }: { view: View; functions: Functions }): JSX.Element {
-  const { boundary, done } = functions;
-  const plans = useMemo(() => inOrder(functions.plans), [functions.plans]);
+  const { boundary } = functions;
+  const plans = useMemo(() => inOrder(functions.decision?.plans ?? []), [functions]);
+  const done = useMemo(() => doneOf(functions), [functions]);
   const chosen = plans.find((plan) => plan.chosen);
-  const used = useMemo(() => new Set(chosen?.stages.map(allocation)), [chosen]);
   const lost = done.some((each) => each.loss !== null);
   return (
     <>
@@ -27,12 +27,12 @@ export function OnFunctions({ view, functions }: { view: View; functions: Functi
       <div class="charts">
         {lost && (
           <section class="card">
-            <Epochs done={done} planned={planned(functions, chosen)} target={target(view)} />
+            <Epochs done={done} planned={planned(functions, chosen)} target={functions.target?.value ?? null} />
           </section>
         )}
         {boundary.length > 1 && (
           <section class="card">
-            <Boundary boundary={boundary} used={used} />
+            <Boundary boundary={boundary} />
           </section>
         )}
         <section class="card">
@@ -52,14 +52,9 @@ function inOrder(plans: Plan[]): Plan[] {
 }
 
 /** Stages, or epochs, that the plan has. */
-function planned({ tuning }: Functions, chosen: Plan | undefined): number | null {
+function planned({ phase }: Functions, chosen: Plan | undefined): number | null {
   if (!chosen) return null;
-  return tuning ? chosen.stages.length : Math.round(chosen.stages.reduce((sum, stage) => sum + stage.epochs, 0));
-}
-
-function target(view: View): number | null {
-  const found = (view.document["target"] as { value?: unknown } | null | undefined)?.value;
-  return typeof found === "number" ? found : null;
+  return phase === "tuning" ? chosen.stages.length : Math.round(chosen.stages.reduce((sum, stage) => sum + stage.epochs, 0));
 }
 
 /** The plans side by side: a row for each stage, a column for each plan, and what it all comes to. */

@@ -1,29 +1,15 @@
 /** What the moved limits would decide, beside what was really decided. */
 
 import type { JSX } from "preact";
-import { price } from "../../charts/Latency";
+import { latency, price } from "../../charts/Latency";
 import { duration, milliseconds, rate, significant, usd } from "../../format";
 import { Notice } from "../../parts/Notice";
-import type { Finish, Trial, View, WhatIf } from "../../types";
+import { type Finish, servingOf, type Trial, type View, type WhatIf } from "../../types";
 import { Certificate } from "./Certificate";
 import type { Asking } from "./whatIf";
 
-interface Way {
-  budget_usd: number | null;
-  deadline_s: number | null;
-  /** How sure something is within the limits as they are. */
-  confidence?: number;
-  label?: string | null;
-}
-
-interface Decided {
-  certified: boolean;
-  forecast: Finish | null;
-  binding: string | null;
-  relaxations: Way[];
-  /** Of an elastic run: no seconds where no time is claimed. */
-  curve?: { seconds: number | null }[];
-}
+type Decided = WhatIf["decision"];
+type Way = Decided["relaxations"][number];
 
 interface Props {
   view: View;
@@ -38,7 +24,7 @@ export function Outcome({ view, real, asking, onTake }: Props): JSX.Element {
   const { answer, error, late } = asking;
   if (answer === null)
     return error === null ? <p class="loading">Deciding …</p> : <Notice tone="bad">{error}</Notice>;
-  const decided = answer.decision as unknown as Decided;
+  const decided = answer.decision;
   const label = answer.label ?? null;
   return (
     <div class={late ? "what-if late" : "what-if"} aria-live="polite" aria-busy={late}>
@@ -56,7 +42,7 @@ export function Outcome({ view, real, asking, onTake }: Props): JSX.Element {
 
 function No({ decided, onTake }: { decided: Decided; onTake: (way: Way) => void }): JSX.Element {
   const ways = decided.relaxations.filter((way) => wayWords(way) !== "");
-  const limits = ways.filter((way) => way.confidence === undefined);
+  const limits = ways.filter((way) => way.confidence === null);
   return (
     <>
       <p class="verdict-line bad">
@@ -80,7 +66,7 @@ function No({ decided, onTake }: { decided: Decided; onTake: (way: Way) => void 
 }
 
 function wayWords({ budget_usd, deadline_s, confidence }: Way): string {
-  if (confidence !== undefined) return `a confidence of ${significant(100 * confidence, 10)} %`;
+  if (confidence !== null) return `a confidence of ${significant(100 * confidence, 10)} %`;
   return [budget_usd === null ? "" : usd(budget_usd), deadline_s === null ? "" : duration(deadline_s)]
     .filter(Boolean)
     .join(" and ");
@@ -100,6 +86,7 @@ function Yes({
   decided: Decided;
 }): JSX.Element {
   const same = real === label;
+  const serving = servingOf(view);
   const change =
     real === null
       ? "Really, nothing could be certified."
@@ -112,8 +99,8 @@ function Yes({
       <p class={same ? "change soft" : "change moved"}>{change}</p>
       {decided.forecast ? (
         <Compared view={view} decided={decided} forecast={decided.forecast} same={same} />
-      ) : view.serving !== null ? (
-        <Served trials={view.serving.trials} unit={view.serving.unit} label={label} same={same} />
+      ) : serving !== null ? (
+        <Served trials={serving.trials} unit={serving.unit} label={label} same={same} />
       ) : (
         <p>{answer.words}</p>
       )}
@@ -130,7 +117,7 @@ interface ComparedProps {
 
 /** The rest of the job there and on the real choice. */
 function Compared({ view, decided, forecast, same }: ComparedProps): JSX.Element {
-  const what = decided.curve?.some((place) => place.seconds === null) ? "of all the work" : "to finish";
+  const what = decided.curve.some((place) => place.seconds === null) ? "of all the work" : "to finish";
   const real = same ? null : (view.path.find((step) => step.chosen)?.finish ?? null);
   const rows: [string, string, string | null, string][] = [
     [
@@ -185,7 +172,7 @@ function Served({
   };
   const rows = [
     row(unit, (trial) => trial.rate, rate),
-    row("p95", (trial) => trial.p95_ms, milliseconds),
+    row("p95", (trial) => latency(trial, "p95"), milliseconds),
     row("$ a million", (trial) => trial.usd_per_million, price),
   ];
   return <Beside rows={rows} both={real !== undefined} />;

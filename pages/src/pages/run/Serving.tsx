@@ -78,8 +78,8 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
             cell: (trial) => (trial.usd_per_million === null ? "–" : price(trial.usd_per_million)),
             wide: true,
           },
-          { head: "Keeps", cell: (trial) => (trial.keeps === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
-          { head: "Cost", cell: (trial) => usd(Number(trial["usd"] ?? 0)), wide: true },
+          { head: "Keeps", cell: (trial) => (trial.rate === null ? "–" : trial.keeps ? "yes" : "no"), wide: true },
+          { head: "Cost", cell: (trial) => usd(trial.usd), wide: true },
         ]}
         facts={(trial) => [
           ["Why", trial.because],
@@ -95,7 +95,7 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
             : ([["Price", `${price(trial.usd_per_million)} a million`]] as [string, string][])),
           [
             "Keeps",
-            trial.keeps === null ? "nothing was measured" : trial.keeps ? "all that is asked" : "not all that is asked",
+            trial.rate === null ? "nothing was measured" : trial.keeps ? "all that is asked" : "not all that is asked",
           ],
         ]}
       />
@@ -110,5 +110,5 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
 }
 
 function outcome(trial: Trial): string {
-  return String(trial.outcome ?? "failed").replaceAll("_", " ");
+  return trial.outcome.replaceAll("_", " ");
 }

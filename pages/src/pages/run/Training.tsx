@@ -8,7 +8,7 @@ import { SearchPath } from "../../charts/SearchPath";
 import { Spend } from "../../charts/Spend";
 import { Tradeoff } from "../../charts/Tradeoff";
 import { useGet } from "../../live";
-import type { Finish, Tradeoff as TradeoffDoc, View } from "../../types";
+import { type Finish, refusalsOf, type Tradeoff as TradeoffDoc, type View } from "../../types";
 import { OtherLimits } from "./OtherLimits";
 
 export function Training({ view }: { view: View }): JSX.Element {
@@ -46,7 +46,7 @@ function Searched({ view }: { view: View }): JSX.Element {
       <section class="card">
         <SearchPath
           path={view.path}
-          refusals={view.refusals}
+          refusals={refusalsOf(view)}
           underWay={view.under_way}
           driven={view.summary.driven}
           unit="samples/s"

@@ -1,0 +1,99 @@
+/** A chart that a planner describes: points, lines or bars. A planner of another package needs nothing else. */
+
+import type { JSX } from "preact";
+import type { Figure as Described } from "../types";
+import { Figure } from "./Figure";
+import { colour, outline, seriesKeys, seriesOrder } from "./marks";
+import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
+import { axisOf, inWords, nameAxis, namesOf, type Placed, placed } from "./told";
+
+const CROWDED = 60;
+
+export function AnyFigure({ figure }: { figure: Described }): JSX.Element {
+  const { title, note, series, x, y } = figure;
+  const count = series.reduce((sum, each) => sum + each.points.length, 0);
+  const names = series.map((each) => each.name).filter(Boolean);
+  return (
+    <Figure
+      title={title}
+      summary={`${y.label} by ${x.label}, ${count} ${figure.kind === "bars" ? "bars" : "points"}${names.length > 0 ? `: ${names.join(", ")}` : ""}.`}
+      note={note || undefined}
+      keys={series.length > 1 ? seriesKeys(seriesOrder(names)) : []}
+      table={{
+        head: [x.label, "Series", y.label, "More"],
+        rows: series.flatMap(({ name, points }) =>
+          points.map((point) => [inWords(point.x, x.unit), name, inWords(point.y, y.unit), point.label]),
+        ),
+      }}
+      draw={(width) => drawn(width, figure)}
+      of={[figure]}
+    />
+  );
+}
+
+function drawn(width: number, figure: Described): Drawn {
+  const [points, names] = [placed(figure), namesOf(figure)];
+  const on = (axis: "x" | "y"): number[] => figure.limits.flatMap((each) => (each.axis === axis ? [each.value] : []));
+  const wide = width >= 560;
+  const floor = figure.kind === "bars" && figure.y.scale === "linear" ? [0] : [];
+  const [across, up] = [points.map((point) => point.x), points.map((point) => point.y)];
+  return plotted(
+    width,
+    wide ? 320 : 280,
+    names ? nameAxis(figure.x.label, names, wide ? 12 : 5) : axisOf(figure.x, [...across, ...on("x")], wide ? 8 : 4),
+    axisOf(figure.y, [...up, ...on("y"), ...floor], 5),
+    [figure.kind === "bars" ? bars(points, figure) : marks(points, figure), limits(figure)],
+    points,
+    66,
+  );
+}
+
+function marks(points: Placed[], { kind, series }: Described): Draw {
+  return (group, at) => {
+    series.forEach((_, index) => {
+      const own = points.filter((point) => point.series === index);
+      const corners = own.map((point): [number, number] => [at.x(point.x), at.y(point.y)]);
+      if (kind === "lines") add(group, "path", { d: lineOf(corners), class: "thread strong", stroke: colour(index) });
+      for (const [x, y] of corners)
+        add(group, "path", {
+          d: outline(index, own.length > CROWDED ? 2.2 : 4.4),
+          transform: `translate(${x} ${y})`,
+          class: "mark",
+          fill: colour(index),
+        });
+    });
+  };
+}
+
+/** The bars of a place stand side by side. */
+function bars(points: Placed[], { series, y }: Described): Draw {
+  return (group, at) => {
+    const places = new Set(points.map((point) => point.x)).size;
+    const width = (0.8 * (at.right - at.left)) / Math.max(1, places) / series.length;
+    for (const point of points) {
+      const foot = y.scale === "log" ? at.bottom : at.y(0);
+      const top = at.y(point.y);
+      add(group, "rect", {
+        x: at.x(point.x) + (point.series - series.length / 2) * width,
+        y: Math.min(top, foot),
+        width: Math.max(1, width - 1),
+        height: Math.abs(foot - top),
+        class: "mark",
+        fill: colour(point.series),
+      });
+    }
+  };
+}
+
+function limits({ limits: lines, x, y }: Described): Draw {
+  return (group, at) => {
+    for (const { axis, value, label } of lines) {
+      const d = axis === "x" ? `M${at.x(value)},${at.top}V${at.bottom}` : `M${at.left},${at.y(value)}H${at.right}`;
+      add(group, "path", { d, class: "limit" });
+      const spot =
+        axis === "x" ? { x: at.x(value) + 6, y: at.top + 12 } : { x: at.left + 6, y: Math.max(at.top + 12, at.y(value) - 6) };
+      const unit = axis === "x" ? x.unit : y.unit;
+      add(group, "text", { ...spot, class: "label limit-words" }, `${label} ${inWords(value, unit)}`);
+    }
+  };
+}

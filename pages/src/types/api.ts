@@ -1,0 +1,2869 @@
+// Made by npm run types: do not edit.
+
+export type paths = Record<string, never>;
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * Accepted
+         * @description A run that waits for a worker. `note`: why it has to wait, if that is known; else empty.
+         */
+        Accepted: {
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description What keeps it waiting, if that is known; else empty.
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * AllocatedStage
+         * @description A stage of a plan: what each trial is given, and what all take together.
+         */
+        AllocatedStage: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description Its number, from 1 on. */
+            stage: number;
+            /** @description Trials of the stage. */
+            trials: number;
+            /** @description Epochs of each trial. */
+            epochs: number;
+            /** @description Expected seconds of the stage. */
+            seconds: number;
+            /** @description Expected dollars of the stage. */
+            usd: number;
+        };
+        /**
+         * Asked
+         * @description A job to be searched for: a job file's text and options as the command line has them.
+         */
+        Asked: {
+            /**
+             * @description The command that it is for.
+             * @enum {string}
+             */
+            kind: "train" | "tune" | "scale" | "serve";
+            /**
+             * @description The text of a job file.
+             * @default
+             */
+            job: string;
+            /**
+             * @description By their names on the command line, such as budget.
+             * @default {}
+             */
+            options: {
+                [key: string]: string | boolean | number | string[] | {
+                    [key: string]: number;
+                } | null;
+            };
+            /**
+             * @description Also run what is decided.
+             * @default false
+             */
+            launch: boolean;
+            /**
+             * @description Agrees to spend real money. Without it a place that rents is refused with 409 and `asks`.
+             * @default false
+             */
+            yes: boolean;
+            /** @description To serve a model: the hash that POST /uploads answered. */
+            upload?: string | null;
+            /** @description To serve a model of `recorded:NAME`: its name there. */
+            model?: string | null;
+            /** @description To serve a model: the text of a file of knobs. */
+            knobs?: string | null;
+            /** @description The job file's, for messages. */
+            name?: string | null;
+        };
+        /**
+         * AuditAnswer
+         * @description What was done.
+         */
+        AuditAnswer: {
+            /** @description The newest first. */
+            entries: components["schemas"]["AuditedAction"][];
+        };
+        /**
+         * AuditedAction
+         * @description One thing that somebody did, or was refused.
+         */
+        AuditedAction: {
+            /** @description Its number. */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @description A member, or the address of somebody who is none. */
+            who: string;
+            /** @description What was done. */
+            action: string;
+            /** @description To what. */
+            about: string;
+            /** @description ok, or refused. */
+            outcome: string;
+            /** @description More of it, or why it was refused. */
+            detail: string;
+        };
+        /**
+         * Axis
+         * @description An axis of a figure.
+         */
+        Axis: {
+            /** @description What it measures. */
+            label: string;
+            /**
+             * @description The unit of its numbers; `usd` and `s` are written as money and as time.
+             * @default
+             */
+            unit: string;
+            /**
+             * @description How its numbers are spread.
+             * @default linear
+             * @enum {string}
+             */
+            scale: "linear" | "log";
+        };
+        /**
+         * BestTrial
+         * @description The trial that a tuning run has found.
+         */
+        BestTrial: {
+            /** @description Its number. */
+            trial: number;
+            /** @description Its last loss. */
+            loss: number | null;
+            /** @description Its hyperparameters, by name. */
+            hyperparameters: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * CalibrationResult
+         * @description What a calibration probe has measured.
+         */
+        CalibrationResult: {
+            /** @description Seconds to work through a megabyte. */
+            s_per_mb: number;
+            /** @description Megabytes a second at which data is read. */
+            load_mb_per_s: number;
+            /** @description Seconds from the call until the last function was up. */
+            start_s: number;
+            /** @description Seconds of one exchange between all functions. */
+            sync_s: number;
+            /** @description Single objects. */
+            transfers: components["schemas"]["TransferTime"][];
+        };
+        /**
+         * Certificate
+         * @description What makes a choice safe.
+         */
+        Certificate: {
+            /** @description Whether it is. */
+            certified: boolean;
+            /** @description The probability with which the job is done within its limits. */
+            confidence: number | null;
+            /** @description What it is about. */
+            headline: string;
+            /** @description What is summed up. */
+            sentence: string;
+            /** @description A sum for each limit. */
+            terms: components["schemas"]["CertificateTerm"][];
+        };
+        /**
+         * CertificateTerm
+         * @description gone + kept <= limit.
+         */
+        CertificateTerm: {
+            /**
+             * @description Dollars or seconds.
+             * @enum {string}
+             */
+            unit: "usd" | "s";
+            /** @description What the search took. */
+            gone: number;
+            /** @description What finishing takes at the most. */
+            kept: number;
+            /** @description The limit. */
+            limit: number;
+            /** @description Whether the sum is within the limit. */
+            holds: boolean;
+        };
+        /**
+         * Column
+         * @description A column of a table.
+         */
+        Column: {
+            /** @description Its heading. */
+            label: string;
+            /**
+             * @description The unit of its numbers; `usd` and `s` are written as money and as time.
+             * @default
+             */
+            unit: string;
+            /**
+             * @description Where its cells stand.
+             * @default left
+             * @enum {string}
+             */
+            align: "left" | "right" | "center";
+        };
+        /**
+         * ComputeSpeed
+         * @description How fast functions of one size are.
+         */
+        ComputeSpeed: {
+            /** @description Memory of a function, in MB. */
+            memory_mb: number;
+            /** @description Seconds to work through a megabyte. */
+            s_per_mb: number;
+        };
+        /**
+         * CurvePoint
+         * @description What is expected of a configuration of an elastic job.
+         */
+        CurvePoint: {
+            /** @description The type of each machine. */
+            instance_type: string;
+            /** @description How many machines. */
+            nodes: number;
+            /** @description Whether they are spot machines. */
+            spot: boolean;
+            /** @description Dollars an hour, all machines together. */
+            usd_per_hour: number;
+            /** @description The global batch, where it may vary. */
+            batch: number | null;
+            /**
+             * @description Settings of a server, by name.
+             * @default {}
+             */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+            /** @description Workers of the job. */
+            workers: number;
+            /** @description Expected seconds; null where no time is claimed. */
+            seconds: number | null;
+            /** @description Expected dollars; null where no time is claimed. */
+            usd: number | null;
+            /** @description Between which ends it is nine times of ten. */
+            interval_s: [
+                number,
+                number
+            ] | null;
+            /** @description Times the least time of all. */
+            time_factor: number;
+            /** @description Times the least cost of all. */
+            cost_factor: number;
+            /** @description Whether it was probed. */
+            measured: boolean;
+            /** @description Whether nothing else is both faster and cheaper. */
+            on_boundary: boolean;
+            /** @description Whether more money buys little speed from here on. */
+            knee: boolean;
+            /** @description Whether it is the decision. */
+            chosen: boolean;
+        };
+        /**
+         * EpochAllocation
+         * @description What one epoch of one trial takes on an allocation that nothing beats in both time and cost.
+         */
+        EpochAllocation: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description Its name. */
+            label: string;
+            /** @description Expected seconds. */
+            seconds: number;
+            /** @description Expected dollars. */
+            usd: number;
+            /** @description Whether more money buys little speed from here on. */
+            knee: boolean;
+            /** @description Whether the chosen plan has it. */
+            used: boolean;
+        };
+        /**
+         * EpochResult
+         * @description An epoch of a training run as it went; without a number, a launch that broke: it has no other parts either.
+         */
+        EpochResult: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description Its number, from 1 on. */
+            epoch: number | null;
+            /** @description The loss at its end. */
+            loss: number | null;
+            /** @description How long it took. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description How its launch ended. */
+            outcome: string;
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description The trial that it is of. */
+            trial: number | null;
+            /** @description Seconds until the slowest function was up. */
+            start_s: number | null;
+            /** @description Seconds to read the data. */
+            load_s: number | null;
+            /** @description Seconds of computing. */
+            compute_s: number | null;
+            /** @description Seconds of exchanging gradients. */
+            sync_s: number | null;
+            /** @description Seconds that are billed, all functions together. */
+            function_s: number | null;
+            /** @description Requests to the storage. */
+            requests: number | null;
+            /** @description Attempts of functions that came to nothing. */
+            retries: number | null;
+        };
+        /**
+         * Example
+         * @description A job file to begin with.
+         */
+        Example: {
+            /** @description Its name. */
+            name: string;
+            /**
+             * @description The kind to submit it as.
+             * @enum {string}
+             */
+            kind: "train" | "tune" | "scale" | "serve";
+            /** @description The file. */
+            text: string;
+        };
+        /**
+         * Examples
+         * @description Job files to begin with.
+         */
+        Examples: {
+            /** @description One of each kind. */
+            examples: components["schemas"]["Example"][];
+        };
+        /**
+         * ExchangeTime
+         * @description How long functions take to exchange a gradient.
+         */
+        ExchangeTime: {
+            /** @description How many take part. */
+            functions: number;
+            /** @description What one exchange took. */
+            seconds: number;
+        };
+        /**
+         * Export
+         * @description Files for another tool.
+         */
+        Export: {
+            /** @description The run's name. */
+            run: string;
+            /** @description The tool. */
+            to: string;
+            /** @description The file to begin with. */
+            main: string;
+            /** @description The text of each file, by its name. */
+            files: {
+                [key: string]: string;
+            };
+            /** @description What the files cannot say. */
+            notes: string[];
+        };
+        /**
+         * Fact
+         * @description A key figure, in words.
+         */
+        Fact: {
+            /** @description What it is. */
+            label: string;
+            /** @description How much it is, with its unit. */
+            value: string;
+            /**
+             * @description A few words below it.
+             * @default
+             */
+            hint: string;
+        };
+        /**
+         * Figure
+         * @description A small chart.
+         */
+        Figure: {
+            /** @description Its heading. */
+            title: string;
+            /**
+             * @description How a series is drawn.
+             * @enum {string}
+             */
+            kind: "points" | "lines" | "bars";
+            /** @description Across. */
+            x: components["schemas"]["Axis"];
+            /** @description Up. */
+            y: components["schemas"]["Axis"];
+            /** @description Each in a colour and a shape of its own. */
+            series: components["schemas"]["Series"][];
+            /**
+             * @description Lines that should not be crossed.
+             * @default []
+             */
+            limits: components["schemas"]["LimitLine"][];
+            /**
+             * @description A sentence below it.
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * Foreseen
+         * @description What a run would be; nothing is reserved.
+         */
+        Foreseen: {
+            /** @description The job's name. */
+            job: string;
+            /** @description All that is asked of it, in words. */
+            goal_words: string;
+            /** @description How many there are; null where only trying tells. */
+            configurations: number | null;
+            /** @description The instance types among them. */
+            types: string[];
+            /** @description Where it would run. */
+            on: string;
+            /** @description What it may spend; null for no limit. */
+            budget_usd: number | null;
+            /** @description Of its owner's budget; null where there is none, or it does not count there. */
+            left_usd: number | null;
+        };
+        /**
+         * FunctionLimits
+         * @description Between which ends functions may be allocated.
+         */
+        FunctionLimits: {
+            /** @description Functions that train together. */
+            functions: [
+                number,
+                number
+            ];
+            /** @description Memory of each, in MB. */
+            memory_mb: [
+                number,
+                number
+            ];
+            /** @description Storages through which they may exchange gradients. */
+            storages: string[];
+            /** @description Functions that the account lets run at once. */
+            concurrency: number | null;
+            /** @description Memory of all functions together. */
+            memory_at_once_mb: number | null;
+        };
+        /**
+         * FunctionPlan
+         * @description The plan of one method.
+         */
+        FunctionPlan: {
+            /** @description What the method is called in a chart. */
+            name: string;
+            /** @description The method. */
+            method: string;
+            /** @description Whether it is the decision. */
+            chosen: boolean;
+            /** @description Whether it ends within the limits; only the chosen one can be. */
+            certified: boolean;
+            /**
+             * @description predicted, where its model was calibrated.
+             * @enum {string}
+             */
+            numbers: "modelled" | "predicted";
+            /** @description Expected seconds of all stages. */
+            seconds: number;
+            /** @description Expected dollars of all stages. */
+            usd: number;
+            /** @description One after the other. */
+            stages: components["schemas"]["AllocatedStage"][];
+        };
+        /**
+         * FunctionPrices
+         * @description What functions and storages cost.
+         */
+        FunctionPrices: {
+            /** @description The cloud that asks these prices. */
+            cloud: string;
+            /** @description Its region. */
+            region: string;
+            /** @description When they were read. */
+            date: string;
+            /** @description Where they were read. */
+            source: string;
+            /** @description Dollars for a function with 1 GB, a second. */
+            usd_per_gb_s: number;
+            /** @description Dollars for a call. */
+            usd_per_call: number;
+            /** @description Storages, by name. */
+            storages: {
+                [key: string]: components["schemas"]["StoragePrice"];
+            };
+        };
+        /**
+         * FunctionProbe
+         * @description A calibration probe, or a sample of the training.
+         */
+        FunctionProbe: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description How long it took. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description What it measured of the platform. */
+            calibrated: components["schemas"]["CalibrationResult"] | null;
+            /** @description The loss after each epoch of a sample. */
+            losses: (number | null)[];
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description Why it was made. */
+            because: string;
+        };
+        /**
+         * GoOn
+         * @description How a run goes on. What is not said stays as it was. New limits are for all of the run.
+         */
+        GoOn: {
+            /** @description Also run what is decided, or stop there. */
+            launch?: boolean | null;
+            /** @description A new budget, such as 100, what was spent before included; none. */
+            budget?: string | null;
+            /** @description A new deadline, such as 6h, from the run's beginning; none. */
+            deadline?: string | null;
+            /** @description How sure a certificate has to be from now on, such as 0.9. */
+            confidence?: string | null;
+        };
+        /**
+         * GradientNoise
+         * @description How much the gradients of single samples differ.
+         */
+        GradientNoise: {
+            /** @description The batch at which noise and signal are equal. */
+            scale: number | string;
+            /** @description One standard error of its logarithm. */
+            rel_error: number | string;
+            /** @description Whether it has settled. */
+            stable: boolean;
+            /** @description Scavenger's measure of the same. */
+            gamma: number | string | null;
+        };
+        /**
+         * Headway
+         * @description A launch under way as it stood at a time of day. What is not known yet is null.
+         */
+        Headway: {
+            /** @description The launch's name. */
+            label: string;
+            /** @description Whether it is a probe, or the job itself. */
+            purpose: components["schemas"]["Purpose"];
+            /** @description The configuration that it runs on. */
+            where: string;
+            /**
+             * Format: date-time
+             * @description When it stood so.
+             */
+            at: string;
+            /** @description Seconds since its machines were asked for. */
+            elapsed_s: number;
+            /** @description What it has cost so far. */
+            usd: number;
+            /** @description All of it in words. */
+            words: string;
+            /** @description How much of its work is done; above 1 of one that does more than its work states. Null of a probe: it ends when enough is known. */
+            share: number | null;
+            /** @description Its rate over the last minutes. */
+            rate: number | null;
+            /**
+             * @description The unit of its rate.
+             * @default samples/s
+             */
+            unit: string;
+            /** @description Seconds that it will still take. */
+            left_s: number | null;
+        };
+        /**
+         * Health
+         * @description The service is up, and its database can be read.
+         */
+        Health: {
+            /** @description Whether runs are driven, too. */
+            ok: boolean;
+            /** @description Why not; else empty. */
+            trouble: string;
+            /** @description The version of MLCD. */
+            version: string;
+            /**
+             * @description Whether it is one person's, or a team's.
+             * @enum {string}
+             */
+            mode: "ui" | "service";
+        };
+        /**
+         * HowDown
+         * @description `machine_gone`: the machine with the run's launches is gone for good. Only for admins.
+         */
+        HowDown: {
+            /**
+             * @description The machine that keeps the run's launches never comes back. Only an admin can say so.
+             * @default false
+             */
+            machine_gone: boolean;
+        };
+        /**
+         * JobFingerprint
+         * @description What tells two jobs apart.
+         */
+        JobFingerprint: {
+            /** @description Of the model. */
+            architecture: string;
+            /** @description The data that it is trained on. */
+            data: string;
+            /** @description What trains it. */
+            optimizer: string;
+        };
+        /**
+         * JobIdentity
+         * @description The job that a model was learned from.
+         */
+        JobIdentity: {
+            /** @description Its name. */
+            job: string;
+            /** @description Its parameters. */
+            parameters: number | null;
+            /** @description Samples of its data set. */
+            dataset_samples: number | null;
+            /** @description What tells it apart from others. */
+            fingerprint: components["schemas"]["JobFingerprint"];
+        };
+        /**
+         * Knowledge
+         * @description The knowledge bases that come with MLCD.
+         */
+        Knowledge: {
+            /** @description By name. */
+            knowledge: components["schemas"]["KnowledgeBase"][];
+        };
+        /**
+         * KnowledgeBase
+         * @description Models that were measured at one place.
+         */
+        KnowledgeBase: {
+            /** @description Its name. */
+            name: string;
+            /** @description Where it was measured. */
+            source: string;
+            /** @description The models. */
+            models: components["schemas"]["KnownModel"][];
+        };
+        /**
+         * KnownModel
+         * @description A model that was measured.
+         */
+        KnownModel: {
+            /** @description Its name. */
+            name: string;
+            /** @description The family of architectures that it is of. */
+            family: string;
+            /** @description The kind of its input. */
+            inputs: string;
+            /** @description Its weights, in 2**20 bytes. */
+            weights_mb: number | null;
+            /** @description Its parameters, in billions. */
+            parameters: number | null;
+            /** @description Configurations that were measured. */
+            cells: number;
+            /** @description The share of a pass's time, by operator. */
+            operators: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * LearnedMachine
+         * @description An instance type that a model was learned on.
+         */
+        LearnedMachine: {
+            /** @description Its name. */
+            instance_type: string;
+            /** @description Dollars an hour of one. */
+            usd_per_hour: number;
+            /** @description Devices in one that compute. */
+            devices: number;
+            /** @description The cloud that rents it. */
+            cloud: string;
+            /** @description Its region. */
+            region: string;
+            /** @description Whether it was a spot machine. */
+            spot: boolean;
+        };
+        /**
+         * LearnedModel
+         * @description What an elastic run has learned of its job.
+         */
+        LearnedModel: {
+            /** @description What it is kept as. */
+            name: string;
+            /** @description The run that learned it. */
+            run: string;
+            /** @description The job that it was learned from. */
+            identity: components["schemas"]["JobIdentity"];
+            /** @description Where it was learned. */
+            machines: components["schemas"]["LearnedMachine"][];
+            /** @description Numbers of machines that were asked for. */
+            nodes: number[];
+            /** @description Global batches that were asked for. */
+            batches: number[];
+            /** @description The model itself, as whoever made it reads it back. */
+            model: {
+                [key: string]: unknown;
+            };
+            /** @description live, simulated or recorded. */
+            provenance: string;
+            /** @description What the job was to reach. */
+            target: components["schemas"]["LearnedTarget"] | null;
+            /** @description Epochs that it took to get there; null if it did not. */
+            epochs: number | null;
+            /**
+             * Format: date-time
+             * @description When it was kept.
+             */
+            saved_at: string;
+            /** @description The version of MLCD that learned it. */
+            version: string;
+            /** @description Of the file. */
+            format: number;
+        };
+        /**
+         * LearnedTarget
+         * @description The metric that ended the job.
+         */
+        LearnedTarget: {
+            /** @description Its name. */
+            metric: string;
+            /** @description The value to reach. */
+            value: number;
+            /** @description Whether larger is better. */
+            at_least: boolean;
+        };
+        /**
+         * LedgerEntries
+         * @description The entries of a run after a number.
+         */
+        LedgerEntries: {
+            /** @description The run's name. */
+            run: string;
+            /** @description In order. */
+            entries: components["schemas"]["LedgerEntry"][];
+            /** @description Whether a process drives the run now. */
+            driven: boolean;
+        };
+        /**
+         * LedgerEntry
+         * @description An entry as the ledger keeps it.
+         */
+        LedgerEntry: {
+            /** @description Its number. */
+            seq: number;
+            /** @description The run that it is of. */
+            run: string;
+            /** @description When it was written: a time of day, ISO 8601. */
+            written_at: string;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description What it says; `kind` tells what else it has. */
+            entry: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * LedgerRow
+         * @description An entry in words.
+         */
+        LedgerRow: {
+            /** @description Its number. */
+            seq: number;
+            /** @description When it was written: a time of day, ISO 8601. */
+            at: string;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description What happened. */
+            kind: string;
+            /** @description What it is about; else empty. */
+            configuration: string;
+            /** @description Dollars that were reserved or paid. */
+            usd: number | null;
+            /** @description Seconds that were reserved or taken. */
+            seconds: number | null;
+            /** @description Why. */
+            because: string;
+            /** @description Dollars spent in all up to it. */
+            spent_usd: number;
+        };
+        /**
+         * LedgerRows
+         * @description A run's ledger.
+         */
+        LedgerRows: {
+            /** @description The run's name. */
+            run: string;
+            /** @description Every entry, in order. */
+            rows: components["schemas"]["LedgerRow"][];
+        };
+        /**
+         * LimitLine
+         * @description A line across a figure, such as a budget.
+         */
+        LimitLine: {
+            /** @description What it limits. */
+            label: string;
+            /** @description Where it is on its axis. */
+            value: number;
+            /**
+             * @description The axis that it stands on.
+             * @default y
+             * @enum {string}
+             */
+            axis: "x" | "y";
+        };
+        /**
+         * LimitRanges
+         * @description Between which ends a limit changes the decision.
+         */
+        LimitRanges: {
+            /** @description Dollars; null where nothing is known. */
+            budget: [
+                number,
+                number
+            ] | null;
+            /** @description Seconds; null where nothing is known. */
+            deadline: [
+                number,
+                number
+            ] | null;
+        };
+        /**
+         * LoadTest
+         * @description What load tests showed of a configuration, and whether it keeps what is asked.
+         */
+        LoadTest: {
+            /** @description Settings of the server, by name. */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+            /** @description Dollars an hour. */
+            usd_per_hour: number;
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description Answers a second; null if it failed. */
+            rate: number | null;
+            /** @description One standard error of the logarithm of the rate. */
+            rel_error: number | null;
+            /** @description Latencies in seconds, by name: p50, p95, ttft_p95 ... */
+            figures: {
+                [key: string]: number | null;
+            } | null;
+            /** @description The upper ends of their intervals: certificates count on them. */
+            high: {
+                [key: string]: number | null;
+            } | null;
+            /** @description The most memory that the server held. */
+            peak_gb: number | null;
+            /** @description Requests that were sent. */
+            requests: number | null;
+            /** @description Requests that failed. */
+            failures: number | null;
+            /** @description How good it is by the run's objective; larger is better. */
+            value: number;
+            /** @description Whether it keeps what is asked, as measured. */
+            keeps: boolean;
+            /** @description Whether also the unlucky ends of its intervals do. */
+            certified: boolean;
+            /** @description Dollars for a million answers. */
+            usd_per_million: number | null;
+            /** @description How long it took. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description More of how it ended. */
+            detail: string;
+        };
+        /**
+         * Logs
+         * @description A piece of a log.
+         */
+        Logs: {
+            /** @description Which launch of the run it is of. */
+            launch: number;
+            /** @description What was written. */
+            text: string;
+            /** @description Where the next piece begins. */
+            next: number;
+            /** @description Whether nothing more will come. */
+            done: boolean;
+        };
+        /**
+         * MachineLaunch
+         * @description A launch on machines.
+         */
+        MachineLaunch: {
+            /** @description The type of each machine. */
+            instance_type: string;
+            /** @description How many machines. */
+            nodes: number;
+            /** @description Whether they are spot machines. */
+            spot: boolean;
+            /** @description Dollars an hour, all machines together. */
+            usd_per_hour: number;
+            /** @description The global batch, where it may vary. */
+            batch: number | null;
+            /**
+             * @description Settings of a server, by name.
+             * @default {}
+             */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description Its rate; null if it has none. */
+            samples_per_s: number | null;
+            /** @description One standard error of the logarithm of the rate. */
+            rel_error: number | null;
+            /** @description How long its machines were held. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description Seconds before the job began. */
+            startup_s: number;
+            /** @description Samples of work that were done. */
+            samples_done: number;
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description Where its reports and its `work` do not agree. */
+            mismatch: components["schemas"]["WorkMismatch"] | null;
+            /** @description Gradient noise, where the job reports it. */
+            noise: components["schemas"]["GradientNoise"] | null;
+            /** @description The last value of the job's metric. */
+            metric: number | string | null;
+            /** @description Why it was made; of the job itself, why it ended. */
+            because: string;
+        };
+        /**
+         * Machines
+         * @description A configuration of machines.
+         */
+        Machines: {
+            /** @description The type of each machine. */
+            instance_type: string;
+            /** @description How many machines. */
+            nodes: number;
+            /** @description Whether they are spot machines. */
+            spot: boolean;
+            /** @description Dollars an hour, all machines together. */
+            usd_per_hour: number;
+            /** @description The global batch, where it may vary. */
+            batch: number | null;
+            /**
+             * @description Settings of a server, by name.
+             * @default {}
+             */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+        };
+        /**
+         * Me
+         * @description Who asks, what they may do and still spend, and where jobs may run.
+         */
+        Me: {
+            /** @description Their name; null in ui mode. */
+            name: string | null;
+            /**
+             * @description What they may do.
+             * @enum {string}
+             */
+            role: "viewer" | "runner" | "admin";
+            /** @description Their team. */
+            team: string | null;
+            /** @description What they may spend; null for no limit. */
+            budget_usd: number | null;
+            /**
+             * @description Over everything, or over each month anew.
+             * @enum {string}
+             */
+            budget_per: "total" | "month";
+            /** @description The smaller of what is left to them and to their team. */
+            left_usd: number | null;
+            /** @description When what was spent of that budget counts no more; null: never. */
+            renewed_on: string | null;
+            /**
+             * @description Whether the service is one person's, or a team's.
+             * @enum {string}
+             */
+            mode: "ui" | "service";
+            /** @description The version of MLCD. */
+            version: string;
+            /** @description Where jobs may run. */
+            places: string[];
+            /** @description Recordings that can be replayed. */
+            recordings: string[];
+            /** @description What they may send. */
+            limits: components["schemas"]["MostOf"];
+        };
+        /**
+         * MemberAnswer
+         * @description A member. `left_usd`: the remaining budget; null for no limit.
+         */
+        MemberAnswer: {
+            /** @description What may be spent; null for no limit. */
+            budget_usd: number | null;
+            /**
+             * @description Over everything, or over each month anew.
+             * @enum {string}
+             */
+            budget_per: "total" | "month";
+            /** @description What was spent in that time. */
+            spent_usd: number;
+            /** @description What runs can still spend; null, if one of them has no limit. */
+            claimed_usd: number | null;
+            /** @description Their name. */
+            name: string;
+            /**
+             * @description What they may do.
+             * @enum {string}
+             */
+            role: "viewer" | "runner" | "admin";
+            /** @description Their team. */
+            team: string | null;
+            /** @description What they may still ask for; null for no limit. */
+            left_usd: number | null;
+        };
+        /**
+         * MemberChange
+         * @description What to change; what is not given stays. Null: no team, no limit.
+         */
+        MemberChange: {
+            /** @description What they may do. */
+            role?: ("viewer" | "runner" | "admin") | null;
+            /** @description Their team; null for none. */
+            team?: string | null;
+            /** @description What they may spend; null for no limit. */
+            budget_usd?: number | null;
+            /** @description Over everything, or over each month anew. */
+            budget_per?: ("total" | "month") | null;
+        };
+        /**
+         * MembersAnswer
+         * @description All members.
+         */
+        MembersAnswer: {
+            /** @description By name. */
+            members: components["schemas"]["MemberAnswer"][];
+        };
+        /**
+         * Models
+         * @description What elastic runs have learned.
+         */
+        Models: {
+            /** @description Each as its file tells it. */
+            models: components["schemas"]["LearnedModel"][];
+            /** @description Files that are no models. */
+            unreadable: components["schemas"]["UnreadableModel"][];
+        };
+        /**
+         * MostOf
+         * @description The size and rate limits of a member.
+         */
+        MostOf: {
+            /** @description Megabytes of a model. */
+            upload_mb: number;
+            /** @description Megabytes of all models of a member. */
+            uploads_mb_each: number;
+            /** @description Kilobytes of any other body. */
+            body_kb: number;
+            /** @description Requests a minute. */
+            per_minute: number;
+            /** @description Submissions a minute. */
+            submissions_per_minute: number;
+        };
+        /**
+         * NewMember
+         * @description A new member. Without a budget there is no limit; a budget is in total, or for each month.
+         */
+        NewMember: {
+            /** @description Their name. */
+            name: string;
+            /**
+             * @description What they may do.
+             * @enum {string}
+             */
+            role: "viewer" | "runner" | "admin";
+            /** @description Their team. */
+            team?: string | null;
+            /** @description What they may spend; null for no limit. */
+            budget_usd?: number | null;
+            /**
+             * @description Over everything, or over each month anew.
+             * @default total
+             * @enum {string}
+             */
+            budget_per: "total" | "month";
+        };
+        /**
+         * NotBegun
+         * @description A run that was asked for and has not begun, or never will.
+         */
+        NotBegun: {
+            /** @description The run's name. */
+            run: string | null;
+            /** @description queued or refused; empty, where the ledger has no entry. */
+            status: string;
+            /**
+             * @description The job's name.
+             * @default
+             */
+            job: string;
+        };
+        /**
+         * OfferRow
+         * @description An instance type with both of its prices, and where and when they were read.
+         */
+        OfferRow: {
+            /** @description The cloud that rents it. */
+            cloud: string;
+            /** @description Its name there. */
+            instance_type: string;
+            /** @description The region of the prices. */
+            region: string;
+            /** @description Virtual CPUs. */
+            vcpus: number;
+            /** @description Memory, in GB. */
+            memory_gb: number;
+            /** @description The kind of its GPUs; empty where it has none. */
+            accelerator: string;
+            /** @description How many GPUs. */
+            accelerators: number;
+            /** @description Tera-operations a second of one GPU. */
+            tflops_per_accelerator: number;
+            /** @description Memory of one GPU, in GB. */
+            accelerator_memory_gb: number;
+            /** @description Network, in Gbit/s. */
+            network_gbps: number;
+            /** @description Dollars an hour, on demand. */
+            usd_per_hour: number;
+            /** @description Dollars an hour, on spot; null where that is not known. */
+            spot_usd_per_hour: number | null;
+            /** @description When the prices were read. */
+            price_date: string;
+            /** @description Where they were read. */
+            source: string;
+        };
+        /**
+         * Offers
+         * @description Some offers.
+         */
+        Offers: {
+            /** @description The cheapest first, unless asked otherwise. */
+            offers: components["schemas"]["OfferRow"][];
+            /** @description How many pass the filters. */
+            total: number;
+            /** @description The date of the newest price. */
+            dated: string;
+        };
+        /**
+         * OperatorShare
+         * @description All calls of one kind of operator in a pass of a model.
+         */
+        OperatorShare: {
+            /** @description The operator. */
+            kind: string;
+            /** @description Its calls in one pass. */
+            count: number;
+            /** @description Its share of the time of a pass, between 0 and 1. */
+            share: number;
+        };
+        /**
+         * OtherLaunch
+         * @description A probe of a planner of another package.
+         */
+        OtherLaunch: {
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description Its rate; null if it has none. */
+            samples_per_s: number | null;
+            /** @description One standard error of the logarithm of the rate. */
+            rel_error: number | null;
+            /** @description How long its machines were held. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description Seconds before the job began. */
+            startup_s: number;
+            /** @description Samples of work that were done. */
+            samples_done: number;
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description Where its reports and its `work` do not agree. */
+            mismatch: components["schemas"]["WorkMismatch"] | null;
+            /** @description Gradient noise, where the job reports it. */
+            noise: components["schemas"]["GradientNoise"] | null;
+            /** @description The last value of the job's metric. */
+            metric: number | string | null;
+            /** @description Why it was made; of the job itself, why it ended. */
+            because: string;
+            /** @description The name of its configuration. */
+            label: string;
+        };
+        /**
+         * OtherRun
+         * @description A run of a planner of another package.
+         */
+        OtherRun: {
+            /** @description The run's name. */
+            run: string;
+            /** @description train, scale, tune, serve, or the name of a planner of another package. */
+            planner: string;
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
+            status: "searching" | "decided" | "infeasible" | "running" | "finished" | "failed" | "stopped";
+            /** @description When it began: a time of day, ISO 8601. */
+            started_at: string;
+            /** @description The job's name. */
+            job: string;
+            /** @description What is asked of it. */
+            goal: components["schemas"]["RunGoal"];
+            /** @description The place that its probes run at. */
+            on: string;
+            /** @description live, simulated or recorded: only what is live costs money. */
+            provenance: string;
+            /** @description The search method. */
+            method: string;
+            /** @description Of what the method draws at random. */
+            seed: number;
+            /** @description Configurations that could be chosen. */
+            configurations: number;
+            /** @description Of these, what earlier runs have measured. */
+            known_configurations: number;
+            /** @description Probes that the limits did not allow. */
+            refused: (components["schemas"]["RefusedMachines"] | components["schemas"]["RefusedFunctions"])[];
+            /** @description What its owner was warned of. */
+            warnings: string[];
+            /** @description Dollars spent so far, all launches together. */
+            spent_usd: number;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description The version of MLCD that began it. */
+            version: string;
+            /**
+             * @description Key figures that its planner adds.
+             * @default []
+             */
+            facts: components["schemas"]["Fact"][];
+            /**
+             * @description Tables that its planner adds.
+             * @default []
+             */
+            tables: components["schemas"]["Table"][];
+            /**
+             * @description Charts that its planner adds.
+             * @default []
+             */
+            figures: components["schemas"]["Figure"][];
+            /** @description Every probe, in order. */
+            probes: components["schemas"]["OtherLaunch"][];
+            /** @description What the search ended with; null while it goes on. */
+            decision: components["schemas"]["RunDecision"] | null;
+            /** @description What the planner says of it, for programs. */
+            part: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * PageAnswer
+         * @description The answer in words.
+         */
+        PageAnswer: {
+            /** @description In one sentence. */
+            sentence: string;
+            /** @description One more where it needs saying; else empty. */
+            more: string;
+        };
+        /**
+         * PageCard
+         * @description A key figure.
+         */
+        PageCard: {
+            /** @description What it is. */
+            name: string;
+            /** @description How much it is. */
+            value: string;
+            /** @description A few words below it. */
+            note: string;
+        };
+        /**
+         * PathStep
+         * @description A probe or trial: its result, the ends of its interval, and what finishing there would take.
+         */
+        PathStep: {
+            /** @description Its place in the order, from 1 on. */
+            number: number;
+            /** @description What is drawn alike: the instance type and, where it may vary, the batch. */
+            series: string;
+            /** @description The name of its configuration. */
+            label: string;
+            /** @description How many machines, or functions. */
+            nodes: number;
+            /** @description The global batch, where it may vary. */
+            batch: number | null;
+            /** @description Its rate; null if it has none. */
+            rate: number | null;
+            /** @description The lower end of the rate's interval. */
+            low: number | null;
+            /** @description The upper end of the rate's interval. */
+            high: number | null;
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description What it cost. */
+            usd: number;
+            /** @description How long it took. */
+            seconds: number;
+            /** @description Dollars an hour. */
+            usd_per_hour: number;
+            /** @description Why it was made. */
+            because: string;
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description Whether it may be chosen; null where that is not asked. */
+            certified: boolean | null;
+            /** @description Whether it measured the decision. */
+            chosen: boolean;
+            /** @description What finishing there takes; null where it is not known. */
+            finish: components["schemas"]["RunForecast"] | null;
+        };
+        /**
+         * PlatformCalibration
+         * @description What is known of the platform, and whether it was measured.
+         */
+        PlatformCalibration: {
+            /**
+             * @description Whether it was measured.
+             * @enum {string}
+             */
+            numbers: "modelled" | "measured";
+            /** @description Who says so. */
+            source: string;
+            /** @description One standard error of the logarithm of a time that it predicts. */
+            rel_error: number;
+            /** @description By memory. */
+            compute: components["schemas"]["ComputeSpeed"][];
+            /** @description Megabytes a second at which data is read. */
+            load_mb_per_s: number;
+            /** @description Seconds until a call is up. */
+            start_s: number;
+            /** @description More seconds for each function. */
+            start_s_per_function: number;
+            /** @description Storages, by name. */
+            storages: {
+                [key: string]: components["schemas"]["StorageSpeed"];
+            };
+        };
+        /**
+         * Point
+         * @description A point of a series.
+         */
+        Point: {
+            /** @description Across: a number or, of bars, a name. */
+            x: number | string;
+            /** @description Up; null where it is not known. */
+            y: number | null;
+            /**
+             * @description What a pointer at it reads.
+             * @default
+             */
+            label: string;
+        };
+        /**
+         * PricedFunctions
+         * @description An allocation with its price.
+         */
+        PricedFunctions: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description Functions of all trials that run at the same time. */
+            functions_at_once: number;
+            /** @description Dollars an hour, all of them together. */
+            usd_per_hour: number;
+        };
+        /**
+         * Problem
+         * @description Every answer that is no success.
+         */
+        Problem: {
+            /** @description What is wrong, and what to do, in one line. */
+            error: string;
+            /** @description What is left of a budget that does not allow it. */
+            left_usd?: number | null;
+            /** @description What a run may cost that nobody has agreed to yet. */
+            asks?: string | null;
+        };
+        /**
+         * Purpose
+         * @description Why machines are rented: to measure, or to do the work.
+         * @enum {string}
+         */
+        Purpose: "probe" | "run";
+        /**
+         * Ranked
+         * @description A configuration relative to the others, without absolute times: factors of the least time and the least cost.
+         */
+        Ranked: {
+            /** @description The configuration. */
+            label: string;
+            /** @description What is drawn alike. */
+            series: string;
+            /** @description Times the least time of all. */
+            time_factor: number;
+            /** @description Times the least cost of all. */
+            cost_factor: number;
+            /** @description Whether it is the decision. */
+            chosen: boolean;
+            /** @description Whether it was probed. */
+            measured: boolean;
+            /** @description Whether nothing else is both faster and cheaper. */
+            frontier: boolean;
+            /** @description Whether more money buys little speed from here on. */
+            knee: boolean;
+        };
+        /**
+         * RefusedFunctions
+         * @description A probe on functions that the limits did not allow.
+         */
+        RefusedFunctions: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description Functions of all trials that run at the same time. */
+            functions_at_once: number;
+            /** @description Dollars an hour, all of them together. */
+            usd_per_hour: number;
+            /** @description Its name. */
+            label: string;
+            /** @description Why it was refused. */
+            because: string;
+        };
+        /**
+         * RefusedMachines
+         * @description A probe on machines that the limits did not allow.
+         */
+        RefusedMachines: {
+            /** @description The type of each machine. */
+            instance_type: string;
+            /** @description How many machines. */
+            nodes: number;
+            /** @description Whether they are spot machines. */
+            spot: boolean;
+            /** @description Dollars an hour, all machines together. */
+            usd_per_hour: number;
+            /** @description The global batch, where it may vary. */
+            batch: number | null;
+            /**
+             * @description Settings of a server, by name.
+             * @default {}
+             */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+            /** @description Its name. */
+            label: string;
+            /** @description Why it was refused. */
+            because: string;
+        };
+        /**
+         * RunAction
+         * @description What happens to the run now, in words.
+         */
+        RunAction: {
+            /** @description The run's name. */
+            run: string;
+            /** @description What happens now. */
+            words: string;
+        };
+        /**
+         * RunCap
+         * @description A latency that a server has to keep.
+         */
+        RunCap: {
+            /** @description Which latency: p50, p95, p99, ttft_p50, ttft_p95, itl_p50 or itl_p95. */
+            figure: string;
+            /** @description Seconds at the most; null where no number is known. */
+            at_most_s: number | null;
+            /** @description All of it, such as `p95 <= 30 ms`. */
+            words: string;
+        };
+        /**
+         * RunDecision
+         * @description What a search ended with.
+         */
+        RunDecision: {
+            /** @description What was chosen; null where nothing can be certified. */
+            configuration: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /** @description Whether the job ends within its limits, with `confidence`. */
+            certified: boolean;
+            /** @description The probability of that; null where there is no limit. */
+            confidence: number | null;
+            /** @description Why the search ended. */
+            because: string;
+            /** @description What finishing takes there. */
+            forecast: components["schemas"]["RunForecast"] | null;
+            /** @description The limit that nothing keeps. */
+            binding: string | null;
+            /** @description Limits that would be enough, the smallest step first. */
+            relaxations: components["schemas"]["RunRelaxation"][];
+            /**
+             * @description Of an elastic job: what is expected of each configuration.
+             * @default []
+             */
+            curve: components["schemas"]["CurvePoint"][];
+        };
+        /**
+         * RunFinish
+         * @description What finishing the job takes on a probed configuration.
+         */
+        RunFinish: {
+            /** @description Expected seconds. */
+            seconds: number;
+            /** @description Expected dollars. */
+            usd: number;
+            /** @description Seconds that are counted on at the most. */
+            worst_seconds: number;
+            /** @description Dollars that are counted on at the most. */
+            worst_usd: number;
+            /** @description Where the job moves if it is too slow there. */
+            fallback: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /** @description Whether it can be chosen: the job ends within the limits there. */
+            certifiable: boolean;
+        };
+        /**
+         * RunForecast
+         * @description What finishing the job takes somewhere, without the probes.
+         */
+        RunForecast: {
+            /** @description Expected seconds. */
+            seconds: number;
+            /** @description Expected dollars. */
+            usd: number;
+            /** @description Seconds that are counted on at the most. */
+            worst_seconds: number;
+            /** @description Dollars that are counted on at the most. */
+            worst_usd: number;
+            /** @description Where the job moves if it is too slow there. */
+            fallback: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+        };
+        /**
+         * RunGoal
+         * @description What is asked of a run: an objective, and limits over probes and the final run together.
+         */
+        RunGoal: {
+            /** @description fastest, cheapest, knee or per-dollar. */
+            objective: string;
+            /** @description Dollars that may be spent; null for no limit. */
+            budget_usd: number | null;
+            /** @description Seconds that it may take; null for no limit. */
+            deadline_s: number | null;
+            /** @description How sure a certificate has to be, between 0 and 1. */
+            confidence: number;
+        };
+        /**
+         * RunPage
+         * @description A run as its page shows it.
+         */
+        RunPage: {
+            /** @description Its line in the list of runs. */
+            summary: components["schemas"]["Summary"];
+            /** @description What came of it, or where it stands. */
+            answer: components["schemas"]["PageAnswer"];
+            /** @description The few numbers that matter. */
+            cards: components["schemas"]["PageCard"][];
+            /** @description Every probe or trial, in order. */
+            path: components["schemas"]["PathStep"][];
+            /** @description What was spent after each launch. */
+            spend: components["schemas"]["Spending"];
+            /** @description What was begun and is not settled. */
+            under_way: components["schemas"]["UnderWay"][];
+            /** @description The newest warnings. */
+            warnings: string[];
+            /** @description What makes the choice safe; null where nothing is known yet. */
+            certificate: components["schemas"]["Certificate"] | null;
+            /** @description What will happen next, or why it ended. */
+            next: string;
+            /** @description What can be done now. */
+            actions: ("launch" | "resume" | "stop" | "down")[];
+            /** @description What `mlcd show -o json` prints. */
+            document: components["schemas"]["TrainRun"] | components["schemas"]["ScaleRun"] | components["schemas"]["ServeRun"] | components["schemas"]["TuneRun"] | components["schemas"]["OtherRun"] | components["schemas"]["NotBegun"];
+            /**
+             * @description Where the live launches stand of a run that is driven now.
+             * @default []
+             */
+            progress: components["schemas"]["Headway"][];
+        };
+        /**
+         * RunProbe
+         * @description A short run of the job, to measure a configuration.
+         */
+        RunProbe: {
+            /** @description The type of each machine. */
+            instance_type: string;
+            /** @description How many machines. */
+            nodes: number;
+            /** @description Whether they are spot machines. */
+            spot: boolean;
+            /** @description Dollars an hour, all machines together. */
+            usd_per_hour: number;
+            /** @description The global batch, where it may vary. */
+            batch: number | null;
+            /**
+             * @description Settings of a server, by name.
+             * @default {}
+             */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description Its rate; null if it has none. */
+            samples_per_s: number | null;
+            /** @description One standard error of the logarithm of the rate. */
+            rel_error: number | null;
+            /** @description How long its machines were held. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description Seconds before the job began. */
+            startup_s: number;
+            /** @description Samples of work that were done. */
+            samples_done: number;
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description Where its reports and its `work` do not agree. */
+            mismatch: components["schemas"]["WorkMismatch"] | null;
+            /** @description Gradient noise, where the job reports it. */
+            noise: components["schemas"]["GradientNoise"] | null;
+            /** @description The last value of the job's metric. */
+            metric: number | string | null;
+            /** @description Why it was made; of the job itself, why it ended. */
+            because: string;
+            /** @description What finishing there takes; null if it has no rate. */
+            finish: components["schemas"]["RunFinish"] | null;
+        };
+        /**
+         * RunRelaxation
+         * @description Another limit, under which there would have been a decision. Null: this limit may stay as it is.
+         */
+        RunRelaxation: {
+            /** @description A budget that would be enough. */
+            budget_usd: number | null;
+            /** @description A deadline that would be enough. */
+            deadline_s: number | null;
+            /** @description What would be chosen then. */
+            configuration: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /** @description Its name, as the trade-off has it. */
+            label: string | null;
+            /**
+             * @description Latencies that it would keep.
+             * @default []
+             */
+            caps: components["schemas"]["RunCap"][];
+            /** @description Answers a second that it would give. */
+            min_rate: number | null;
+            /** @description What trying it costs, where `max_probe` forbade that. */
+            max_probe_usd: number | null;
+            /** @description How sure it is within the limits as they are. */
+            confidence: number | null;
+        };
+        /**
+         * RunTable
+         * @description A table in words.
+         */
+        RunTable: {
+            /** @description Its heading. */
+            title: string;
+            /** @description A sentence below the heading. */
+            note: string;
+            /** @description From left to right. */
+            columns: components["schemas"]["RunTableColumn"][];
+            /** @description From top to bottom; each with a cell for every column. */
+            rows: string[][];
+            /** @description The row below them all; empty where there is none. */
+            total: string[];
+            /** @description The rows of what was decided, counted from 0. */
+            chosen: number[];
+            /** @description Whether it is shown only when somebody asks for it. */
+            folded: boolean;
+        };
+        /**
+         * RunTableColumn
+         * @description A column of a run's table.
+         */
+        RunTableColumn: {
+            /** @description Its heading. */
+            name: string;
+            /** @description Whether its cells are numbers. */
+            number: boolean;
+        };
+        /**
+         * RunTables
+         * @description All tables of a run.
+         */
+        RunTables: {
+            /** @description The run's name. */
+            run: string;
+            /** @description Those at the top of the page first. */
+            tables: components["schemas"]["RunTable"][];
+        };
+        /**
+         * RunTarget
+         * @description The metric that ends a job.
+         */
+        RunTarget: {
+            /** @description Its name, as the job reports it. */
+            metric: string;
+            /** @description The value to reach. */
+            value: number;
+            /** @description Whether larger is better. */
+            at_least: boolean;
+            /** @description All of it, such as `accuracy >= 0.97`. */
+            words: string;
+        };
+        /**
+         * RunTrial
+         * @description One load test.
+         */
+        RunTrial: {
+            /** @description Settings of the server, by name. */
+            knobs: {
+                [key: string]: number | string | boolean;
+            };
+            /** @description Dollars an hour. */
+            usd_per_hour: number;
+            /** @description ok, or how it failed. */
+            outcome: string;
+            /** @description Answers a second; null if it failed. */
+            rate: number | null;
+            /** @description One standard error of the logarithm of the rate. */
+            rel_error: number | null;
+            /** @description Latencies in seconds, by name: p50, p95, ttft_p95 ... */
+            figures: {
+                [key: string]: number | null;
+            } | null;
+            /** @description The upper ends of their intervals: certificates count on them. */
+            high: {
+                [key: string]: number | null;
+            } | null;
+            /** @description The most memory that the server held. */
+            peak_gb: number | null;
+            /** @description Requests that were sent. */
+            requests: number | null;
+            /** @description Requests that failed. */
+            failures: number | null;
+            /** @description How good it is by the run's objective; larger is better. */
+            value: number;
+            /** @description Whether it keeps what is asked, as measured. */
+            keeps: boolean;
+            /** @description Whether also the unlucky ends of its intervals do. */
+            certified: boolean;
+            /** @description Dollars for a million answers. */
+            usd_per_million: number | null;
+            /** @description How long it took. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description More of how it ended. */
+            detail: string;
+            /** @description Its place in the order of trials, from 1 on. */
+            number: number;
+            /** @description The name of its configuration. */
+            label: string;
+            /** @description Why it was made. */
+            because: string;
+            /** @description What it does not keep, in words. */
+            breaks: string[];
+            /** @description Whether it measured the decision. */
+            chosen: boolean;
+        };
+        /**
+         * RunTuning
+         * @description A search of hyperparameters by successive halving.
+         */
+        RunTuning: {
+            /** @description Trials of the first stage. */
+            trials: number;
+            /** @description Each stage keeps one trial of so many. */
+            eta: number;
+            /** @description Epochs of each trial in a stage. */
+            epochs_per_stage: number;
+            /** @description How many stages there are. */
+            stages: number;
+            /** @description The ends of each hyperparameter. */
+            space: {
+                [key: string]: [
+                    number,
+                    number
+                ];
+            };
+        };
+        /**
+         * RunWorkload
+         * @description What is trained, and how large it is.
+         */
+        RunWorkload: {
+            /** @description The model. */
+            model: string;
+            /** @description The data set. */
+            data: string;
+            /** @description Samples of the data set. */
+            samples: number;
+            /** @description Megabytes of data. */
+            data_mb: number;
+            /** @description Megabytes of the model. */
+            model_mb: number;
+            /** @description Samples that one function takes in an iteration. */
+            batch: number;
+            /** @description The learning rate. */
+            learning_rate: number;
+        };
+        /**
+         * Runs
+         * @description Some runs.
+         */
+        Runs: {
+            /** @description Those that were asked for. */
+            runs: components["schemas"]["Summary"][];
+            /** @description How many pass the filters. */
+            total: number;
+            /** @description What all that pass the filters have spent. */
+            spent_usd: number;
+        };
+        /**
+         * ScaleRun
+         * @description A run of `mlcd scale`: how many workers an elastic job is given.
+         */
+        ScaleRun: {
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description The planner's name.
+             * @default scale
+             * @constant
+             */
+            planner: "scale";
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
+            status: "searching" | "decided" | "infeasible" | "running" | "finished" | "failed" | "stopped";
+            /** @description When it began: a time of day, ISO 8601. */
+            started_at: string;
+            /** @description The job's name. */
+            job: string;
+            /** @description What is asked of it. */
+            goal: components["schemas"]["RunGoal"];
+            /** @description The place that its probes run at. */
+            on: string;
+            /** @description live, simulated or recorded: only what is live costs money. */
+            provenance: string;
+            /** @description The search method. */
+            method: string;
+            /** @description Of what the method draws at random. */
+            seed: number;
+            /** @description Configurations that could be chosen. */
+            configurations: number;
+            /** @description Of these, what earlier runs have measured. */
+            known_configurations: number;
+            /** @description Probes that the limits did not allow. */
+            refused: (components["schemas"]["RefusedMachines"] | components["schemas"]["RefusedFunctions"])[];
+            /** @description What its owner was warned of. */
+            warnings: string[];
+            /** @description Dollars spent so far, all launches together. */
+            spent_usd: number;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description The version of MLCD that began it. */
+            version: string;
+            /**
+             * @description Key figures that its planner adds.
+             * @default []
+             */
+            facts: components["schemas"]["Fact"][];
+            /**
+             * @description Tables that its planner adds.
+             * @default []
+             */
+            tables: components["schemas"]["Table"][];
+            /**
+             * @description Charts that its planner adds.
+             * @default []
+             */
+            figures: components["schemas"]["Figure"][];
+            /** @description All the work of the job, in samples. */
+            work_samples: number;
+            /** @description Of these, what a checkpoint holds. */
+            saved_samples: number;
+            /** @description The metric that ends the job. */
+            target: components["schemas"]["RunTarget"] | null;
+            /** @description Every probe, in order. */
+            probes: components["schemas"]["RunProbe"][];
+            /** @description What the search ended with; null while it goes on. */
+            decision: components["schemas"]["RunDecision"] | null;
+            /** @description The last launch of the job itself. */
+            final_run: components["schemas"]["MachineLaunch"] | null;
+            /** @description Dollars that the probes cost. */
+            probing_usd: number;
+            /** @description Seconds that the probes took, one after the other. */
+            probing_s: number;
+            /** @description partial, where probes are short runs of the job; or full. */
+            mode: string;
+            /** @description How the learning rate follows the batch. */
+            learning_rate: string;
+        };
+        /**
+         * Series
+         * @description Points that belong together.
+         */
+        Series: {
+            /** @description What they have in common. */
+            name: string;
+            /** @description In the order in which a line joins them. */
+            points: components["schemas"]["Point"][];
+        };
+        /**
+         * ServeDecision
+         * @description What a search for a serving configuration ended with.
+         */
+        ServeDecision: {
+            /** @description What was chosen; null where nothing can be certified. */
+            configuration: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /** @description Whether the job ends within its limits, with `confidence`. */
+            certified: boolean;
+            /** @description The probability of that; null where there is no limit. */
+            confidence: number | null;
+            /** @description Why the search ended. */
+            because: string;
+            /** @description What finishing takes there. */
+            forecast: components["schemas"]["RunForecast"] | null;
+            /** @description The limit that nothing keeps. */
+            binding: string | null;
+            /** @description Limits that would be enough, the smallest step first. */
+            relaxations: components["schemas"]["RunRelaxation"][];
+            /**
+             * @description Of an elastic job: what is expected of each configuration.
+             * @default []
+             */
+            curve: components["schemas"]["CurvePoint"][];
+            /** @description What all trials of it show together. */
+            measured: components["schemas"]["LoadTest"] | null;
+        };
+        /**
+         * ServeRun
+         * @description A run of `mlcd serve`: it ends with its decision.
+         */
+        ServeRun: {
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description The planner's name.
+             * @default serve
+             * @constant
+             */
+            planner: "serve";
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
+            status: "searching" | "decided" | "infeasible" | "running" | "finished" | "failed" | "stopped";
+            /** @description When it began: a time of day, ISO 8601. */
+            started_at: string;
+            /** @description The job's name. */
+            job: string;
+            /** @description What is asked of it. */
+            goal: components["schemas"]["RunGoal"];
+            /** @description The place that its probes run at. */
+            on: string;
+            /** @description live, simulated or recorded: only what is live costs money. */
+            provenance: string;
+            /** @description The search method. */
+            method: string;
+            /** @description Of what the method draws at random. */
+            seed: number;
+            /** @description Configurations that could be chosen. */
+            configurations: number;
+            /** @description Of these, what earlier runs have measured. */
+            known_configurations: number;
+            /** @description Probes that the limits did not allow. */
+            refused: (components["schemas"]["RefusedMachines"] | components["schemas"]["RefusedFunctions"])[];
+            /** @description What its owner was warned of. */
+            warnings: string[];
+            /** @description Dollars spent so far, all launches together. */
+            spent_usd: number;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description The version of MLCD that began it. */
+            version: string;
+            /**
+             * @description Key figures that its planner adds.
+             * @default []
+             */
+            facts: components["schemas"]["Fact"][];
+            /**
+             * @description Tables that its planner adds.
+             * @default []
+             */
+            tables: components["schemas"]["Table"][];
+            /**
+             * @description Charts that its planner adds.
+             * @default []
+             */
+            figures: components["schemas"]["Figure"][];
+            /** @description What is served. */
+            model: components["schemas"]["ServedModel"];
+            /** @description Latencies that are asked for. */
+            caps: components["schemas"]["RunCap"][];
+            /** @description Answers a second that are asked for. */
+            min_rate: number | null;
+            /** @description What a rate counts: requests or tokens. */
+            counted: string;
+            /** @description The unit of a rate. */
+            unit: string;
+            /** @description How trials send requests: open or closed. */
+            arrivals: string;
+            /** @description Trials at the most. */
+            most_trials: number | null;
+            /** @description What a pass is made of, the longest first. */
+            operators: components["schemas"]["OperatorShare"][];
+            /** @description Every trial, in order. */
+            trials: components["schemas"]["RunTrial"][];
+            /** @description What the search ended with; null while it goes on. */
+            decision: components["schemas"]["ServeDecision"] | null;
+        };
+        /**
+         * ServedModel
+         * @description A model that is to be served.
+         */
+        ServedModel: {
+            /** @description The model's name. */
+            name: string;
+            /** @description The family of architectures that it is of. */
+            family: string;
+            /** @description The kind of its input, such as image224. */
+            inputs: string;
+            /** @description Its file. */
+            path: string;
+            /** @description Its weights, in 2**20 bytes. */
+            weights_mb: number | null;
+            /** @description Its parameters, in billions. */
+            parameters_billion: number | null;
+        };
+        /**
+         * Spend
+         * @description Where the money went, simulated and replayed money included.
+         */
+        Spend: {
+            /** @description Real money apart from simulated and recorded. */
+            by_provenance: components["schemas"]["SpendSource"][];
+            /** @description The dearest first. */
+            by_person: components["schemas"]["SpendShare"][];
+            /** @description The dearest first. */
+            by_team: components["schemas"]["SpendShare"][];
+            /** @description In order. */
+            by_month: components["schemas"]["SpendMonth"][];
+        };
+        /**
+         * SpendMonth
+         * @description What the runs that began in a month have spent.
+         */
+        SpendMonth: {
+            /** @description The month, such as 2026-11. */
+            month: string;
+            /** @description Dollars. */
+            usd: number;
+            /** @description How many runs. */
+            runs: number;
+        };
+        /**
+         * SpendPoint
+         * @description Where a run stood after a launch.
+         */
+        SpendPoint: {
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description Dollars spent so far. */
+            spent_usd: number;
+            /** @description Dollars that had to be kept then to finish. */
+            kept_usd: number | null;
+            /** @description Seconds that had to be kept then to finish. */
+            kept_s: number | null;
+            /** @description The configuration of the launch; empty at the beginning. */
+            label: string;
+            /**
+             * @description Whether it was a probe, or the job itself.
+             * @enum {string}
+             */
+            purpose: "probe" | "run";
+        };
+        /**
+         * SpendShare
+         * @description What a person or a team has spent.
+         */
+        SpendShare: {
+            /** @description Who; null: runs of nobody in particular. */
+            name: string | null;
+            /** @description Dollars. */
+            usd: number;
+            /** @description How many runs. */
+            runs: number;
+        };
+        /**
+         * SpendSource
+         * @description What runs of one kind of cloud have spent.
+         */
+        SpendSource: {
+            /**
+             * @description Only what is live costs money.
+             * @enum {string}
+             */
+            name: "live" | "simulated" | "recorded";
+            /** @description Dollars. */
+            usd: number;
+            /** @description How many runs. */
+            runs: number;
+        };
+        /**
+         * Spending
+         * @description What was spent, against the limits.
+         */
+        Spending: {
+            /** @description Dollars that may be spent; null for no limit. */
+            budget_usd: number | null;
+            /** @description Seconds that it may take; null for no limit. */
+            deadline_s: number | null;
+            /** @description From nothing on, one after each launch. */
+            points: components["schemas"]["SpendPoint"][];
+        };
+        /**
+         * StageResult
+         * @description A stage of a tuning run as it went, beside its plan.
+         */
+        StageResult: {
+            /** @description Functions that train together. */
+            functions: number;
+            /** @description Memory of each, in MB. */
+            memory_mb: number;
+            /** @description The storage through which they exchange gradients. */
+            storage: string;
+            /** @description Its number, from 1 on. */
+            stage: number;
+            /** @description Trials of the stage. */
+            trials: number;
+            /** @description Trials that have reported anything. */
+            trials_told: number;
+            /** @description Trials that go on; null while that is not known. */
+            kept: number | null;
+            /** @description Epochs of each trial. */
+            epochs: number;
+            /** @description The best trial at its end. */
+            best_trial: number | null;
+            /** @description The loss of that trial. */
+            best_loss: number | null;
+            /** @description How long it took. */
+            seconds: number;
+            /** @description What it cost. */
+            usd: number;
+            /** @description Seconds that were planned. */
+            planned_s: number | null;
+            /** @description Dollars that were planned. */
+            planned_usd: number | null;
+            /** @description Attempts of functions that came to nothing. */
+            retries: number;
+            /** @description How each of its launches ended. */
+            launches: string[];
+        };
+        /**
+         * StoragePrice
+         * @description What a storage costs.
+         */
+        StoragePrice: {
+            /** @description Dollars for a request. */
+            usd_per_request: number;
+            /** @description Dollars for a minute that its server is up. */
+            usd_per_minute: number;
+            /** @description The largest object, in MB; null for no limit. */
+            largest_mb: number | null;
+        };
+        /**
+         * StorageSpeed
+         * @description How fast a storage is.
+         */
+        StorageSpeed: {
+            /** @description Seconds of a request. */
+            latency_s: number;
+            /** @description Megabytes a second. */
+            mb_per_s: number;
+            /** @description Exchanges that were measured. */
+            exchanges: components["schemas"]["ExchangeTime"][];
+        };
+        /**
+         * Summary
+         * @description Everything a list of runs shows, filters and sorts by; small, since all of them are kept at hand.
+         */
+        Summary: {
+            /** @description The run's name. */
+            run: string;
+            /** @description train, scale, serve, tune, functions, or a planner of another package. */
+            kind: string;
+            /** @description The job's name. */
+            job: string;
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
+            status: "queued" | "refused" | "searching" | "decided" | "infeasible" | "running" | "finished" | "failed" | "stopped";
+            /** @description Whether a process drives it now. */
+            driven: boolean;
+            /** @description The member whose run it is; null for one of the command line. */
+            owner: string | null;
+            /** @description Their team. */
+            team: string | null;
+            /** @description When it began, or was asked for: a time of day, ISO 8601. */
+            started_at: string;
+            /** @description The place that its probes run at. */
+            on: string;
+            /** @description live, simulated or recorded; null before it has begun. */
+            provenance: string | null;
+            /** @description Its objective: fastest, cheapest, knee or per-dollar. */
+            goal: string;
+            /** @description All that is asked of it, in words. */
+            goal_words: string;
+            /** @description Probes that were made. */
+            tried: number;
+            /** @description What was decided; null where nothing is. */
+            chosen: string | null;
+            /** @description Dollars spent so far. */
+            spent_usd: number;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description Dollars that may be spent; null for no limit. */
+            budget_usd: number | null;
+            /** @description Seconds that it may take; null for no limit. */
+            deadline_s: number | null;
+            /** @description The reason of the last entry that has one. */
+            because: string;
+        };
+        /**
+         * Table
+         * @description A table.
+         */
+        Table: {
+            /** @description Its heading. */
+            title: string;
+            /** @description From left to right. */
+            columns: components["schemas"]["Column"][];
+            /** @description From top to bottom; each with a cell for every column. */
+            rows: (string | number | boolean | null)[][];
+        };
+        /**
+         * TeamAnswer
+         * @description A team and its budget.
+         */
+        TeamAnswer: {
+            /** @description What may be spent; null for no limit. */
+            budget_usd: number | null;
+            /**
+             * @description Over everything, or over each month anew.
+             * @enum {string}
+             */
+            budget_per: "total" | "month";
+            /** @description What was spent in that time. */
+            spent_usd: number;
+            /** @description What runs can still spend; null, if one of them has no limit. */
+            claimed_usd: number | null;
+            /** @description Its name. */
+            name: string;
+        };
+        /**
+         * TeamBudget
+         * @description The budget of a team's runs together, null for no limit; without `budget_per` its period stays.
+         */
+        TeamBudget: {
+            /** @description Dollars; null for no limit. */
+            budget_usd: number | null;
+            /** @description Over everything, or over each month anew; as before, if null. */
+            budget_per?: ("total" | "month") | null;
+        };
+        /**
+         * TeamsAnswer
+         * @description All teams.
+         */
+        TeamsAnswer: {
+            /** @description By name. */
+            teams: components["schemas"]["TeamAnswer"][];
+        };
+        /**
+         * Token
+         * @description The token that an admin gave you.
+         */
+        Token: {
+            /** @description Your token, mlcd_... */
+            token: string;
+        };
+        /**
+         * TokenAnswer
+         * @description A member and their new token, which is shown only once.
+         */
+        TokenAnswer: {
+            /** @description Their name. */
+            member: string;
+            /** @description Their token. */
+            token: string;
+        };
+        /**
+         * Tradeoff
+         * @description Time against cost of everything that is known.
+         */
+        Tradeoff: {
+            /** @description The run's name. */
+            run: string;
+            /** @description The fastest first. */
+            points: components["schemas"]["TradeoffPoint"][];
+            /** @description Of an elastic run that claims no time; `points` are then of all the work, the most it can need. */
+            ranking: components["schemas"]["Ranked"][];
+            /** @description What the search cost. */
+            spent_usd: number;
+            /** @description What the search took. */
+            elapsed_s: number;
+            /** @description The run's budget; null for no limit. */
+            budget_usd: number | null;
+            /** @description The run's deadline; null for no limit. */
+            deadline_s: number | null;
+            /** @description For sliders. */
+            ranges: components["schemas"]["LimitRanges"];
+        };
+        /**
+         * TradeoffPoint
+         * @description What the whole job takes on a configuration, or by a plan, probes included; `worst`: the worst case.
+         */
+        TradeoffPoint: {
+            /** @description The configuration, or the plan. */
+            label: string;
+            /** @description What is drawn alike. */
+            series: string;
+            /** @description Expected seconds. */
+            seconds: number;
+            /** @description Expected dollars. */
+            usd: number;
+            /** @description Seconds at the most; null where there is no end. */
+            worst_seconds: number | null;
+            /** @description Dollars at the most; null where there is no end. */
+            worst_usd: number | null;
+            /** @description Whether it ends within the limits. */
+            certified: boolean;
+            /** @description Whether it is the decision. */
+            chosen: boolean;
+            /** @description Whether it was probed. */
+            measured: boolean;
+            /**
+             * @description Whether nothing else is both faster and cheaper.
+             * @default false
+             */
+            frontier: boolean;
+            /**
+             * @description Whether more money buys little speed from here on.
+             * @default false
+             */
+            knee: boolean;
+        };
+        /**
+         * TrainRun
+         * @description A run of `mlcd train` on machines.
+         */
+        TrainRun: {
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description The planner's name.
+             * @default train
+             * @constant
+             */
+            planner: "train";
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
+            status: "searching" | "decided" | "infeasible" | "running" | "finished" | "failed" | "stopped";
+            /** @description When it began: a time of day, ISO 8601. */
+            started_at: string;
+            /** @description The job's name. */
+            job: string;
+            /** @description What is asked of it. */
+            goal: components["schemas"]["RunGoal"];
+            /** @description The place that its probes run at. */
+            on: string;
+            /** @description live, simulated or recorded: only what is live costs money. */
+            provenance: string;
+            /** @description The search method. */
+            method: string;
+            /** @description Of what the method draws at random. */
+            seed: number;
+            /** @description Configurations that could be chosen. */
+            configurations: number;
+            /** @description Of these, what earlier runs have measured. */
+            known_configurations: number;
+            /** @description Probes that the limits did not allow. */
+            refused: (components["schemas"]["RefusedMachines"] | components["schemas"]["RefusedFunctions"])[];
+            /** @description What its owner was warned of. */
+            warnings: string[];
+            /** @description Dollars spent so far, all launches together. */
+            spent_usd: number;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description The version of MLCD that began it. */
+            version: string;
+            /**
+             * @description Key figures that its planner adds.
+             * @default []
+             */
+            facts: components["schemas"]["Fact"][];
+            /**
+             * @description Tables that its planner adds.
+             * @default []
+             */
+            tables: components["schemas"]["Table"][];
+            /**
+             * @description Charts that its planner adds.
+             * @default []
+             */
+            figures: components["schemas"]["Figure"][];
+            /** @description All the work of the job, in samples. */
+            work_samples: number;
+            /** @description Of these, what a checkpoint holds. */
+            saved_samples: number;
+            /** @description The metric that ends the job. */
+            target: components["schemas"]["RunTarget"] | null;
+            /** @description Every probe, in order. */
+            probes: components["schemas"]["RunProbe"][];
+            /** @description What the search ended with; null while it goes on. */
+            decision: components["schemas"]["RunDecision"] | null;
+            /** @description The last launch of the job itself. */
+            final_run: components["schemas"]["MachineLaunch"] | null;
+            /** @description Dollars that the probes cost. */
+            probing_usd: number;
+            /** @description Seconds that the probes took, one after the other. */
+            probing_s: number;
+        };
+        /**
+         * TransferTime
+         * @description One object that was sent.
+         */
+        TransferTime: {
+            /** @description Megabytes. */
+            mb: number;
+            /** @description What it took. */
+            seconds: number;
+        };
+        /**
+         * TuneDecision
+         * @description What a search for allocations ended with.
+         */
+        TuneDecision: {
+            /** @description The decision in a sentence. */
+            words: string;
+            /** @description Every plan that keeps the limits, the chosen one first. */
+            plans: components["schemas"]["FunctionPlan"][];
+            /** @description What the plans rest on. */
+            calibration: components["schemas"]["PlatformCalibration"] | null;
+            /** @description What was chosen; null where nothing can be certified. */
+            configuration: components["schemas"]["Machines"] | components["schemas"]["PricedFunctions"] | null;
+            /** @description Whether the job ends within its limits, with `confidence`. */
+            certified: boolean;
+            /** @description The probability of that; null where there is no limit. */
+            confidence: number | null;
+            /** @description Why the search ended. */
+            because: string;
+            /** @description What finishing takes there. */
+            forecast: components["schemas"]["RunForecast"] | null;
+            /** @description The limit that nothing keeps. */
+            binding: string | null;
+            /** @description Limits that would be enough, the smallest step first. */
+            relaxations: components["schemas"]["RunRelaxation"][];
+            /**
+             * @description Of an elastic job: what is expected of each configuration.
+             * @default []
+             */
+            curve: components["schemas"]["CurvePoint"][];
+        };
+        /**
+         * TuneRun
+         * @description A run on functions: of `mlcd tune`, or of `mlcd train --on functions`.
+         */
+        TuneRun: {
+            /** @description What is trained. */
+            workload: components["schemas"]["RunWorkload"];
+            /**
+             * @description Whether one model is trained, or many trials are.
+             * @enum {string}
+             */
+            phase: "training" | "tuning";
+            /** @description How hyperparameters are searched; null of a training run. */
+            tuning: components["schemas"]["RunTuning"] | null;
+            /** @description What may be allocated. */
+            limits: components["schemas"]["FunctionLimits"];
+            /** @description What that costs. */
+            prices: components["schemas"]["FunctionPrices"] | null;
+            /** @description The run's name. */
+            run: string;
+            /**
+             * @description The planner's name.
+             * @default tune
+             * @constant
+             */
+            planner: "tune";
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
+            status: "searching" | "decided" | "infeasible" | "running" | "finished" | "failed" | "stopped";
+            /** @description When it began: a time of day, ISO 8601. */
+            started_at: string;
+            /** @description The job's name. */
+            job: string;
+            /** @description What is asked of it. */
+            goal: components["schemas"]["RunGoal"];
+            /** @description The place that its probes run at. */
+            on: string;
+            /** @description live, simulated or recorded: only what is live costs money. */
+            provenance: string;
+            /** @description The search method. */
+            method: string;
+            /** @description Of what the method draws at random. */
+            seed: number;
+            /** @description Configurations that could be chosen. */
+            configurations: number;
+            /** @description Of these, what earlier runs have measured. */
+            known_configurations: number;
+            /** @description Probes that the limits did not allow. */
+            refused: (components["schemas"]["RefusedMachines"] | components["schemas"]["RefusedFunctions"])[];
+            /** @description What its owner was warned of. */
+            warnings: string[];
+            /** @description Dollars spent so far, all launches together. */
+            spent_usd: number;
+            /** @description Seconds on the run's clock. */
+            elapsed_s: number;
+            /** @description The version of MLCD that began it. */
+            version: string;
+            /**
+             * @description Key figures that its planner adds.
+             * @default []
+             */
+            facts: components["schemas"]["Fact"][];
+            /**
+             * @description Tables that its planner adds.
+             * @default []
+             */
+            tables: components["schemas"]["Table"][];
+            /**
+             * @description Charts that its planner adds.
+             * @default []
+             */
+            figures: components["schemas"]["Figure"][];
+            /** @description The metric that ends the job. */
+            target: components["schemas"]["RunTarget"] | null;
+            /** @description Every probe, in order. */
+            probes: components["schemas"]["FunctionProbe"][];
+            /** @description What the search ended with; null while it goes on. */
+            decision: components["schemas"]["TuneDecision"] | null;
+            /** @description The best trade-offs of one epoch, the fastest first. */
+            boundary: components["schemas"]["EpochAllocation"][];
+            /** @description Of a tuning run: its stages as they went. */
+            stages: components["schemas"]["StageResult"][];
+            /** @description Of a training run: its epochs as they went. */
+            epochs: components["schemas"]["EpochResult"][];
+            /** @description The best trial. */
+            best: components["schemas"]["BestTrial"] | null;
+            /** @description Why the run ended; null while it goes on. */
+            ended: string | null;
+            /** @description Dollars that the probes cost. */
+            probing_usd: number;
+            /** @description Seconds that the probes took, one after the other. */
+            probing_s: number;
+        };
+        /**
+         * UnderWay
+         * @description A launch that is reserved and not settled.
+         */
+        UnderWay: {
+            /** @description The launch's name. */
+            label: string;
+            /**
+             * @description Whether it is a probe, or the job itself.
+             * @enum {string}
+             */
+            purpose: "probe" | "run";
+            /** @description The name of its configuration. */
+            configuration: string;
+            /** @description Why it was made. */
+            because: string;
+            /** @description Dollars that are reserved for it. */
+            worst_usd: number;
+            /** @description Seconds that are reserved for it. */
+            worst_s: number;
+            /** @description When it began, on the run's clock. */
+            since_s: number;
+        };
+        /**
+         * UnreadableModel
+         * @description A file that is no model.
+         */
+        UnreadableModel: {
+            /** @description The file's name. */
+            name: string;
+            /** @description What is wrong with it. */
+            because: string;
+        };
+        /**
+         * Uploaded
+         * @description A model that can be served, identified by the SHA-256 of its file.
+         */
+        Uploaded: {
+            /** @description The SHA-256 of its file: what to submit. */
+            upload: string;
+            /** @description The file's name. */
+            name: string;
+            /** @description Its bytes. */
+            size: number;
+            /** @description What is known of it. */
+            facts: components["schemas"]["UploadedFacts"];
+            /** @description What it is made of, the longest first. */
+            operators: components["schemas"]["UploadedOperator"][];
+        };
+        /**
+         * UploadedFacts
+         * @description What is known of a model before any trial; parameters in billions, weights in MiB.
+         */
+        UploadedFacts: {
+            /** @description The family of architectures that it is of. */
+            family: string;
+            /** @description The kind of its input. */
+            inputs: string;
+            /** @description Its weights, in 2**20 bytes. */
+            weights_mb: number | null;
+            /** @description Its parameters, in billions. */
+            parameters: number | null;
+            /** @description What could not be found out; else empty. */
+            note: string;
+        };
+        /**
+         * UploadedOperator
+         * @description One kind of operator. `share`: of a pass's time; null if the model could not be run.
+         */
+        UploadedOperator: {
+            /** @description The operator. */
+            kind: string;
+            /** @description Its calls in one pass. */
+            count: number;
+            /** @description Its share of a pass's time; null where no pass could be made. */
+            share: number | null;
+        };
+        /**
+         * WhatIf
+         * @description What would have been decided under another goal.
+         */
+        WhatIf: {
+            /** @description The run's name. */
+            run: string;
+            /** @description The objective. */
+            goal: string;
+            /** @description All that is asked, in words. */
+            goal_words: string;
+            /** @description What `mlcd what-if -o json` prints of it. */
+            decision: components["schemas"]["ServeDecision"] | components["schemas"]["TuneDecision"] | components["schemas"]["RunDecision"];
+            /** @description What is chosen, as the trade-off names it. */
+            label: string | null;
+            /** @description The decision in a sentence. */
+            words: string;
+            /** @description What makes it safe. */
+            certificate: components["schemas"]["Certificate"] | null;
+        };
+        /**
+         * WorkMismatch
+         * @description What a job reported beside what its `work` states.
+         */
+        WorkMismatch: {
+            /** @description Samples that it reported. */
+            reported: number;
+            /** @description Samples that were stated. */
+            stated: number;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type Accepted = components['schemas']['Accepted'];
+export type AllocatedStage = components['schemas']['AllocatedStage'];
+export type Asked = components['schemas']['Asked'];
+export type AuditAnswer = components['schemas']['AuditAnswer'];
+export type AuditedAction = components['schemas']['AuditedAction'];
+export type Axis = components['schemas']['Axis'];
+export type BestTrial = components['schemas']['BestTrial'];
+export type CalibrationResult = components['schemas']['CalibrationResult'];
+export type Certificate = components['schemas']['Certificate'];
+export type CertificateTerm = components['schemas']['CertificateTerm'];
+export type Column = components['schemas']['Column'];
+export type ComputeSpeed = components['schemas']['ComputeSpeed'];
+export type CurvePoint = components['schemas']['CurvePoint'];
+export type EpochAllocation = components['schemas']['EpochAllocation'];
+export type EpochResult = components['schemas']['EpochResult'];
+export type Example = components['schemas']['Example'];
+export type Examples = components['schemas']['Examples'];
+export type ExchangeTime = components['schemas']['ExchangeTime'];
+export type Export = components['schemas']['Export'];
+export type Fact = components['schemas']['Fact'];
+export type Figure = components['schemas']['Figure'];
+export type Foreseen = components['schemas']['Foreseen'];
+export type FunctionLimits = components['schemas']['FunctionLimits'];
+export type FunctionPlan = components['schemas']['FunctionPlan'];
+export type FunctionPrices = components['schemas']['FunctionPrices'];
+export type FunctionProbe = components['schemas']['FunctionProbe'];
+export type GoOn = components['schemas']['GoOn'];
+export type GradientNoise = components['schemas']['GradientNoise'];
+export type Headway = components['schemas']['Headway'];
+export type Health = components['schemas']['Health'];
+export type HowDown = components['schemas']['HowDown'];
+export type JobFingerprint = components['schemas']['JobFingerprint'];
+export type JobIdentity = components['schemas']['JobIdentity'];
+export type Knowledge = components['schemas']['Knowledge'];
+export type KnowledgeBase = components['schemas']['KnowledgeBase'];
+export type KnownModel = components['schemas']['KnownModel'];
+export type LearnedMachine = components['schemas']['LearnedMachine'];
+export type LearnedModel = components['schemas']['LearnedModel'];
+export type LearnedTarget = components['schemas']['LearnedTarget'];
+export type LedgerEntries = components['schemas']['LedgerEntries'];
+export type LedgerEntry = components['schemas']['LedgerEntry'];
+export type LedgerRow = components['schemas']['LedgerRow'];
+export type LedgerRows = components['schemas']['LedgerRows'];
+export type LimitLine = components['schemas']['LimitLine'];
+export type LimitRanges = components['schemas']['LimitRanges'];
+export type LoadTest = components['schemas']['LoadTest'];
+export type Logs = components['schemas']['Logs'];
+export type MachineLaunch = components['schemas']['MachineLaunch'];
+export type Machines = components['schemas']['Machines'];
+export type Me = components['schemas']['Me'];
+export type MemberAnswer = components['schemas']['MemberAnswer'];
+export type MemberChange = components['schemas']['MemberChange'];
+export type MembersAnswer = components['schemas']['MembersAnswer'];
+export type Models = components['schemas']['Models'];
+export type MostOf = components['schemas']['MostOf'];
+export type NewMember = components['schemas']['NewMember'];
+export type NotBegun = components['schemas']['NotBegun'];
+export type OfferRow = components['schemas']['OfferRow'];
+export type Offers = components['schemas']['Offers'];
+export type OperatorShare = components['schemas']['OperatorShare'];
+export type OtherLaunch = components['schemas']['OtherLaunch'];
+export type OtherRun = components['schemas']['OtherRun'];
+export type PageAnswer = components['schemas']['PageAnswer'];
+export type PageCard = components['schemas']['PageCard'];
+export type PathStep = components['schemas']['PathStep'];
+export type PlatformCalibration = components['schemas']['PlatformCalibration'];
+export type Point = components['schemas']['Point'];
+export type PricedFunctions = components['schemas']['PricedFunctions'];
+export type Problem = components['schemas']['Problem'];
+export type Purpose = components['schemas']['Purpose'];
+export type Ranked = components['schemas']['Ranked'];
+export type RefusedFunctions = components['schemas']['RefusedFunctions'];
+export type RefusedMachines = components['schemas']['RefusedMachines'];
+export type RunAction = components['schemas']['RunAction'];
+export type RunCap = components['schemas']['RunCap'];
+export type RunDecision = components['schemas']['RunDecision'];
+export type RunFinish = components['schemas']['RunFinish'];
+export type RunForecast = components['schemas']['RunForecast'];
+export type RunGoal = components['schemas']['RunGoal'];
+export type RunPage = components['schemas']['RunPage'];
+export type RunProbe = components['schemas']['RunProbe'];
+export type RunRelaxation = components['schemas']['RunRelaxation'];
+export type RunTable = components['schemas']['RunTable'];
+export type RunTableColumn = components['schemas']['RunTableColumn'];
+export type RunTables = components['schemas']['RunTables'];
+export type RunTarget = components['schemas']['RunTarget'];
+export type RunTrial = components['schemas']['RunTrial'];
+export type RunTuning = components['schemas']['RunTuning'];
+export type RunWorkload = components['schemas']['RunWorkload'];
+export type Runs = components['schemas']['Runs'];
+export type ScaleRun = components['schemas']['ScaleRun'];
+export type Series = components['schemas']['Series'];
+export type ServeDecision = components['schemas']['ServeDecision'];
+export type ServeRun = components['schemas']['ServeRun'];
+export type ServedModel = components['schemas']['ServedModel'];
+export type Spend = components['schemas']['Spend'];
+export type SpendMonth = components['schemas']['SpendMonth'];
+export type SpendPoint = components['schemas']['SpendPoint'];
+export type SpendShare = components['schemas']['SpendShare'];
+export type SpendSource = components['schemas']['SpendSource'];
+export type Spending = components['schemas']['Spending'];
+export type StageResult = components['schemas']['StageResult'];
+export type StoragePrice = components['schemas']['StoragePrice'];
+export type StorageSpeed = components['schemas']['StorageSpeed'];
+export type Summary = components['schemas']['Summary'];
+export type Table = components['schemas']['Table'];
+export type TeamAnswer = components['schemas']['TeamAnswer'];
+export type TeamBudget = components['schemas']['TeamBudget'];
+export type TeamsAnswer = components['schemas']['TeamsAnswer'];
+export type Token = components['schemas']['Token'];
+export type TokenAnswer = components['schemas']['TokenAnswer'];
+export type Tradeoff = components['schemas']['Tradeoff'];
+export type TradeoffPoint = components['schemas']['TradeoffPoint'];
+export type TrainRun = components['schemas']['TrainRun'];
+export type TransferTime = components['schemas']['TransferTime'];
+export type TuneDecision = components['schemas']['TuneDecision'];
+export type TuneRun = components['schemas']['TuneRun'];
+export type UnderWay = components['schemas']['UnderWay'];
+export type UnreadableModel = components['schemas']['UnreadableModel'];
+export type Uploaded = components['schemas']['Uploaded'];
+export type UploadedFacts = components['schemas']['UploadedFacts'];
+export type UploadedOperator = components['schemas']['UploadedOperator'];
+export type WhatIf = components['schemas']['WhatIf'];
+export type WorkMismatch = components['schemas']['WorkMismatch'];
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
