@@ -21,7 +21,7 @@ from mlcd.core.runs.run import start
 from mlcd.planners.form import of_text
 
 DEMO = "resnet50-1"
-SCALE = Path(__file__).parents[2] / "mlcd" / "web" / "examples" / "scale.yaml"
+SCALE = Path(__file__).parents[2] / "mlcd" / "service" / "web" / "examples" / "scale.yaml"
 JOB = """
 name: watched
 run: python train.py
