@@ -17,7 +17,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.planners.serve.knobs import Knob, Knobs
 from mlcd.planners.serve.known_models import Cell, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap
+from mlcd.planners.serve.nouns import Cap, knobs_of
 from mlcd.planners.serve.promise import service_of, value
 from mlcd.planners.serve.space import columns
 
@@ -106,13 +106,13 @@ def points(space: Space) -> Points:
 @lru_cache(KEPT)
 def _points(same: Same) -> Points:
     (space,) = same.things
-    names = [name for name, _ in space.configurations[0].knobs]
+    names = [name for name, _ in knobs_of(space.configurations[0])]
     settings = columns(space, names)
     codes = tuple(code for name in names if (code := KnobCode.of(name, settings[name])).varies)
     blocks = [code.encode(settings[code.name]) for code in codes]
     x = np.hstack(blocks) if blocks else np.zeros((len(space), 1))
     of = tuple(i for i, code in enumerate(codes) for _ in range(code.width))
-    return Points(codes, settings, x, of, {c.knobs: i for i, c in enumerate(space.configurations)})
+    return Points(codes, settings, x, of, {knobs_of(c): i for i, c in enumerate(space.configurations)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ def _anatomy(same: Same) -> tuple[list[Knobs], list[int], Floats, list[float]]:
         place.append(number.setdefault(cell, len(number)))
         memory_gb = knowledge.memory_gb(configuration)
         allowed.append(np.inf if memory_gb is None else memory_gb)
-        told = dict(configuration.knobs).get(knowledge.anatomy.host)
+        told = dict(knobs_of(configuration)).get(knowledge.anatomy.host)
         cores.append(float(told) if isinstance(told, int | float) else np.nan)
     return list(number), place, np.array(allowed), cores
 
