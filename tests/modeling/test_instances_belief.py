@@ -14,7 +14,7 @@ from mlcd.planners.serve.beliefs.instances import InstancesBelief
 from mlcd.planners.serve.beliefs.instances_types import instance_types
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 BATCHES = (8, 16, 32, 64, 128, 256)
