@@ -131,7 +131,7 @@ def test_a_picture_of_its_own_needs_nothing_else_and_says_what_its_marks_mean() 
 
 
 offers = st.sampled_from([NODE, Offer("other <one>", 3.0, 8, 32), Offer("free", 0.0, 8, 32)])
-places = st.builds(Configuration, offers, st.integers(1, 64), st.none() | st.integers(1, 4096))
+places = st.builds(Configuration, offers, st.integers(1, 64), st.none() | st.integers(1, 4096).map(Batch))
 numbers = st.floats(1e-6, 1e9)
 
 
