@@ -39,7 +39,7 @@ from mlcd.core.measurement import Sample
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import start as start_run
 from mlcd.core.version import VERSION
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.scale.belief import believe
 from mlcd.planners.scale.nouns import Batch, Mode, ScalingTask, batch_of, scaling_task
 from mlcd.planners.scale.share import local_batch, machine_of

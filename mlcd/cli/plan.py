@@ -43,7 +43,7 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     mlcd plan job.yaml --budget 100
     """
     from mlcd.planners.form import is_on_functions
-    from mlcd.planners.jobfile import load_job
+    from mlcd.planners.jobfile.read import load_job
 
     job = load_job(job_path)
     on_functions, kind = is_on_functions(job, chosen), "train"

@@ -26,7 +26,7 @@ from mlcd.core.ledger import Ledger, Reserved, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Step
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.scale.nouns import Batch, ScalingTask, scaling_task
 from mlcd.testing.live_backends import last_account
 

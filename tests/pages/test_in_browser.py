@@ -42,7 +42,7 @@ KILLED = """
 import os, signal, sys
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 settled = 0
 def listen(line):
     global settled

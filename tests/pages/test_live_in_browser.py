@@ -12,7 +12,7 @@ import pytest
 from mlcd.clouds.local import teardown
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.testing.live_backends import ONE_NODE, SAVING
 
 TALKING = "print('good morning', flush=True)\n" + SAVING.replace(

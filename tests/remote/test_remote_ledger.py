@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.core.ledger import Ended, Ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.service.remote import Order, RemoteLedger, Server, ServerLost, logs, submit, tell, watch
 from mlcd.service.remote.watch import PAUSES_S, Event, events
 

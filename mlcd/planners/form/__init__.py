@@ -55,7 +55,7 @@ def of_text(kind: str, text: str, words: Mapping[str, Any], name: str = "job.yam
 
     `name` names the text in messages. The job has no folder: whoever runs it gives it one.
     """
-    from mlcd.planners.jobfile import parse_job
+    from mlcd.planners.jobfile.read import parse_job
 
     if kind not in OF_A_FILE:
         raise UnknownName("kind of job", str(kind), OF_A_FILE)
