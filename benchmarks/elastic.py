@@ -39,9 +39,9 @@ from mlcd.core.measurement import Sample
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import start as start_run
 from mlcd.core.version import VERSION
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.scale.belief import believe
-from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of, scaling_task
+from mlcd.planners.scale.nouns import Batch, Mode, ScalingTask, batch_of, scaling_task
 from mlcd.planners.scale.share import local_batch, machine_of
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pytorch-digits" / "job.yaml"
@@ -112,7 +112,7 @@ def elastic_job(options: argparse.Namespace, folder: Path) -> Job:
         hints=replace(job.hints, global_batch=options.oracle[1] if options.oracle else REFERENCE),
         target=parse_target(options.target),
         goal=Goal(Objective.FASTEST),
-        ask=replace(scaling_task(job), workers=workers, batches=tuple(options.batches)),
+        ask=replace(scaling_task(job) or ScalingTask(), workers=workers, batches=tuple(options.batches)),
         search=replace(job.search, instances=("*",), earlier=False),
         on=f"local:{folder / 'nodes.yaml'}",
     )
@@ -141,7 +141,12 @@ def train(job: Job, workers: int, batch: int, seed: int) -> Trained:
     place = planner_of(job).place(job)
     label = f"truth{os.getpid()}{seed}{workers}{batch}-1"
     order = Launch(
-        label, Configuration(place.space.offers[0], workers, batch), Purpose.RUN, job.work_samples, 900.0, ordinal=0
+        label,
+        Configuration(place.space.offers[0], workers, Batch(batch)),
+        Purpose.RUN,
+        job.work_samples,
+        900.0,
+        ordinal=0,
     )
     before_s, seen = clock.elapsed_s(), []
     with closing(place.backend.run(job, order)) as events:
@@ -164,7 +169,7 @@ def searched(job: Job, mode: str, seed: int, truth: list[Trained], to_the_end: b
     seeds = sorted({each.seed for each in truth})
     other = seeds[(seeds.index(seed) + 1) % len(seeds)]
     known = next(each.epochs for each in truth if each.batch == job.hints.global_batch and each.seed == other)
-    elastic = replace(scaling_task(job), mode=Mode(mode), epochs=known)
+    elastic = replace(job.ask, mode=Mode(mode), epochs=known)
     target = job.target if to_the_end else Target("accuracy", 2.0)
     run = start_run(replace(seeded(job, seed), ask=elastic, target=target), Ledger(None))
     decision = run.search()

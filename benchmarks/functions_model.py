@@ -26,7 +26,15 @@ from mlcd.core.job import Goal, Job, Search, Target
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import STORAGES, Allocation, FunctionsTask, TrainEpochs, Workload, functions_task
+from mlcd.planners.functions.nouns import (
+    STORAGES,
+    Allocation,
+    FunctionsTask,
+    TrainEpochs,
+    Workload,
+    evidence_of,
+    functions_task,
+)
 from mlcd.planners.functions.search import measured_calibration
 from mlcd.planners.functions.space import configuration, frozen
 
@@ -119,7 +127,7 @@ def measured(job: Job, profiler: object, where: Allocation, epochs: int) -> list
         0,
         work=work,
     )
-    return list(profiler.measure(job, launch).epochs)  # type: ignore[attr-defined]
+    return list(evidence_of(profiler.measure(job, launch)).epochs)
 
 
 if __name__ == "__main__":

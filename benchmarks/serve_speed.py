@@ -24,7 +24,7 @@ from mlcd.core.version import VERSION
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.knobs import Knobs, KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Served, ServingTask
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Operator, Profile, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 MODELS, TRIALS, REPEATS, TARGET_MS = 22, 30, 21, 200
@@ -85,7 +85,7 @@ def history(space: Space, rng: np.random.Generator) -> History:
     tried = []
     for at in rng.choice(len(space), TRIALS, replace=False):
         configuration = space.configurations[at]
-        batch, share = (float(dict(configuration.knobs)[name]) for name in ("batch", "sm_share"))
+        batch, share = (float(dict(knobs_of(configuration))[name]) for name in ("batch", "sm_share"))
         seconds = 0.004 + 2e-4 * batch / (share / 100)
         figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), seconds)
         served = Served(figures, figures, peak_gb=0.3 + 0.003 * batch)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mlcd.core.measurement import Measurement, Outcome
     from mlcd.core.runs.run import Run, resume, start, what_if
     from mlcd.core.strategy import Strategy
-    from mlcd.planners.jobfile import load_job
+    from mlcd.planners.jobfile.read import load_job
     from mlcd.planners.scale.nouns import Mode, ScalingTask
 
 _HOMES = {
@@ -57,7 +57,7 @@ _HOMES = {
     "Space": "mlcd.core.configuration",
     "Strategy": "mlcd.core.strategy",
     "Target": "mlcd.core.job",
-    "load_job": "mlcd.planners.jobfile",
+    "load_job": "mlcd.planners.jobfile.read",
     "load_offers": "mlcd.catalog",
     "load_recording": "mlcd.clouds",
     "open_ledger": "mlcd.core.home",
@@ -72,7 +72,6 @@ __all__ = [
     "Backend",
     "Configuration",
     "Decision",
-    "ScalingTask",
     "Goal",
     "Hints",
     "History",
@@ -85,6 +84,7 @@ __all__ = [
     "Offer",
     "Outcome",
     "Run",
+    "ScalingTask",
     "Search",
     "Space",
     "Strategy",

@@ -17,7 +17,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger.entries import Decided, from_json, to_json
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of, scaling_task
+from mlcd.planners.scale.nouns import Mode, ScalingTask, batch_of
 from mlcd.reports.text import show_decision
 from mlcd.reports.words import counted_on_words, decision_words
 
@@ -91,7 +91,7 @@ def test_a_batch_that_is_expected_to_miss_its_target_is_told_as_left_out() -> No
     world = World(nodes=(1, 2), batches=(64, 256), epochs=30.0, most_epochs=40.0)
     plain = world.job(Goal(Objective.FASTEST), Mode.FULL)
     assert isinstance(plain.ask, ScalingTask)
-    lines, decision = scale(replace(plain, ask=replace(scaling_task(plain), epochs=30.0)), world.cloud())
+    lines, decision = scale(replace(plain, ask=replace(plain.ask, epochs=30.0)), world.cloud())
     assert decision.configuration is not None
     assert batch_of(decision.configuration) == 64
     screen = io.StringIO()

@@ -20,7 +20,7 @@ from mlcd.core.place import cloud
 from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.runs.run import start, what_if
 from mlcd.planners.form.jobs import of_text
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.train.methods import METHODS, method
 from mlcd.planners.train.probe_limit import SHARE, usual_probe_limit
 from mlcd.reports.words import decision_words

@@ -12,8 +12,9 @@ from mlcd.core.configuration import Configuration, Offer, ProbeTime
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.strategy import Finish
 from mlcd.planners.serve.knobs import KnobTable
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, eased, knobs_of
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServerSettings, ServingTask, eased, knobs_of
 from mlcd.planners.serve.promise import best, certifies, decide, keeps, refusal, value
 from mlcd.planners.serve.space import serving_space
 
@@ -73,7 +74,7 @@ def test_the_certified_is_chosen_before_the_better_one_that_is_not() -> None:
     sure, unsure = trial(0, 100, 0.02, high=1.1), trial(1, 120, 0.029, high=1.5)
     assert best(service(CAP), [unsure, sure]) is sure
     assert best(service(CAP), [unsure]) is unsure
-    assert not decide(service(CAP), SPACE, history(unsure), "").certified
+    assert not decide(service(CAP), SPACE, history(unsure), Finish("")).certified
 
 
 def test_a_trial_beyond_the_budget_or_the_deadline_is_refused() -> None:
@@ -98,7 +99,7 @@ def test_what_confirms_the_best_stays_reserved() -> None:
 
 def test_an_impossible_cap_names_what_comes_closest() -> None:
     decision = decide(
-        service(Cap(Figure.P95, 0.001)), SPACE, history(trial(0, 50, 0.02), trial(1, 90, 0.004), failed(2)), ""
+        service(Cap(Figure.P95, 0.001)), SPACE, history(trial(0, 50, 0.02), trial(1, 90, 0.004), failed(2)), Finish("")
     )
     assert decision.configuration is None
     assert decision.binding == "p95 <= 1 ms"
@@ -108,19 +109,20 @@ def test_an_impossible_cap_names_what_comes_closest() -> None:
 
 
 def test_a_rate_that_nothing_reaches_says_what_was_reached() -> None:
-    decision = decide(service(min_rate=500), SPACE, history(trial(0, 50), trial(1, 90)), "")
+    decision = decide(service(min_rate=500), SPACE, history(trial(0, 50), trial(1, 90)), Finish(""))
     assert decision.binding == "500 requests a second"
     assert eased(decision.relaxations[0]).min_rate == 90
 
 
 def test_nothing_that_ran_is_said_so() -> None:
     assert (
-        decide(service(), SPACE, history(failed(0), failed(1)), "").binding == "none of 2 trials could serve the model"
+        decide(service(), SPACE, history(failed(0), failed(1)), Finish("")).binding
+        == "none of 2 trials could serve the model"
     )
     tight = service(goal=Goal(Objective.PER_DOLLAR, budget_usd=0.5))
-    assert decide(tight, SPACE, History(), "").binding == "the budget: the cheapest trial alone can cost $1.00"
+    assert decide(tight, SPACE, History(), Finish("")).binding == "the budget: the cheapest trial alone can cost $1.00"
     late = service(goal=Goal(Objective.PER_DOLLAR, deadline_s=60))
-    assert decide(late, SPACE, History(), "").binding == "the deadline: the shortest trial alone can take 1 h"
+    assert decide(late, SPACE, History(), Finish("")).binding == "the deadline: the shortest trial alone can take 1 h"
 
 
 def test_two_trials_of_a_configuration_are_surer_than_one() -> None:
@@ -160,7 +162,7 @@ def test_a_decision_keeps_what_is_asked_or_names_what_does_not(
 ) -> None:
     job = service(Cap(Figure.P95, cap_s), min_rate=min_rate)
     seen = history(*tried)
-    decision = decide(job, SPACE, seen, "")
+    decision = decide(job, SPACE, seen, Finish(""))
     if decision.configuration is None:
         assert not any(keeps(job, m) for m in seen.good)
         assert decision.binding
@@ -185,6 +187,6 @@ def test_every_setting_is_an_offer_at_its_price() -> None:
     assert len(SPACE) == 6
     assert {c.usd_per_hour for c in SPACE.configurations} == {1.0, 2.0}
     assert SPACE.configurations[0] == Configuration(
-        Offer("threads 1", 1.0, vcpus=1.0, memory_gb=1.0), 1, knobs=(("batch", 1), ("threads", 1))
+        Offer("threads 1", 1.0, vcpus=1.0, memory_gb=1.0), 1, ServerSettings((("batch", 1), ("threads", 1)))
     )
     assert str(SPACE.configurations[0]) == "batch 1, threads 1"

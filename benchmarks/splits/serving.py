@@ -32,7 +32,7 @@ from mlcd.core.configuration import Space
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.planners.serve.knowledge import read_knowledge, shipped
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, ServingTask, knobs_of, serving_task
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, ServingTask, knobs_of
 from mlcd_bench.serve import ServingFolder, play, read_folder
 from mlcd_bench.serve.problem import ServeProblem
 
@@ -247,7 +247,7 @@ def _best_unseen(problem: ServeProblem) -> ServeProblem:
 
 def _counting_tokens(job: Job) -> Job:
     assert isinstance(job.ask, ServingTask)
-    return replace(job, ask=replace(serving_task(job), counted=Counted.TOKENS))
+    return replace(job, ask=replace(job.ask, counted=Counted.TOKENS))
 
 
 def main() -> None:

@@ -139,7 +139,7 @@ def with_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
 def read_job(kind: str, path: Path, chosen: Mapping[str, Any]) -> Job:
     """The job of a file, overridden by the options of the command line."""
     from mlcd.planners.form.jobs import asked_job
-    from mlcd.planners.jobfile import load_job
+    from mlcd.planners.jobfile.read import load_job
 
     return asked_job(kind, load_job(path), chosen, str(path))
 

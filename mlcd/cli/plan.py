@@ -44,7 +44,7 @@ def plan(job_path: Path, output: str, page: Path | None, **chosen: Any) -> int:
     from mlcd.core.planner import added_names
     from mlcd.planners.functions.form import is_on_functions
     from mlcd.planners.functions.nouns import FunctionsTask
-    from mlcd.planners.jobfile import load_job
+    from mlcd.planners.jobfile.read import load_job
 
     job = load_job(job_path)
     if (added := next((name for name in job.blocks if name in added_names()), None)) is not None:

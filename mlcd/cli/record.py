@@ -39,7 +39,7 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     from mlcd.core.runs.run import start
     from mlcd.core.units import counted
     from mlcd.planners.form.machines import machines_job
-    from mlcd.planners.jobfile import load_job
+    from mlcd.planners.jobfile.read import load_job
     from mlcd.reports.text import Narrator
 
     job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})

@@ -16,10 +16,9 @@ from mlcd.cli.train import train
 from mlcd.cli.tune import tune
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job, Objective
-from mlcd.planners.form.jobs import KINDS, of_text
-from mlcd.planners.serve import form as serving
+from mlcd.planners.form.jobs import kinds, of_text, serving
 from mlcd.planners.serve.caps import CAPS
-from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ModelFacts
+from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ModelFacts, ServingTask
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MACHINES, FUNCTIONS = EXAMPLES / "resnet50.yaml", EXAMPLES / "functions" / "mobilenet.yaml"
@@ -110,12 +109,12 @@ def test_a_model_is_served_as_it_was_asked_for() -> None:
     knobs = "knobs: {threads: [1, 2]}\nprice: {threads: 0.04}\n"
     facts = ModelFacts("tiny")
     job = serving(facts, {"latency-p95": "30ms", "min-rps": 10, "budget": "2", "trials": 4}, knobs, "/tmp/tiny.onnx")
-    assert job.service is not None
-    assert job.service.caps == (Cap(Figure.P95, 0.03),)
-    assert (job.service.min_rate, job.service.arrivals) == (10.0, Arrivals.OPEN)
-    assert job.service.path == "/tmp/tiny.onnx"
-    assert job.service.table is not None
-    assert job.service.table.knobs == {"threads": (1, 2)}
+    assert isinstance(job.ask, ServingTask)
+    assert job.ask.caps == (Cap(Figure.P95, 0.03),)
+    assert (job.ask.min_rate, job.ask.arrivals) == (10.0, Arrivals.OPEN)
+    assert job.ask.path == "/tmp/tiny.onnx"
+    assert job.ask.table is not None
+    assert job.ask.table.knobs == {"threads": (1, 2)}
     assert (job.goal.objective, job.goal.budget_usd, job.search.trials) == (Objective.PER_DOLLAR, 2.0, 4)
     assert (job.search.method, job.on, job.search.seed) == ("grey-box", "local", 0)
 
@@ -135,4 +134,4 @@ def test_a_mistake_in_the_knobs_is_told_by_its_line() -> None:
 def test_every_kind_has_words() -> None:
     from mlcd.planners.form.words import WORDS
 
-    assert set(KINDS) < set(WORDS)
+    assert set(kinds()) < set(WORDS)

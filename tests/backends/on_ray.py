@@ -29,7 +29,7 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Reserved, Settled
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.runs.run import start as start_run
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.testing.live_backends import LiveBackendContract
 
 PATIENT_S = 90

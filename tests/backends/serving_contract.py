@@ -20,6 +20,7 @@ from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.serve.knobs import Knob
+from mlcd.planners.serve.nouns import ServerSettings
 
 RUN = f"serve{uuid4().hex[:8]}"
 """Another name in every process of the tests."""
@@ -45,7 +46,7 @@ def clock() -> WallClock:
 
 def launch(number: int = 1, lifetime_s: float | None = 60.0, **knobs: Knob) -> Launch:
     """An order for a server with these knobs."""
-    configuration = Configuration(OFFER, 1, knobs=tuple(knobs.items()))
+    configuration = Configuration(OFFER, 1, ServerSettings(tuple(knobs.items())))
     return Launch(f"{RUN}-{number}", configuration, Purpose.PROBE, 1.0, lifetime_s, number)
 
 
@@ -83,11 +84,11 @@ class ServingContract:
         assert events[0].samples == 0
         assert events[0].elapsed_s > 0  # the start of the server is part of the trial
         assert [e.elapsed_s for e in events] == sorted({e.elapsed_s for e in events})
-        timed = [len(event.window.latencies_s) for event in events]
+        timed = [len(event.evidence.latencies_s) for event in events]
         assert [e.samples for e in events] == [sum(timed[: i + 1]) for i in range(len(events))]
         assert events[-1].samples > 0
-        assert not any(event.window.failures for event in events), events
-        assert 0.01 < events[-1].window.peak_gb < 10
+        assert not any(event.evidence.failures for event in events), events
+        assert 0.01 < events[-1].evidence.peak_gb < 10
 
     def test_a_trial_is_over_and_gone_when_its_lifetime_is(self, backend, job):
         order = self.launch(lifetime_s=6.0)

@@ -25,6 +25,7 @@ from mlcd.core.job import Job, Search
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.functions.nouns import (
     Allocation,
+    Calibrated,
     Epoch,
     FunctionsTask,
     StorageRate,
@@ -55,7 +56,7 @@ def job(tuning: Tuning | None = None, **more: object) -> Job:
 def launch(label: str, work: TrainEpochs | None = None, allocation: Allocation = THREE, **more: object) -> Launch:
     trials = 1 if work is None else len(work.trials)
     nodes = allocation.functions * min(2, trials)
-    configuration = Configuration(Offer("function", 0.1, 1, 1.7), nodes, allocation=allocation)
+    configuration = Configuration(Offer("function", 0.1, 1, 1.7), nodes, allocation)
     purpose = Purpose.PROBE if work is None or work.sample_of is not None else Purpose.RUN
     fields = {"lifetime_s": 60.0, "ordinal": 0, "work": work, **more}
     return Launch(label, configuration, purpose, float(SAMPLES), **fields)  # type: ignore[arg-type]
@@ -77,7 +78,7 @@ def play(backend: LithopsFunctions, ordered: Launch, job: Job) -> tuple[list[Eve
     with closing(backend.run(job, ordered)) as events:
         found = list(events)
     assert backend.leftovers() == set()
-    return found, [event.epoch for event in found if isinstance(event, Sample) and event.epoch is not None]
+    return found, [event.evidence for event in found if isinstance(event, Sample) and isinstance(event.evidence, Epoch)]
 
 
 def reference(*functions: int, rate: float = RATE, samples: int = SAMPLES, batch: int = BATCH) -> list[float]:
@@ -249,8 +250,8 @@ def test_a_calibration_measures_what_an_epoch_is_made_of(backend):
     assert isinstance(told, Sample)
     assert isinstance(ended, Ended)
     assert ended.outcome is Outcome.OK
-    found = told.calibrated
-    assert found is not None
+    found = told.evidence
+    assert isinstance(found, Calibrated)
     assert found.allocation == Allocation(3, 884, "vm-ps")
     assert min(found.s_per_mb, found.load_mb_per_s, found.start_s, found.sync_s) > 0
     assert len(found.transfers) == 3
@@ -281,7 +282,7 @@ def foreseeing(backend):
 
 def test_functions_of_another_allocation_are_started_before_the_running_epoch_ends(foreseeing):
     with closing(foreseeing.run(job(), launch("run-1", TrainEpochs(1, then=TWO)))) as events:
-        first = next(events).epoch
+        first = next(events).evidence
     assert foreseeing.leftovers() == {"run-1.ahead"}
     _, (second,) = play(foreseeing, launch("run-2", TrainEpochs(1, done=1), TWO), job())
     assert [first.loss, second.loss] == pytest.approx(reference(3, 2), rel=1e-6)

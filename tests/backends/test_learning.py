@@ -14,7 +14,7 @@ from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Hints, Job, Target
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.scale.nouns import ScalingTask
+from mlcd.planners.scale.nouns import Batch, Noise, ScalingTask
 
 JOB = Job(
     "job",
@@ -27,7 +27,7 @@ JOB = Job(
 
 
 def order(batch: int | None = 128, saved: float = 0.0, job: Job = JOB) -> Launch:
-    place = Configuration(Offer("x", 1.0, 4, 16), 1, batch)
+    place = Configuration(Offer("x", 1.0, 4, 16), 1, None if batch is None else Batch(batch))
     return Launch("run-1", place, Purpose.RUN, job.work_samples - saved, None, 0, 0, saved)
 
 
@@ -70,7 +70,7 @@ def test_noise_is_stable_after_a_while_and_the_same_throughout_a_launch() -> Non
     first, second = told([Sample(STABLE_AFTER_S / 2, 1.0), Sample(STABLE_AFTER_S, 2.0)], order())
     assert isinstance(first, Sample)
     assert isinstance(second, Sample)
-    assert first.noise is not None
-    assert second.noise is not None
-    assert (first.noise.stable, second.noise.stable) == (False, True)
-    assert first.noise.scale == second.noise.scale
+    assert isinstance(first.evidence, Noise)
+    assert isinstance(second.evidence, Noise)
+    assert (first.evidence.stable, second.evidence.stable) == (False, True)
+    assert first.evidence.scale == second.evidence.scale

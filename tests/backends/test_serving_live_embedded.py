@@ -24,9 +24,9 @@ sys.path.insert(0, sys.argv[1])
 from serving_contract import TIMING, clock, launch
 from mlcd.clouds.serving import Embedded
 from mlcd.core.job import Job
-from mlcd.planners.serve.nouns import ModelFacts, Service
-service = Service(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
-for event in Embedded(Path(sys.argv[2]), clock(), TIMING).run(Job("m", 1.0, service=service), launch()):
+from mlcd.planners.serve.nouns import ModelFacts, ServingTask
+service = ServingTask(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
+for event in Embedded(Path(sys.argv[2]), clock(), PACE).run(Job("m", 1.0, ask=service), launch()):
     print(launch().label, flush=True)
 """
 """A trial that nobody ends."""
@@ -55,11 +55,11 @@ class TestEmbedded(ServingContract):
         assert done.startup_s > 0
 
     def test_open_arrivals_are_a_little_more_than_what_is_asked_for(self, backend, job):
-        open_ = replace(job, service=replace(job.service, arrivals=Arrivals.OPEN, min_rate=100.0))
+        open_ = replace(job, ask=replace(job.ask, arrivals=Arrivals.OPEN, min_rate=100.0))
         last = events_of(backend, open_, launch(), most=16)[-1]
         assert last.samples == pytest.approx(1.5 * 115, rel=0.3)  # some five standard errors of so many arrivals
         with pytest.raises(UserError, match="open arrivals need a rate"):
-            events_of(backend, replace(job, service=replace(job.service, arrivals=Arrivals.OPEN)), launch())
+            events_of(backend, replace(job, ask=replace(job.ask, arrivals=Arrivals.OPEN)), launch())
 
     @pytest.mark.parametrize(
         ("knobs", "outcome", "told"),
@@ -98,7 +98,7 @@ class TestEmbedded(ServingContract):
             events_of(backend, job, launch(**knobs))
 
     def test_axes_that_nobody_has_sized_are_a_mistake(self, backend, job):
-        unsized = replace(job, service=replace(job.service, shapes={}))
+        unsized = replace(job, ask=replace(job.ask, shapes={}))
         with pytest.raises(UserError, match="--shape sequence=128"):
             events_of(backend, unsized, launch())
 

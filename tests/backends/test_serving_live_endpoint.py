@@ -119,7 +119,7 @@ class TestRunningAlready:
         for number in (1, 2):
             events = events_of(backend, self.JOB, launch(number, concurrency=3))
             assert events[-1].samples > 0
-            assert events[-1].window.peak_gb is None
+            assert events[-1].evidence.peak_gb is None
         assert backend.leftovers() == set()
 
     def test_with_the_models_file_its_axes_have_the_names_of_the_file(self, tmp_path, url, model):

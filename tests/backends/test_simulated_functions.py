@@ -70,7 +70,11 @@ def functions(platform: Platform = STILL, **more: object) -> SimulatedFunctions:
 
 
 def epochs(backend: SimulatedFunctions, job: Job, launch: Launch) -> list[Epoch]:
-    return [event.epoch for event in backend.run(job, launch) if isinstance(event, Sample) and event.epoch]
+    return [
+        event.evidence
+        for event in backend.run(job, launch)
+        if isinstance(event, Sample) and isinstance(event.evidence, Epoch)
+    ]
 
 
 @pytest.mark.parametrize("storage", ["s3", "dynamodb", "elasticache", "vm-ps"])
@@ -102,9 +106,9 @@ def test_calibrated_without_noise_the_model_is_the_truth():
     for storage in ("s3", "vm-ps"):
         for n, memory in ((2, 128), (8, 512), (2, 1_769), (8, 4_096)):
             (found,) = [
-                event.calibrated
+                event.evidence
                 for event in backend.run(TRAINING, order(TRAINING, Allocation(n, memory, storage), None))
-                if isinstance(event, Sample) and event.calibrated
+                if isinstance(event, Sample) and event.evidence
             ]
             probes.append(found)
     learned = EpochModel(TRAINING.ask.workload, TARIFF, calibrate(probes, TRAINING.ask.workload))
@@ -181,7 +185,7 @@ def test_no_bill_is_more_than_what_is_settled_and_neither_is_more_than_was_allow
     where = Allocation(int(rng.integers(1, serverless.functions[1] + 1)), serverless.memory_mb[1], storage)
     launch = order(job, where, TrainEpochs(int(rng.integers(1, 4)), 0, trials))
     whole = FunctionsProfiler(world.cloud().backend).measure(job, launch)
-    worst_usd = launch.configuration.usd(share * whole.seconds) + 2 * launch.configuration.surcharge.usd
+    worst_usd = launch.configuration.usd(share * whole.seconds) + 2 * launch.configuration.billing.once_usd
     most_usd = worst_usd if allowed is None else min(worst_usd, allowed * whole.usd)
     launch = replace(launch, lifetime_s=share * whole.seconds, most_usd=most_usd)
     cloud = world.cloud()

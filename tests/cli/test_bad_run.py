@@ -13,7 +13,7 @@ import pytest
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Stopped
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -25,7 +25,7 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status
 from mlcd.core.measurement import Event, Outcome
 from mlcd.core.runs.run import Run, go_on, start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.profilers.training import TrainingProfiler
 
 Mlcd = Callable[..., Any]

@@ -28,7 +28,7 @@ from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Started, Stopped
 from mlcd.core.measurement import Sample
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 from mlcd.reports.headway import Headway, from_json, to_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.service.remote import RemoteLedger, Server, watch

@@ -21,7 +21,7 @@ import pytest
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 
 PATIENCE_S = 300.0
 Mlcd = Callable[..., Any]

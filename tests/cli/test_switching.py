@@ -27,8 +27,8 @@ from mlcd.core.ledger import Ledger, Reserved, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Step
-from mlcd.planners.jobfile import load_job
-from mlcd.planners.scale.nouns import ScalingTask, scaling_task
+from mlcd.planners.jobfile.read import load_job
+from mlcd.planners.scale.nouns import Batch, ScalingTask, scaling_task
 
 NODES = """
 probe: 8s
@@ -94,7 +94,9 @@ class Switching:
         def watch(so_far: Measurement) -> Outcome | None:
             return Outcome.SWITCHED if before + so_far.samples_done >= until else None
 
-        return Apply(Configuration(space.offers[0], nodes, self.batch), f"{nodes} nodes", job.work_samples, watch)
+        return Apply(
+            Configuration(space.offers[0], nodes, Batch(self.batch)), f"{nodes} nodes", job.work_samples, watch
+        )
 
 
 def test_switching_2_4_3_workers_in_the_middle_of_a_run_is_the_same_training(folder: Path) -> None:

@@ -80,8 +80,8 @@ def test_the_ledger_shows_each_stage_and_epoch_with_its_allocation_time_and_cost
     assert len(stages) == 3
     for entry in stages:
         measurement = entry["measurement"]
-        assert measurement["configuration"]["allocation"]["storage"]
-        assert measurement["usd"] == pytest.approx(sum(epoch["usd"] for epoch in measurement["epochs"]))
+        assert measurement["configuration"]["setting"]["storage"]
+        assert measurement["usd"] == pytest.approx(sum(epoch["usd"] for epoch in measurement["evidence"]["epochs"]))
     with sqlite3.connect(home / "ledger.db") as db:
         told = db.execute("SELECT because FROM entries WHERE kind = 'reserved'").fetchall()
     assert any("stage 1 of 3" in because for (because,) in told)

@@ -24,7 +24,7 @@ from mlcd.core.job import Goal, Hints, Job, Target
 from mlcd.core.measurement import Ended, Event, Outcome, Sample, Z
 from mlcd.core.place import Cloud
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, batch_of
+from mlcd.planners.scale.nouns import Batch, Mode, Noise, ScalingTask, batch_of
 
 TARGET = Target("accuracy", 0.9)
 REPORTS = 40
@@ -75,7 +75,7 @@ class World:
     def space(self) -> Space:
         """All types x nodes x batches that can be shared equally."""
         offers = [Offer(f"type-{i}", kind.usd_per_hour, 4, 16) for i, kind in enumerate(self.kinds)]
-        choices = tuple(Choice(offer, self.nodes, self.batches) for offer in offers)
+        choices = tuple(Choice(offer, self.nodes, tuple(Batch(each) for each in self.batches)) for offer in offers)
         return Space(
             choices,
             ProbeTime(self.probe_s, self.probe_s / 10),

@@ -11,11 +11,11 @@ from mlcd.core.decision import Decision, Forecast, Prediction
 from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.ledger import Decided, Ended, Entry, Ledger, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
+from mlcd.planners.scale.nouns import Batch, Noise, ScalingTask, batch_of
 
 NODE = Offer("node", 0.8, 4, 16)
 BATCHES = (64, 128, 256, 512, 1024)
-SPACE = Space((Choice(NODE, tuple(range(1, 9)), BATCHES),))
+SPACE = Space((Choice(NODE, tuple(range(1, 9)), tuple(Batch(each) for each in BATCHES)),))
 JOB = Job(
     "digits",
     5e5,
@@ -71,7 +71,7 @@ def elastic_run(
 
 
 def _entries(run: str, predicted: tuple[Prediction, ...], ended: bool, metric: float | None) -> Iterator[Entry]:
-    for i, place in enumerate((Configuration(NODE, 1, 64), Configuration(NODE, 8, 1024))):
+    for i, place in enumerate((Configuration(NODE, 1, Batch(64)), Configuration(NODE, 8, Batch(1024)))):
         order = Launch(f"{run}-{i}", place, Purpose.PROBE, 5e5, 60.0, i, i)
         noise = Noise(812.0, 0.04, stable=i > 0)
         seen = Measurement(place, Outcome.OK, 40.0, place.usd(40), 500.0 * place.nodes, 0.01, 2.0, 9e3, evidence=noise)

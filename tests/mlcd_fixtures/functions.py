@@ -25,7 +25,6 @@ from mlcd.planners.functions.nouns import (
     Tariff,
     Tuning,
     Workload,
-    functions_task,
 )
 from mlcd.planners.functions.space import calibration_space
 
@@ -60,7 +59,7 @@ class FunctionsWorld:
     def serverless(self) -> FunctionsTask:
         """What the job does on functions."""
         assert isinstance(self.job.ask, FunctionsTask)
-        return functions_task(self.job)
+        return self.job.ask
 
     @property
     def model(self) -> EpochModel:
@@ -97,7 +96,7 @@ def truth(
 def functions_job(
     workload: Workload | None = None, goal: Goal | None = None, tuning: Tuning | None = None, **limits: object
 ) -> Job:
-    """A job that tunes, or that trains to a loss of 0.5; `limits` are fields of `Serverless`."""
+    """A job that tunes, or that trains to a loss of 0.5; `limits` are fields of `FunctionsTask`."""
     work = workload or Workload("lr", "higgs", 100_000, 80.0, 0.002, 1_000)
     serverless = FunctionsTask(work, (1, 20), (128, 4_096), tuning=tuning, tariff=TARIFF)
     return Job(
@@ -117,7 +116,7 @@ def random_world(rng: np.random.Generator, *, tuning: bool, rough: bool = False)
     """Sizes, speeds, prices over decades; limits from hopeless to generous. `rough`: epochs break, wait, straggle."""
     job = functions_job(_workload(rng), tuning=_tuning(rng) if tuning else None)
     assert isinstance(job.ask, FunctionsTask)
-    serverless = _limited(rng, replace(functions_task(job), tariff=_tariff(rng)))
+    serverless = _limited(rng, replace(job.ask, tariff=_tariff(rng)))
     if not tuning and rng.random() < 0.5:
         serverless = replace(serverless, epochs=float(rng.uniform(3, 2 * USUAL_EPOCHS)))
     faults = Faults(*(float(each) for each in rng.uniform(0, (0.3, 0.2, 0.2)))) if rough else Faults()

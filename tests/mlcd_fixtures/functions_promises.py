@@ -15,7 +15,7 @@ from mlcd.core.ledger.entries import to_json
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Probe, Round
-from mlcd.planners.functions.nouns import evidence_of
+from mlcd.planners.functions.nouns import evidence_of, work_of
 from mlcd.testing.promises import HAIR, check_books
 from mlcd_fixtures.functions import FunctionsWorld
 
@@ -136,7 +136,7 @@ def check_epochs(lines: Sequence[Line]) -> None:
     for entry in (line.entry for line in lines):
         if not isinstance(entry, Settled) or entry.launch.purpose is Purpose.PROBE:
             continue
-        work = entry.launch.work
+        work = work_of(entry.launch)
         assert work is not None, "a launch of the job itself with nothing to do"
         for trial in work.trials:
             assert done.get(trial, 0) == work.done, f"trial {trial} does not go on where it was"

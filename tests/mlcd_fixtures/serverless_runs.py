@@ -19,6 +19,8 @@ from mlcd.planners.functions.nouns import (
     Calibrated,
     Calibration,
     Epoch,
+    FunctionsEvidence,
+    FunctionsPlan,
     FunctionsTask,
     Link,
     Planned,
@@ -29,7 +31,6 @@ from mlcd.planners.functions.nouns import (
     TrainEpochs,
     Tuning,
     Workload,
-    functions_task,
 )
 
 TARIFF = Tariff(
@@ -77,7 +78,7 @@ FACTORS = {"exact": 1.0, "greedy": 1.02, "lambdaml": 1.6, "siren": 2.1, "cirrus"
 def place(allocation: Allocation, trials: int = 1) -> Configuration:
     """The allocation as something to pay for."""
     offer = Offer(f"{allocation.memory_mb} MB function", allocation.memory_mb / 1e4, 1.0, allocation.memory_mb / 1_024)
-    return Configuration(offer, allocation.functions * trials, allocation=allocation, surcharge=ByUse(0.01))
+    return Configuration(offer, allocation.functions * trials, allocation, ByUse(0.01))
 
 
 def one_epoch(allocation: Allocation) -> tuple[float, float]:
@@ -122,7 +123,7 @@ def decision(job: Job, missing: Sequence[str] = (), modelled: bool = False) -> D
     forecast = Forecast(best.seconds, best.usd, 1.1 * best.seconds, 1.1 * best.usd)
     calibration = replace(CALIBRATION, modelled=modelled)
     chosen = place(first.allocation, first.stage.trials)
-    return Decision(chosen, "exact plan", not modelled, forecast, plans=plans, calibration=calibration)
+    return Decision(chosen, "exact plan", not modelled, forecast, plan=FunctionsPlan(plans, calibration))
 
 
 def infeasible(job: Job, binding: str = "the deadline") -> Decision:
@@ -132,7 +133,9 @@ def infeasible(job: Job, binding: str = "the deadline") -> Decision:
     if binding == "the budget":
         way = Relaxation(budget_usd=99.0, configuration=fast)
     ways = (way, Relaxation(120.0, 500.0, fast)) if "together" in binding else (way,)
-    return Decision(None, "no plan keeps the limits", binding=binding, relaxations=ways, calibration=CALIBRATION)
+    return Decision(
+        None, "no plan keeps the limits", binding=binding, relaxations=ways, plan=FunctionsPlan(calibration=CALIBRATION)
+    )
 
 
 def probed() -> list[Measurement]:
@@ -141,7 +144,17 @@ def probed() -> list[Measurement]:
     for i, storage in enumerate(("s3", "elasticache")):
         allocation = Allocation(2, 512 * (i + 1), storage)
         calibrated = Calibrated(allocation, 0.2, 80.0, 1.5, 0.12, ((0.1, 0.012),))
-        found.append(Measurement(place(allocation), Outcome.OK, 20.0, 0.02, 100.0, calibrated=calibrated, metered=True))
+        found.append(
+            Measurement(
+                place(allocation),
+                Outcome.OK,
+                20.0,
+                0.02,
+                100.0,
+                evidence=FunctionsEvidence(calibrated=calibrated),
+                metered=True,
+            )
+        )
     failed = place(Allocation(8, 128, "dynamodb"))
     return [*found, Measurement(failed, Outcome.FAILED, 5.0, 0.001, detail="no answer <from> dynamodb")]
 
@@ -186,7 +199,12 @@ def tuned(job: Job, chosen: StagePlan) -> Iterator[object]:
                 continue
             epochs = stage_epochs(number, each.stage, trials, each.allocation)
             usd = sum(epoch.usd for epoch in epochs)
-            yield Settled(order, Measurement(where, Outcome.OK, 1.05 * each.seconds, usd, epochs=epochs, metered=True))
+            yield Settled(
+                order,
+                Measurement(
+                    where, Outcome.OK, 1.05 * each.seconds, usd, evidence=FunctionsEvidence(epochs), metered=True
+                ),
+            )
         kept = chosen.stages[number].stage.trials if number < len(chosen.stages) else 1
         trials = trials[:kept]
     yield Ended(True, "the best of 32 trials is 0: loss 0.45")
@@ -209,7 +227,9 @@ def trained(job: Job, epochs: int = 40) -> Iterator[object]:
         )
         told = () if number == 7 else (epoch,)
         outcome = Outcome.TIMED_OUT if number == 7 else Outcome.OK
-        yield Settled(order, Measurement(place(allocation), outcome, seconds, usd, epochs=told, metered=True))
+        yield Settled(
+            order, Measurement(place(allocation), outcome, seconds, usd, evidence=FunctionsEvidence(told), metered=True)
+        )
     yield Ended(True, "the loss is 0.4444")
 
 
@@ -253,4 +273,4 @@ def _all(*parts: Iterator[object]) -> Iterator[object]:
 
 def _functions(job: Job) -> FunctionsTask:
     assert isinstance(job.ask, FunctionsTask), "a job on functions"
-    return functions_task(job)
+    return job.ask

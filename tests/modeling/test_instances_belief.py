@@ -14,7 +14,7 @@ from mlcd.planners.serve.beliefs.instances import InstancesBelief
 from mlcd.planners.serve.beliefs.instances_types import instance_types
 from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask
+from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 BATCHES = (8, 16, 32, 64, 128, 256)
@@ -58,7 +58,7 @@ def job(*caps):
 
 
 def at(name, batch=64):
-    return next(c for c in SPACE.configurations if c.knobs == (("instance_type", name), ("batch", batch)))
+    return next(c for c in SPACE.configurations if knobs_of(c) == (("instance_type", name), ("batch", batch)))
 
 
 def place(name, batch=64):
@@ -66,7 +66,7 @@ def place(name, batch=64):
 
 
 def trial(truth, configuration):
-    cell = truth.cells[configuration.knobs]
+    cell = truth.cells[knobs_of(configuration)]
     served = Served(cell.figures, cell.figures)
     return Measurement(configuration, Outcome.OK, 60.0, 0.1, samples_per_s=cell.rate, rel_error=0.005, evidence=served)
 
@@ -86,7 +86,7 @@ def test_intervals_hold_what_they_promise(trials):
         for i, configuration in enumerate(SPACE.configurations):
             if configuration in tried:
                 continue
-            cell = truth.cells[configuration.knobs]
+            cell = truth.cells[knobs_of(configuration)]
             pairs = ((draws.rate, cell.rate), (draws.figures[Figure.P95], cell.figures[Figure.P95]))
             for drawn, real in pairs:
                 low, high = np.quantile(drawn[:, i], [0.1, 0.9])
@@ -105,7 +105,7 @@ def test_one_trial_tells_of_every_batch_and_type():
 def test_a_trial_is_drawn_as_it_was_measured():
     truth = model("new", np.random.default_rng(61))
     draws = draw(knowledge(), History((trial(truth, at("m5.2xlarge", 64)),)))
-    cell = truth.cells[at("m5.2xlarge", 64).knobs]
+    cell = truth.cells[knobs_of(at("m5.2xlarge", 64))]
     assert np.allclose(draws.rate[:, place("m5.2xlarge", 64)], cell.rate, rtol=0.03)
     assert np.allclose(draws.figures[Figure.P95][:, place("m5.2xlarge", 64)], cell.figures[Figure.P95], rtol=0.06)
 
@@ -128,7 +128,7 @@ def test_a_twin_of_seen_models_needs_no_trial_to_find_its_best():
     twins = tuple(replace(one, facts=ModelFacts(f"twin{i}")) for i in range(4))
     draws = draw(Knowledge(Kind.INSTANCES, ANATOMY, twins), count=400)
     usd = np.array([c.usd_per_hour for c in SPACE.configurations])
-    worth = np.array([one.cells[c.knobs].rate for c in SPACE.configurations]) / usd
+    worth = np.array([one.cells[knobs_of(c)].rate for c in SPACE.configurations]) / usd
     picked = int(np.argmax(np.median(draws.rate / usd, axis=0)))
     assert worth[picked] >= 0.93 * worth.max()
 
@@ -138,7 +138,7 @@ def test_a_size_that_no_seen_model_ran_on_is_known_by_its_family_and_its_vcpus()
     truth = model("new", np.random.default_rng(64))
     draws = draw(known, History((trial(truth, at("c5.xlarge", 64)), trial(truth, at("m5.2xlarge", 64)))))
     middle = np.median(draws.rate[:, place("c5.4xlarge", 64)])
-    assert middle == pytest.approx(truth.cells[at("c5.4xlarge", 64).knobs].rate, rel=0.5)
+    assert middle == pytest.approx(truth.cells[knobs_of(at("c5.4xlarge", 64))].rate, rel=0.5)
 
 
 def test_an_accelerator_that_is_told_is_hoped_for_even_if_nobody_saw_one():
@@ -146,7 +146,7 @@ def test_an_accelerator_that_is_told_is_hoped_for_even_if_nobody_saw_one():
     told = replace(cpus, resources={"instance_type": {"g4dn.xlarge": {"vcpus": 4.0, "accelerators": 1.0}}})
     truth = model("new", np.random.default_rng(65))
     history, spot = History((trial(truth, at("c5.xlarge", 64)),)), place("g4dn.xlarge", 64)
-    real = truth.cells[at("g4dn.xlarge", 64).knobs].rate
+    real = truth.cells[knobs_of(at("g4dn.xlarge", 64))].rate
     assert np.quantile(draw(told, history).rate[:, spot], 0.95) > real
     assert np.log(draw(told, history).rate[:, spot]).std() > np.log(draw(cpus, history).rate[:, spot]).std()
 

@@ -65,7 +65,7 @@ def job(facts, *caps):
 
 
 def trial(truth, configuration, outcome=Outcome.FAILED):
-    cell = truth.cells.get(configuration.knobs)
+    cell = truth.cells.get(knobs_of(configuration))
     if cell is None:
         return Measurement(configuration, outcome, 60.0, 0.1)
     served = Served(cell.figures, cell.figures)
@@ -122,7 +122,7 @@ def test_trials_narrow_what_is_believed_elsewhere():
 def test_a_trial_is_drawn_as_it_was_measured():
     truth = model("new", 7.0, np.random.default_rng(51))
     draws = draw(knowledge(), job(truth.facts, 0.1), History((trial(truth, at("1 x L", 8)),)))
-    cell = truth.cells[at("1 x L", 8).knobs]
+    cell = truth.cells[knobs_of(at("1 x L", 8))]
     assert np.allclose(draws.rate[:, place("1 x L", 8)], cell.rate, rtol=0.05)
     assert np.allclose(draws.figures[Figure.ITL_P95][:, place("1 x L", 8)], cell.figures[Figure.ITL_P95], rtol=0.05)
 
@@ -235,7 +235,7 @@ def test_a_model_that_runs_where_16_bits_do_not_fit_is_of_fewer_and_faster_every
     known, asked, spot = knowledge(), job(truth.facts), place("1 x M", 8)
     draws = draw(known, asked, History((trial(truth, at("1 x S", 8)),)))
     assert (draws.rate[:, spot] > 0).mean() > 0.8
-    assert np.median(draws.rate[:, spot]) == pytest.approx(truth.cells[at("1 x M", 8).knobs].rate, rel=0.3)
+    assert np.median(draws.rate[:, spot]) == pytest.approx(truth.cells[knobs_of(at("1 x M", 8))].rate, rel=0.3)
 
 
 def test_one_trial_of_another_source_moves_all_that_is_believed():
@@ -249,7 +249,8 @@ def test_one_trial_of_another_source_moves_all_that_is_believed():
     draws = draw(knowledge(), job(truth.facts, 0.1), History((trial(truth, at("2 x L", 1)),)), count=400)
     for where in (("1 x M", 32), ("1 x S", 4), ("1 x L", 16)):
         off = np.log(
-            np.median(draws.figures[Figure.ITL_P95][:, place(*where)]) / cells[at(*where).knobs].figures[Figure.ITL_P95]
+            np.median(draws.figures[Figure.ITL_P95][:, place(*where)])
+            / cells[knobs_of(at(*where))].figures[Figure.ITL_P95]
         )
         assert abs(off) < np.log(1.6)
 
@@ -345,7 +346,7 @@ def test_a_gpu_that_no_seen_model_ran_on_is_believed_by_its_numbers():
     )
     truth = model("new", 7.0, np.random.default_rng(57))
     draws = draw(blind, job(truth.facts), count=400)
-    spot, real = place("1 x L", 8), truth.cells[at("1 x L", 8).knobs].rate
+    spot, real = place("1 x L", 8), truth.cells[knobs_of(at("1 x L", 8))].rate
     low, high = np.quantile(draws.rate[draws.rate[:, spot] > 0, spot], [0.02, 0.98])
     assert low < real < high
 

@@ -30,7 +30,6 @@ from mlcd.planners.serve.nouns import (
     Served,
     ServingTask,
     knobs_of,
-    serving_task,
 )
 from mlcd.testing.services import World, random_world
 
@@ -281,6 +280,7 @@ def test_a_tail_that_is_longer_than_a_batch_is_learnt_from_seen_models_and_then_
     slow = replace(WORLD.unseen.facts, inputs="")  # nothing to wait for
     at = ran(WORLD, 1)[0]
     measured = trial(WORLD, at)
+    assert isinstance(measured.evidence, Served)
     figures = {Figure.P95: 3 * measured.evidence.figures[Figure.P95]}
     measured = replace(measured, evidence=Served(figures, figures))
     measured = replace(
@@ -408,7 +408,8 @@ def test_whatever_trials_come_to_and_whatever_is_known_samples_are_rates_and_lat
         weights_mb=told.weights_mb if weighed else None,
     )
     job = world.job()
-    job = replace(job, ask=replace(serving_task(job), model=told))
+    assert isinstance(job.ask, ServingTask)
+    job = replace(job, ask=replace(job.ask, model=told))
     picks = np.random.default_rng(seed).integers(len(world.space), size=len(outcomes))
     history = History(tuple(trial(world, int(at), outcome) for at, outcome in zip(picks, outcomes, strict=True)))
     drawn = DeviceBelief(world.seen).draw(job, world.space, history, 32, np.random.default_rng(seed))

@@ -17,7 +17,7 @@ from mlcd.planners.form.jobs import of_text
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "pages" / "node_modules" / "axe-core" / "axe.min.js"
-EXAMPLES = ROOT / "mlcd" / "web" / "examples"
+EXAMPLES = ROOT / "mlcd" / "service" / "web" / "examples"
 EXAMPLED = ("scale", "tune", "functions")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 RUN_AXE = "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']}).then(found => found.violations)"

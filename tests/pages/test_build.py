@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES, STATIC = ROOT / "pages", ROOT / "mlcd" / "web" / "static"
-BUILT = {"build:pages": STATIC, "build:report": ROOT / "mlcd" / "reports" / "static"}
+PAGES, STATIC = ROOT / "pages", ROOT / "mlcd" / "service" / "web" / "static"
 
 
 @pytest.fixture

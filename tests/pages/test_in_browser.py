@@ -21,7 +21,7 @@ from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 
 DEMO = "resnet50-1"
-SCALE = Path(__file__).parents[2] / "mlcd" / "web" / "examples" / "scale.yaml"
+SCALE = Path(__file__).parents[2] / "mlcd" / "service" / "web" / "examples" / "scale.yaml"
 JOB = """
 name: watched
 run: python train.py
@@ -42,7 +42,7 @@ KILLED = """
 import os, signal, sys
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 settled = 0
 def listen(line):
     global settled

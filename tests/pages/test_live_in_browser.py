@@ -13,7 +13,7 @@ from mlcd_fixtures.live_jobs import ONE_NODE, SAVING
 from mlcd.clouds.local import teardown
 from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 
 TALKING = "print('good morning', flush=True)\n" + SAVING.replace(
     "TOTAL", "200000"

@@ -25,13 +25,16 @@ from mlcd.planners.functions.nouns import (
     Allocation,
     Calibration,
     Epoch,
+    FunctionsEvidence,
     FunctionsTask,
     Link,
     StorageRate,
     Tariff,
+    TrainEpochs,
     Workload,
     allocation_of,
     evidence_of,
+    work_of,
 )
 
 METHODS = ("exact", "greedy", "lambdaml", "siren", "cirrus", "fixed")
@@ -103,7 +106,7 @@ class Platform:
         raise AssertionError("it never ended")
 
     def launch(self, step: Apply, number: int, before: Measurement | None = None) -> Measurement:
-        where, work = allocation_of(step.configuration), step.work
+        where, work = allocation_of(step.configuration), work_of(step)
         assert where is not None
         assert work is not None
         off, parts = self.off(number), MODEL.parts(where)
@@ -115,7 +118,13 @@ class Platform:
         epoch = Epoch(0, work.done + 1, seconds, usd, self.curve(work.done + 1), start_s)
         saved = float((work.done + 1) * WORKLOAD.samples)
         return Measurement(
-            step.configuration, Outcome.OK, seconds, usd, saved_samples=saved, epochs=(epoch,), metered=True, work=work
+            step.configuration,
+            Outcome.OK,
+            seconds,
+            usd,
+            saved_samples=saved,
+            evidence=FunctionsEvidence((epoch,), work=work),
+            metered=True,
         )
 
 
@@ -259,7 +268,9 @@ def test_one_spike_or_one_plateau_does_not_make_it_thrash(
 
 def test_epochs_that_become_fewer_are_a_reason_to_choose_again_too() -> None:
     steps, history = trained("greedy", 60, job(within_budget(60, 1.5)), Platform(falling(20)))
-    changes = [step for step in steps if isinstance(step, Apply) and step.work is not None and step.work.then]
+    changes = [
+        step for step in steps if isinstance(step, Apply) and isinstance(step.work, TrainEpochs) and step.work.then
+    ]
     assert changes
     assert "are expected now, not 60" in changes[0].because
     old, new = used(history)[0], used(history)[-1]
@@ -270,20 +281,20 @@ def test_the_old_allocation_runs_once_more_while_the_new_functions_start() -> No
     steps, history = trained("greedy", 60, job(within_budget(60, 1.5)), Platform(falling(20)))
     epochs = [step for step in steps if isinstance(step, Apply)]
     for step, after in zip(epochs, used(history)[1:], strict=False):
-        assert step.work is not None
+        assert isinstance(step.work, TrainEpochs)
         assert (step.work.then or allocation_of(step.configuration)) == after
 
 
 def test_the_functions_of_every_next_epoch_start_while_one_runs_where_both_may_run_at_once() -> None:
     steps, history = trained("exact", 30, job(within_budget(30, 3.0)), Platform(falling(30)))
-    asked = [step.work.then for step in steps if isinstance(step, Apply) and step.work is not None]
+    asked = [step.work.then for step in steps if isinstance(step, Apply) and isinstance(step.work, TrainEpochs)]
     assert asked[: len(history.runs) - 1] == used(history)[1:]
     waited_s = [evidence_of(run).epochs[0].start_s for run in history.runs]
     assert np.mean(waited_s[1:]) < 0.2 * waited_s[0]
     alone = replace(job(within_budget(30, 3.0)), ask=replace(SERVERLESS, concurrency=12))
     steps, _ = trained("exact", 30, alone, Platform(falling(30)))
     for step in steps:
-        if isinstance(step, Apply) and step.work is not None and step.work.then is not None:
+        if isinstance(step, Apply) and isinstance(step.work, TrainEpochs) and step.work.then is not None:
             assert isinstance(step.configuration.setting, Allocation)
             assert step.configuration.setting.functions + step.work.then.functions <= 12
 

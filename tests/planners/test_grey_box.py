@@ -17,7 +17,7 @@ from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.foresight import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox, belief_of, expected_gains, misled, worths_of
 from mlcd.planners.serve.known_models import Kind, Knowledge
-from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, knobs_of, serving_task
+from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, knobs_of
 from mlcd.planners.serve.promise import worth
 from mlcd.testing.services import World, random_world
 from mlcd.testing.serving import ServingStrategyContract, serve
@@ -187,7 +187,7 @@ def test_where_nothing_is_believed_to_run_every_trial_is_another_one():
     job = world.job(Goal(Objective.PER_DOLLAR), (Cap(Figure.ITL_P95, 1e-6),))
     assert isinstance(job.ask, ServingTask)
     giant = replace(job.ask.model, parameters=1e6, weights_mb=None)
-    job = replace(job, ask=replace(serving_task(job), model=giant))
+    job = replace(job, ask=replace(job.ask, model=giant))
     history = History()
     for _ in range(4):
         step = GreyBox(world.seen).next_step(job, world.space, history)

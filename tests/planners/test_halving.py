@@ -14,7 +14,16 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.planners.functions.halving import MOST_LAUNCHES, SuccessiveHalving, best
-from mlcd.planners.functions.nouns import Calibration, Epoch, FunctionsTask, Link, Tuning, Workload
+from mlcd.planners.functions.nouns import (
+    Calibration,
+    Epoch,
+    FunctionsEvidence,
+    FunctionsTask,
+    Link,
+    TrainEpochs,
+    Tuning,
+    Workload,
+)
 from mlcd.planners.functions.space import calibration_space
 
 CALIBRATION = Calibration(((128.0, 0.5), (1_769.0, 0.04)), {"elasticache": Link(0.001, 100.0)}, 60.0)
@@ -36,19 +45,19 @@ def step(history: History, job: Job = JOB) -> Step:
 
 def done(asked: Apply, losses: dict[int, float], *, but: tuple[int, ...] = ()) -> Measurement:
     """What the launch brings if all of its trials end, but for some."""
-    assert asked.work is not None
+    assert isinstance(asked.work, TrainEpochs)
     numbers = range(asked.work.done + 1, asked.work.done + asked.work.epochs + 1)
     trials = [trial for trial in asked.work.trials if trial not in but]
     epochs = tuple(Epoch(trial, number, 1.0, 0.01, losses[trial]) for trial in trials for number in numbers)
     outcome = Outcome.FAILED if but else Outcome.OK
-    return Measurement(asked.configuration, outcome, 1.0, 0.01, epochs=epochs, metered=True)
+    return Measurement(asked.configuration, outcome, 1.0, 0.01, evidence=FunctionsEvidence(epochs), metered=True)
 
 
 def test_the_losing_half_of_each_stage_is_stopped():
     losses = {trial: float(trial) for trial in range(8)}
     history, seen = History(), []
     while isinstance(asked := step(history), Apply):
-        assert asked.work is not None
+        assert isinstance(asked.work, TrainEpochs)
         seen.append(asked.work.trials)
         history = history.with_run(done(asked, losses))
     assert seen == [tuple(range(8)), (0, 1, 2, 3), (0, 1)]
@@ -78,7 +87,7 @@ def test_what_a_broken_stage_has_finished_is_not_done_again():
     assert isinstance(first, Apply)
     again = step(History().with_run(done(first, losses, but=(3, 5))))
     assert isinstance(again, Apply)
-    assert again.work is not None
+    assert isinstance(again.work, TrainEpochs)
     assert again.work.trials == (3, 5)
 
 

@@ -22,6 +22,7 @@ from mlcd.planners.functions.nouns import (
     Calibrated,
     Calibration,
     Epoch,
+    FunctionsEvidence,
     FunctionsTask,
     Link,
     TrainEpochs,
@@ -31,6 +32,7 @@ from mlcd.planners.functions.nouns import (
     evidence_of,
     functions_task,
     plan_of,
+    work_of,
 )
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
@@ -61,22 +63,29 @@ TUNED = replace(JOB, target=None, ask=replace(SERVERLESS, tuning=Tuning(64)))
 def calibrated(where: Configuration) -> Measurement:
     """What a probe would show if the truth were the model."""
     assert isinstance(where.setting, Allocation)
-    parts = MODEL.parts(allocation_of(where))
+    parts = MODEL.parts(where.setting)
     n = where.setting.functions
     shown = Calibrated(
-        allocation_of(where),
+        where.setting,
         s_per_mb=parts.compute_s / (LR.data_mb / n),
         load_mb_per_s=60.0,
         start_s=parts.start_s,
         sync_s=parts.sync_s / LR.iterations(n),
         transfers=((0.001, 0.002 + 0.001 / 80), (1.0, 0.002 + 1 / 80)),
     )
-    return Measurement(where, Outcome.OK, 5.0, 0.001, calibrated=shown)
+    return Measurement(where, Outcome.OK, 5.0, 0.001, evidence=FunctionsEvidence(calibrated=shown))
 
 
 def sampled(asked: Probe, losses: list[float]) -> Measurement:
     epochs = tuple(Epoch(0, number, 1.0, 0.0, loss) for number, loss in enumerate(losses, 1))
-    return Measurement(asked.configuration, Outcome.OK, 5.0, 0.001, epochs=epochs, metered=True, work=asked.work)
+    return Measurement(
+        asked.configuration,
+        Outcome.OK,
+        5.0,
+        0.001,
+        evidence=FunctionsEvidence(epochs, work=work_of(asked)),
+        metered=True,
+    )
 
 
 def searched(job: Job, losses: list[float] | None = None, method: str = "exact") -> tuple[Finish, History]:
@@ -258,8 +267,8 @@ def test_a_configuration_is_paid_for_its_functions_its_calls_and_its_storage():
     assert where.nodes == 12, "three trials of four functions at once"
     assert replace(SERVERLESS, concurrency=12).at_once(Allocation(4, 1_024, "elasticache"), 10) == 3
     rate = TARIFF.storage("elasticache").usd_per_minute
-    assert where.surcharge.usd == pytest.approx(20 * (4 * TARIFF.usd_per_call + rate))
+    assert where.billing.once_usd == pytest.approx(20 * (4 * TARIFF.usd_per_call + rate))
     assert where.usd_per_hour == pytest.approx(12 * TARIFF.usd_per_gb_s * 3_600 + 3 * 60 * rate)
     by_request = configuration(SERVERLESS, Allocation(4, 1_024, "s3"), TrainEpochs(1))
     requests = LR.iterations(4) * 42 * TARIFF.storage("s3").usd_per_request
-    assert by_request.surcharge.usd == pytest.approx(4 * TARIFF.usd_per_call + requests)
+    assert by_request.billing.once_usd == pytest.approx(4 * TARIFF.usd_per_call + requests)

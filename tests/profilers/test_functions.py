@@ -26,7 +26,7 @@ from mlcd.planners.functions.nouns import (
 )
 
 WHERE = Allocation(4, 1_024, "s3")
-PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, allocation=WHERE, surcharge=ByUse(2.0))
+PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, WHERE, ByUse(2.0))
 """A dollar a second, and two for the calls."""
 
 SAMPLES = 500

@@ -13,9 +13,9 @@ from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job, Target
 from mlcd.core.measurement import Ended, Event, Measurement, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.scale.nouns import Noise, ScalingTask
+from mlcd.planners.scale.nouns import Batch, MeasureNoise, Noise, ScalingTask
 
-PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1, 64)  # a dollar a second
+PLACE = Configuration(Offer("x", 3_600.0, 1, 1), 1, Batch(64))  # a dollar a second
 JOB = Job("job", 1e6, checkpoints=True, target=Target("accuracy", 0.9), ask=ScalingTask((1, 4), (64, 128)))
 STEADY = [Sample(10.0 * i, 1_000.0 * i) for i in range(1, 61)]
 
@@ -45,7 +45,7 @@ def measure(
     saved: float = 0.0, noise: bool = False, leave: Outcome | None = None,
 ) -> tuple[Measurement, Leaving]:  # fmt: skip
     backend = Leaving(events, farewell)
-    launch = Launch("run-1", PLACE, purpose, job.work_samples, 600.0, 0, 0, saved, noise)
+    launch = Launch("run-1", PLACE, purpose, job.work_samples, 600.0, 0, 0, saved, MeasureNoise() if noise else None)
     watch = (lambda so_far: leave if so_far.seconds >= 300 else None) if leave is not None else None
     return TrainingProfiler(backend).measure(job, launch, None, watch), backend
 

@@ -145,7 +145,7 @@ def test_figures_are_quantiles_of_all_steady_requests_and_their_ends_are_above()
     assert isinstance(seen.evidence, Served)
     for figure, q in {Figure.P50: 0.5, Figure.P95: 0.95, Figure.P99: 0.99}.items():
         assert seen.evidence.figures[figure] == np.quantile(every, q, method="inverted_cdf")
-        assert seen.evidence.figures[figure] < seen.evidence.high[figure] < 1.5 * seen.served.figures[figure]
+        assert seen.evidence.figures[figure] < seen.evidence.high[figure] < 1.5 * seen.evidence.figures[figure]
     assert (seen.evidence.requests, seen.evidence.failures) == (6_000, 0)
     assert seen.evidence.peak_gb == pytest.approx(0.159)
 

@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.core.ledger import Ended, Ledger
 from mlcd.core.runs.run import start
-from mlcd.planners.jobfile import load_job
-from mlcd.service.remote import RemoteLedger, Server, ServerLost, Submission, logs, request_action, submit, watch
+from mlcd.planners.jobfile.read import load_job
+from mlcd.service.remote import (
+    RemoteLedger,
+    Server,
+    ServerLost,
+    Submission,
+    logs,
+    request_action,
+    submit,
+    watch,
+)
 from mlcd.service.remote.watch import BACKOFF_S, Event, events
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet50.yaml"

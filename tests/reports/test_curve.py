@@ -24,7 +24,7 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Decided, Entry, Ledger, Line, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, batch_of
+from mlcd.planners.scale.nouns import Batch, Mode, Noise, ScalingTask, batch_of
 from mlcd.reports.curve import Curve, curve_document, curve_of, curve_table, notes
 from mlcd.reports.document import run_document
 from mlcd.reports.figures.curve import curve_picture
@@ -127,7 +127,7 @@ def test_a_picture_needs_nothing_else_and_says_what_its_marks_mean() -> None:
 
 
 offers = st.sampled_from([NODE, Offer("other <one>", 3.0, 8, 32), Offer("free", 0.0, 8, 32)])
-places = st.builds(Configuration, offers, st.integers(1, 64), st.none() | st.integers(1, 4096))
+places = st.builds(Configuration, offers, st.integers(1, 64), st.none() | st.integers(1, 4096).map(Batch))
 numbers = st.floats(1e-6, 1e9)
 
 
@@ -232,7 +232,7 @@ def test_a_choice_that_was_only_ranked_claims_no_time_and_no_certificate() -> No
 
 
 def test_words_of_a_result_have_its_noise_only_where_there_is_one() -> None:
-    place = Configuration(NODE, 2, 128)
+    place = Configuration(NODE, 2, Batch(128))
     measured = Measurement(place, Outcome.OK, 9.0, 1.0, 1743.0, 0.047 / 3)
     assert result_words(measured) == "1,743 samples/s ± 4.7 %"
     noisy = replace(measured, evidence=Noise(812.0, 0.04), metric=0.93)

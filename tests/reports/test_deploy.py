@@ -25,7 +25,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger
 from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Endpoint
+from mlcd.planners.serve.nouns import Endpoint, ServerSettings
 from mlcd.reports.deploy.deployment import OWN, Deployment, Part, deployment_of, holds, part_of, slug
 from mlcd.reports.deploy.files import Export
 from mlcd.reports.deploy.targets import TARGETS
@@ -58,7 +58,7 @@ COMPOSE = {"image", "command", "ports", "volumes", "restart", "cpus", "mem_limit
 
 def deployment(knobs: Mapping[str, Knob], job: Job = JOB) -> Deployment:
     """The deployment of a run that has decided for these knobs."""
-    place = Configuration(Offer("machine", 0.1, 1, 1), 1, knobs=tuple(knobs.items()))
+    place = Configuration(Offer("machine", 0.1, 1, 1), 1, ServerSettings(tuple(knobs.items())))
     started = serving_lines(job, places=[])[:1]
     decided = replace(started[0], seq=2, entry=Decided(Decision(place, "as told")))
     return deployment_of("resnet50-1", Story.of([*started, decided]).account)

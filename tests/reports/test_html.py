@@ -13,6 +13,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd.planners.train.heterbo import HeterBO
 from mlcd_fixtures.reports import inside, tables, view, words
 
 from mlcd.clouds import Point, Recorded, Recording
@@ -41,7 +42,6 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.units import enough_usd, format_duration, format_usd
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.heterbo import HeterBO
 from mlcd.reports.html import DATA, page, policy
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.story import Story

@@ -80,7 +80,11 @@ def test_an_epoch_longer_than_a_function_may_live_is_told_and_not_hidden():
     slow = decision(TUNED)
     first = replace(plan_of(slow).plans[0].stages[0], seconds=4_000.0)
     slow = replace(
-        slow, plans=(StagePlan("exact", (first, *plan_of(slow).plans[0].stages[1:])), *plan_of(slow).plans[1:])
+        slow,
+        plan=replace(
+            plan_of(slow),
+            plans=(StagePlan("exact", (first, *plan_of(slow).plans[0].stages[1:])), *plan_of(slow).plans[1:]),
+        ),
     )
     made = lambda_configuration("x", account_of(decided_lines(TUNED, slow)))
     assert made["segments"][0]["Timeout"] == LONGEST_CALL_S

@@ -37,7 +37,16 @@ from mlcd.core.job import Goal, Objective
 from mlcd.core.ledger import Account, Ended, Line, Reserved, Settled, Started, Stopped
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.functions.nouns import Allocation, Epoch, Planned, Stage, TrainEpochs
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Epoch,
+    FunctionsEvidence,
+    Planned,
+    Stage,
+    TrainEpochs,
+    evidence_of,
+    plan_of,
+)
 from mlcd.reports.again import command
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.boundary import brief, knee, ordered
@@ -68,12 +77,24 @@ def up_to(lines: list[Line], kind: type, nth: int) -> list[Line]:
     return lines[: at[nth - 1] + 1]
 
 
+def with_epochs(measurement: Measurement, epochs: tuple[Epoch, ...]) -> Measurement:
+    return replace(measurement, evidence=replace(evidence_of(measurement), epochs=epochs))
+
+
+def others_can() -> Decision:
+    """No plan of the chosen method keeps the limits; other methods have one."""
+    none = infeasible(BOTH)
+    return replace(none, plan=replace(plan_of(none), plans=plan_of(decision(BOTH)).plans[1:]))
+
+
 def half_a_stage() -> list[Line]:
     """Some trials of the first stage came to its end, one was a step behind, and then the limit was reached."""
     lines = up_to(tuning_lines(), Settled, 1)
     settled = lines[-1].entry
     assert isinstance(settled, Settled)
-    cut = replace(settled.measurement, outcome=Outcome.AT_THE_LIMIT, epochs=settled.measurement.epochs[:11])
+    cut = replace(
+        with_epochs(settled.measurement, evidence_of(settled.measurement).epochs[:11]), outcome=Outcome.AT_THE_LIMIT
+    )
     return [*lines[:-1], replace(lines[-1], entry=replace(settled, measurement=cut))]
 
 
@@ -86,7 +107,9 @@ def with_losses(lines: list[Line], loss: float) -> list[Line]:
         m = line.entry.measurement
         return replace(
             line,
-            entry=replace(line.entry, measurement=replace(m, epochs=tuple(replace(e, loss=loss) for e in m.epochs))),
+            entry=replace(
+                line.entry, measurement=with_epochs(m, tuple(replace(e, loss=loss) for e in evidence_of(m).epochs))
+            ),
         )
 
     return [changed(line) for line in lines]
@@ -102,7 +125,7 @@ CASES: dict[str, Callable[[], list[Line]]] = {
     "the deadline cannot be kept": lambda: decided_lines(BOTH, infeasible(BOTH)),
     "the budget cannot be kept": lambda: decided_lines(BOTH, infeasible(BOTH, "the budget")),
     "both cannot be kept": lambda: decided_lines(BOTH, infeasible(BOTH, "the budget and the deadline together")),
-    "others could": lambda: decided_lines(BOTH, replace(infeasible(BOTH), plans=decision(BOTH).plans[1:])),
+    "others could": lambda: decided_lines(BOTH, others_can()),
     "no calibration": lambda: decided_lines(TUNED, Decision(None, "no calibration", binding="no probe could <start>")),
     "a stage is under way": lambda: up_to(tuning_lines(), Reserved, 3),
     "a stage broke": lambda: up_to(tuning_lines(), Settled, 2),
@@ -230,7 +253,7 @@ def test_a_limit_that_cannot_be_kept_is_named_with_what_would_be_enough(binding,
 
 
 def test_a_plan_of_other_methods_is_never_called_chosen_where_none_was():
-    lines = decided_lines(BOTH, replace(infeasible(BOTH), plans=decision(BOTH).plans[1:]))
+    lines = decided_lines(BOTH, others_can())
     document = run_document(lines)
     assert [each["chosen"] for each in document["decision"]["plans"]] == [False] * 5
     assert "✔" not in told(lines)
@@ -304,8 +327,8 @@ def test_an_epoch_that_was_done_again_counts_as_it_came_out_last():
     settled = lines[-1].entry
     assert isinstance(settled, Settled)
     order = replace(settled.launch, label="again", round=99)
-    (epoch,) = settled.measurement.epochs
-    again = replace(settled.measurement, epochs=(replace(epoch, loss=0.123),))
+    (epoch,) = evidence_of(settled.measurement).epochs
+    again = with_epochs(settled.measurement, (replace(epoch, loss=0.123),))
     path = best_path(account_of(then(lines, Reserved(order, "again", 0.1, 9.0), Settled(order, again))))
     assert [row.epoch.loss for row in path if row.epoch is not None][-1] == 0.123
     assert len(path) == 3
@@ -317,7 +340,11 @@ def test_folding_loses_no_epoch_and_shows_every_change(kinds):
     for number, kind in enumerate(kinds, 1):
         where = Allocation(1 + kind, 512, "s3")
         epoch = Epoch(0, number, 1.0, 0.1, 0.5)
-        rows.append(EpochRow(where, epoch, Measurement(place(where), Outcome.OK, 1.0, 0.1, epochs=(epoch,))))
+        rows.append(
+            EpochRow(
+                where, epoch, Measurement(place(where), Outcome.OK, 1.0, 0.1, evidence=FunctionsEvidence((epoch,)))
+            )
+        )
     shown = folded(rows, most=5)
     assert [row for each in shown for row in (each.rows if isinstance(each, Folded) else (each,))] == rows
     for each in shown:

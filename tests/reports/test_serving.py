@@ -69,8 +69,10 @@ def bare(place: Configuration) -> Measurement:
 def half_known(place: Configuration) -> Measurement:
     """Too few requests for an upper end."""
     shown = show(place)
-    assert shown.served is not None
-    return replace(shown, served=replace(shown.served, high=dict.fromkeys(shown.served.high, math.inf), failures=3))
+    assert isinstance(shown.evidence, Served)
+    return replace(
+        shown, evidence=replace(shown.evidence, high=dict.fromkeys(shown.evidence.high, math.inf), failures=3)
+    )
 
 
 def then(written: list[Line], *entries: object) -> list[Line]:

@@ -162,7 +162,8 @@ def test_what_is_no_number_is_left_out_and_never_breaks_the_page() -> None:
         entry = line.entry
         if isinstance(entry, Settled) and evidence_of(entry.measurement).epochs:
             wild = tuple(replace(epoch, loss=math.nan) for epoch in evidence_of(entry.measurement).epochs)
-            entry = replace(entry, measurement=replace(entry.measurement, epochs=wild))
+            evidence = replace(evidence_of(entry.measurement), epochs=wild)
+            entry = replace(entry, measurement=replace(entry.measurement, evidence=evidence))
         lines.append(replace(line, entry=entry))
     view = view_of(lines)
     json.dumps(view, allow_nan=False)

@@ -211,7 +211,7 @@ def test_a_decision_counts_while_its_launch_is_asked_for(ledger: Ledger, members
 
 def test_what_cannot_be_launched_is_over(ledger: Ledger, ada: Member, driven: Any):
     service = ServingTask(ModelFacts("resnet"))
-    infeasible, served = ask(ledger, ada, 10.0, launch=True), ask(ledger, ada, 10.0, launch=True, service=service)
+    infeasible, served = ask(ledger, ada, 10.0, launch=True), ask(ledger, ada, 10.0, launch=True, ask=service)
     for run, feasible in ((infeasible, False), (served, True)):
         driven.begin(run, job_of(10.0))
         driven.decide(run, feasible)

@@ -11,7 +11,7 @@ import pytest
 from in_the_middle import Gate
 
 from mlcd.core.job import Goal, Hints, Job, Objective, Search
-from mlcd.planners.jobfile import load_job
+from mlcd.planners.jobfile.read import load_job
 
 PATIENCE_S = 300.0
 SIMULATED = Job(

@@ -28,7 +28,6 @@ from mlcd.core.runs.machine import claim, elsewhere
 from mlcd.service.team import Audit
 from mlcd.service.workers.lost_machine import give_up_machine
 from mlcd.service.workers.queue import Queue
-from mlcd.service.workers.run import Driven, see_through, take_down
 from mlcd.service.workers.run import AlreadyDriven, see_through, take_down
 
 Mlcd = Callable[..., Any]

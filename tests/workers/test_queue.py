@@ -27,7 +27,6 @@ from mlcd.service.workers.asked import to_json
 from mlcd.service.workers.pace import TIMING, Timing
 from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.supervise import Supervisor
-from mlcd.service.workers.worker import HURRY, sweeps
 from mlcd.service.workers.worker import HURRY, cron
 
 Until = Callable[[Callable[[], bool]], None]

@@ -54,7 +54,7 @@ def of_text(kind: str, text: str, words: Mapping[str, Any], name: str = "job.yam
 
     `name` names the text in messages. The job has no folder: whoever runs it gives it one.
     """
-    from mlcd.planners.jobfile import parse_job
+    from mlcd.planners.jobfile.read import parse_job
 
     if kind not in kinds_of_a_file():
         raise UnknownName("kind of job", str(kind), kinds_of_a_file())

@@ -90,13 +90,13 @@ def points(space: Space) -> Points:
 @lru_cache(KEPT)
 def _points(same: Same) -> Points:
     (space,) = same.things
-    names = [name for name, _ in space.configurations[0].knobs]
+    names = [name for name, _ in knobs_of(space.configurations[0])]
     settings = _columns(space, names)
     codes = tuple(code for name in names if (code := KnobCode.of(name, settings[name])).varies)
     blocks = [code.encode(settings[code.name]) for code in codes]
     x = np.hstack(blocks) if blocks else np.zeros((len(space), 1))
     of = tuple(i for i, code in enumerate(codes) for _ in range(code.width))
-    return Points(codes, settings, x, of, {c.knobs: i for i, c in enumerate(space.configurations)})
+    return Points(codes, settings, x, of, {knobs_of(c): i for i, c in enumerate(space.configurations)})
 
 
 def _columns(space: Space, names: Sequence[str]) -> dict[str, tuple[Knob, ...]]:

@@ -40,7 +40,7 @@ def small_space():
 
 
 def values(space, of) -> np.ndarray:
-    return np.array([of(**dict(c.knobs)) for c in space.configurations], dtype=float)
+    return np.array([of(**dict(knobs_of(c))) for c in space.configurations], dtype=float)
 
 
 # Key operators

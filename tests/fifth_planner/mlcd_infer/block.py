@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from mlcd_infer.nouns import InferenceTask
 from pydantic import BeforeValidator
 
 from mlcd.planners.jobfile.work import PlannerBlock, Work
+from mlcd_infer.nouns import InferenceTask
 
 
 def parse_chunks(written: Any) -> tuple[int, ...]:

@@ -7,10 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from mlcd_infer.block import InferBlock, parse_chunks
-from mlcd_infer.nouns import Chunk, InferenceTask, Waiting
-from mlcd_infer.simulated import SimulatedInference
-
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
@@ -26,6 +22,9 @@ from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.reports.run_document import Told
 from mlcd.reports.run_document.told import Axis, Column, Fact, Figure, Point, Series, Table
+from mlcd_infer.block import InferBlock, parse_chunks
+from mlcd_infer.nouns import Chunk, InferenceTask, Waiting
+from mlcd_infer.simulated import SimulatedInference
 
 MOST_PROBES = 6
 

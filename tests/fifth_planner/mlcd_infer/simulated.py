@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mlcd_infer.nouns import Chunk, Waiting
-
 from mlcd.clouds.virtual import play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
+from mlcd_infer.nouns import Chunk, Waiting
 
 ITEMS_PER_VCPU_S, WAITS_FOR, STARTUP_S, REPORTS = 40.0, 24, 60.0, 30
 
