@@ -14,7 +14,7 @@ from mlcd_fixtures.api import KINDS, STOPPED, TRAIN, fill
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 from mlcd.planners.functions.prepare import boundary_of
 from mlcd.reports.html import page as report_of
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
-from mlcd.planners.form import of_text
+from mlcd.planners.form.jobs import of_text
 from mlcd.reports.document import document_of, run_document
 from mlcd.reports.run_document import OtherRun, RunDocument, Told, run_schema
 from mlcd.reports.run_document.told import Axis, Column, Fact, Figure, LimitLine, Point, Series, Table
