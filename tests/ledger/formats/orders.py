@@ -55,6 +55,7 @@ PRICED = SCALE.replace(
     "learning_rate: sqrt",
     "learning_rate: adascale, epochs: 8, price: {cpu: 0.04, gb: 0.01, base: 2GB, per_sample: 0.01GB}",
 )
+WIDE = SCALE.replace("256..512", "32..512")
 EASY = (SCALE.replace("1.28M", "3k").replace("256..512", "64..128").replace("batch: 256\n", "batch: 64\n")).replace(
     "75 %, learning_rate: sqrt", "1 %, learning_rate: linear"
 )
@@ -132,6 +133,7 @@ PRICED_BY_UNIT = Order("rescaling", ("scale", "job.yaml", "-y", "--goal", "cheap
 SCALED_AGAIN = Order("scaled", ("scale", "job.yaml", "-y", "--search", "none"), SCALE)
 REACHED = Order("reached", ("scale", "job.yaml", "-y"), EASY)
 ALL_SIZES = Order("all-sizes", ("scale", "job.yaml", "-y", "--search", "full"), SCALE)
+BY_SHARE = Order("by-share", ("scale", "job.yaml", "--decide-only", "--goal", "fastest"), WIDE)
 SCALES = (SCALED, SCALING, PRICED_BY_UNIT, SCALED_AGAIN)
 
 SERVED = Order("served", SERVE)
@@ -168,11 +170,12 @@ MONTHLY = (
 
 @dataclass(frozen=True)
 class Format:
-    """A folder, the commit whose code writes it, and the commands."""
+    """A folder, the commit whose code writes it, and the commands. `rare`: and the runs of `rare.py`."""
 
     folder: str
     commit: str
     orders: tuple[Order, ...]
+    rare: bool = False
 
 
 FORMATS = (
@@ -189,7 +192,7 @@ FORMATS = (
     Format("11-shared-by-workers", "a3fbe8b", (*TEAM, *KILLED)),
     Format("12-monthly-budgets", "34918ce", (*MONTHLY, *KILLED)),
     Format("13-probe-price", "dddd640", (*DEAR_PROBES, SCALING, SERVING, TUNING)),
-    Format("14-work-share", "51385b5", (SCALED, SCALING)),
+    Format("14-work-share", "51385b5", (BY_SHARE, SCALED, SCALING)),
     Format("15-warnings", "e9f5e69", (PROBING, TOO_LITTLE)),
     Format("16-other-limits", "247f3ea", (*OTHER_LIMITS, SAVED[0], BEGUN_FROM)),
     Format("17-probe-price-follows", "ecae4ee", OTHER_LIMITS),
@@ -203,4 +206,5 @@ FORMATS = (
             *(*SCALES, REACHED, ALL_SIZES, *SERVES, NO_SERVER, *TUNES, HALVING),
         ),
     ),
+    Format("20-rare", "01c9ff7", (PROBING, ON_RECORDING, SCALED, SERVED, TUNED), rare=True),
 )

@@ -49,6 +49,8 @@ def write(form, code: Path, work: Path) -> None:
         expected = {-SIGKILL} if order.killed else {2} if order.interrupted else {0, 1, 3}
         if done.returncode not in expected:
             raise SystemExit(f"{form.folder}, {order.name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    if form.rare:
+        subprocess.run([sys.executable, "-P", HERE / "rare.py"], cwd=work, env=settings, check=True)
     keep(work, home, HERE / form.folder)
 
 
