@@ -77,12 +77,8 @@ def test_every_run_can_be_shown_asked_and_reported(old_home: Path, mlcd: Mlcd) -
 
 
 def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(old_home: Path, mlcd: Mlcd) -> None:
-    killed = [
-        run
-        for (run,) in stored(
-            old_home, "run", "seq IN (SELECT max(seq) FROM entries GROUP BY run) AND kind = 'reserved'"
-        )
-    ]
+    last = "seq IN (SELECT max(seq) FROM entries GROUP BY run)"
+    killed = [run for (run,) in stored(old_home, "run", f"{last} AND kind IN ('reserved', 'stopped')")]
     assert killed
     before = stored(old_home, "*")
     for name in killed:

@@ -18,6 +18,7 @@ mlcd:
 CHECKPOINTS = TRAIN + "  checkpoints: true\n"
 HINTS = TRAIN + "  memory: 12GB\n  communication: parameter-server\n  deadline: 2d\n  goal: cheapest\n"
 ON_TRIAL = TRAIN.replace(", use_spot: true", "").replace("nodes: 2..4", "earlier: false, nodes: 1..4")
+UNSURE = TRAIN.replace(", use_spot: true", "").replace("nodes: 2..4", "earlier: false, nodes: 2..3")
 RECORDED = """
 run: python train.py
 mlcd: {work: 2M, budget: 30, goal: cheapest, search: {method: heterbo, nodes: 1..2}}
@@ -50,7 +51,14 @@ mlcd:
   elastic: {workers: 1..2, batch: 256..512, target: accuracy >= 75 %, learning_rate: sqrt}
   fingerprint: {architecture: resnet50, data: imagenet, optimizer: sgd}
 """
-PRICED = SCALE.replace("learning_rate: sqrt", "learning_rate: adascale, epochs: 8, price: {cpu: 0.04, gb: 0.01}")
+PRICED = SCALE.replace(
+    "learning_rate: sqrt",
+    "learning_rate: adascale, epochs: 8, price: {cpu: 0.04, gb: 0.01, base: 2GB, per_sample: 0.01GB}",
+)
+WIDE = SCALE.replace("256..512", "32..512")
+EASY = (SCALE.replace("1.28M", "3k").replace("256..512", "64..128").replace("batch: 256\n", "batch: 64\n")).replace(
+    "75 %, learning_rate: sqrt", "1 %, learning_rate: linear"
+)
 FUNCTIONS = """
 mlcd:
   on: functions:simulated
@@ -66,6 +74,10 @@ mlcd:
     concurrency: 8
     tuning: {trials: 4, space: {learning_rate: [0.001, 1.0]}}
 """
+DETAILED = FUNCTIONS.replace(
+    "concurrency: 8",
+    "epochs: 12\n    delta: 0.2\n    learning_rate: 0.2\n    endpoints: {elasticache: 'redis://localhost:6379'}",
+)
 SERVE = ("serve", "net_a", "--on", "recorded:inputs/device", "--latency-p95", "20ms", "--trials", "3")
 
 
@@ -74,13 +86,14 @@ class Order:
     """One command; a run is named after its job.
 
     `killed`: its process is killed right after it has set aside the worst case of so many probes, or so many launches
-    of the job itself, so that the last of them is open.
+    of the job itself, so that the last of them is open. `interrupted`: it gets a Ctrl-C there.
     """
 
     name: str
     words: tuple[str, ...]
     job: str = ""
     killed: tuple[str, int] | None = None
+    interrupted: tuple[str, int] | None = None
 
 
 def train(name: str, *more: str, job: str = TRAIN, killed: tuple[str, int] | None = None) -> Order:
@@ -107,27 +120,41 @@ OTHER_LIMITS = (
 BEGUN_FROM = train("begun", "--from", "saved-1", job=CHECKPOINTS, killed=("run", 1))
 SURE = train("sure", "--confidence", "0.9", "--deadline", "1d", killed=("probe", 2))
 TRIED = train("tried", "--goal", "cheapest", "--deadline", "9h", "--budget", "none", job=ON_TRIAL, killed=("run", 1))
+SEEDED = train("seeded", "--decide-only", "--seed", "3", "--early-look", "0.5", "--parallel", "2")
+REFUSED = train("refused", "--decide-only", "--method", "exhaustive", "--budget", "6.5")
+NOT_SURE_ENOUGH = train("unsure", "--goal", "cheapest", "--deadline", "6h", "--budget", "none", job=UNSURE)
+STOPPED = Order("stopped", ("train", "job.yaml", "-y"), TRAIN, interrupted=("run", 1))
+AT_LIMIT = train("at-limit-a", "--budget", "9", "--seed", "1")
+RESUMED = (train("resumed", killed=("run", 1)), Order("resumed", ("resume", "resumed-1", "-y")))
 
 SCALED = Order("scaled", ("scale", "job.yaml", "-y"), SCALE)
 SCALING = Order("scaling", ("scale", "job.yaml", "-y"), SCALE, ("probe", 2))
 PRICED_BY_UNIT = Order("rescaling", ("scale", "job.yaml", "-y", "--goal", "cheapest"), PRICED, ("run", 1))
 SCALED_AGAIN = Order("scaled", ("scale", "job.yaml", "-y", "--search", "none"), SCALE)
+REACHED = Order("reached", ("scale", "job.yaml", "-y"), EASY)
+ALL_SIZES = Order("all-sizes", ("scale", "job.yaml", "-y", "--search", "full"), SCALE)
+BY_SHARE = Order("by-share", ("scale", "job.yaml", "--decide-only", "--goal", "fastest"), WIDE)
 SCALES = (SCALED, SCALING, PRICED_BY_UNIT, SCALED_AGAIN)
 
 SERVED = Order("served", SERVE)
 SERVING = Order("serving", SERVE, killed=("probe", 2))
 TOO_SLOW = Order("too-slow", (*SERVE, "--latency-p95", "0.1ms", "--min-rps", "100"))
-LANGUAGE = Order("tokens", ("serve", "small", "--on", "recorded:inputs/language", "--itl-p95", "60ms", "--trials", "3"))
+TOO_FEW = Order("too-few", (*SERVE, "--latency-p50", "20ms", "--latency-p99", "40ms", "--min-rps", "1000000"))
+TOKENS = ("--ttft-p50", "1s", "--ttft-p95", "1s", "--itl-p50", "50ms", "--itl-p95", "60ms", "--trials", "3")
+LANGUAGE = Order("tokens", ("serve", "small", "--on", "recorded:inputs/language", *TOKENS))
 ONNX = ("serve", "inputs/tiny.onnx", "--shape", "length=4", "--trials", "2")
 ON_THIS_MACHINE = Order("onnx", (*ONNX, "--knobs", "inputs/knobs.yaml", "--latency-p95", "200ms", "--min-rps", "5"))
-NO_SERVER = Order("no-server", (*ONNX, "--knobs", "inputs/server.yaml"))
-SERVES = (SERVED, SERVING, TOO_SLOW, LANGUAGE, ON_THIS_MACHINE)
+NO_SERVER = Order("no-server", (*ONNX, "--knobs", "inputs/server.yaml", "--knowledge", "cpu"))
+SERVES = (SERVED, SERVING, TOO_SLOW, TOO_FEW, LANGUAGE, ON_THIS_MACHINE)
 
 TUNED = Order("tuned", ("tune", "job.yaml", "-y", "--budget", "1"), FUNCTIONS)
 TUNING = Order("tuning", ("tune", "job.yaml", "-y", "--budget", "1"), FUNCTIONS, ("run", 2))
 CALIBRATING = Order("calibrating", ("tune", "job.yaml", "-y", "--budget", "1", "--fresh"), FUNCTIONS, ("probe", 1))
 TRAINED = train("trained", "--deadline", "1h", job=FUNCTIONS)
 TRAINING = train("training", "--budget", "1", job=FUNCTIONS, killed=("run", 2))
+HALVING = Order(
+    "halving", ("tune", "job.yaml", "-y", "--budget", "1", "--eta", "3", "--epochs-per-stage", "1"), DETAILED
+)
 TUNES = (TUNED, TUNING, CALIBRATING, TRAINED, TRAINING)
 
 KILLED = (PROBING, RUNNING, SCALING, SERVING, TUNING)
@@ -143,11 +170,12 @@ MONTHLY = (
 
 @dataclass(frozen=True)
 class Format:
-    """A folder, the commit whose code writes it, and the commands."""
+    """A folder, the commit whose code writes it, and the commands. `rare`: and the runs of `rare.py`."""
 
     folder: str
     commit: str
     orders: tuple[Order, ...]
+    rare: bool = False
 
 
 FORMATS = (
@@ -164,7 +192,7 @@ FORMATS = (
     Format("11-shared-by-workers", "a3fbe8b", (*TEAM, *KILLED)),
     Format("12-monthly-budgets", "34918ce", (*MONTHLY, *KILLED)),
     Format("13-probe-price", "dddd640", (*DEAR_PROBES, SCALING, SERVING, TUNING)),
-    Format("14-work-share", "51385b5", (SCALED, SCALING)),
+    Format("14-work-share", "51385b5", (BY_SHARE, SCALED, SCALING)),
     Format("15-warnings", "e9f5e69", (PROBING, TOO_LITTLE)),
     Format("16-other-limits", "247f3ea", (*OTHER_LIMITS, SAVED[0], BEGUN_FROM)),
     Format("17-probe-price-follows", "ecae4ee", OTHER_LIMITS),
@@ -173,8 +201,10 @@ FORMATS = (
         "19-fallback",
         "01c9ff7",
         (
-            *(*MONTHLY, FINISHED, PROBING, RUNNING, INFEASIBLE, ON_RECORDING, *SAVED, FAILED, TOO_LITTLE),
-            *(*DEAR_PROBES, *OTHER_LIMITS, BEGUN_FROM, SURE, TRIED, *SCALES, *SERVES, NO_SERVER, *TUNES),
+            *(*MONTHLY, PROBING, RUNNING, INFEASIBLE, ON_RECORDING, *SAVED, FAILED, TOO_LITTLE, *DEAR_PROBES),
+            *(*OTHER_LIMITS, BEGUN_FROM, SURE, TRIED, SEEDED, REFUSED, NOT_SURE_ENOUGH, AT_LIMIT, STOPPED, *RESUMED),
+            *(*SCALES, REACHED, ALL_SIZES, *SERVES, NO_SERVER, *TUNES, HALVING),
         ),
     ),
+    Format("20-rare", "01c9ff7", (PROBING, ON_RECORDING, SCALED, SERVED, TUNED), rare=True),
 )

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from signal import SIGINT, SIGKILL
 from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).resolve().parent
@@ -41,19 +42,22 @@ def write(form, code: Path, work: Path) -> None:
     settings = {"PATH": os.environ["PATH"], "HOME": str(work), "MLCD_HOME": str(home), "PYTHONPATH": str(code)}
     for order in form.orders:
         (work / "job.yaml").write_text(f"name: {order.name}\n{order.job.lstrip()}")
-        killed = [order.killed[0], str(order.killed[1])] if order.killed else ["never", "0"]
-        command = [sys.executable, "-P", __file__, "--one", *killed, *order.words]
+        purpose, most = order.killed or order.interrupted or ("never", 0)
+        by = SIGKILL if order.killed else SIGINT
+        command = [sys.executable, "-P", __file__, "--one", str(by.value), purpose, str(most), *order.words]
         done = subprocess.run(command, cwd=work, env=settings, capture_output=True, text=True)
-        expected = {-9} if order.killed else {0, 1, 3}
+        expected = {-SIGKILL} if order.killed else {2} if order.interrupted else {0, 1, 3}
         if done.returncode not in expected:
             raise SystemExit(f"{form.folder}, {order.name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    if form.rare:
+        subprocess.run([sys.executable, "-P", HERE / "rare.py"], cwd=work, env=settings, check=True)
     keep(work, home, HERE / form.folder)
 
 
 def keep(work: Path, home: Path, folder: Path) -> None:
     """The state folder as a fixture; PLACE stands for where it was written."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(home, folder, ignore=shutil.ignore_patterns("ledger.db*", "locks", "*.lock"))
+    shutil.copytree(home, folder, ignore=shutil.ignore_patterns("ledger.db*", "locks", "tracker", "quantised"))
     with closing(sqlite3.connect(home / "ledger.db")) as db:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         dump = "\n".join(db.iterdump()).replace(str(work), "PLACE")
@@ -61,8 +65,8 @@ def keep(work: Path, home: Path, folder: Path) -> None:
     (folder / "ledger.sql.gz").write_bytes(gzip.compress(sql.encode(), mtime=0))
 
 
-def one(purpose: str, most: int, words: list[str]) -> None:
-    """One command with the code on the path, killed once so many launches of this purpose are set aside."""
+def one(signal: int, purpose: str, most: int, words: list[str]) -> None:
+    """One command with the code on the path, ended by a signal once so many launches of this purpose are set aside."""
     from mlcd.cli import main as mlcd
     from mlcd.core.ledger import Book
 
@@ -73,7 +77,8 @@ def one(purpose: str, most: int, words: list[str]) -> None:
         as_it_is(book, *entries)
         reserved += sum(entry.kind == "reserved" and entry.launch.purpose == purpose for entry in entries)
         if purpose != "never" and reserved >= most:
-            os.kill(os.getpid(), 9)
+            reserved = -sys.maxsize  # once: a second Ctrl-C means something else
+            os.kill(os.getpid(), signal)
 
     Book.write = write_and_die
     mlcd(words)
@@ -81,6 +86,6 @@ def one(purpose: str, most: int, words: list[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        one(sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+        one(int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5:])
     else:
         main(sys.argv[1:])
