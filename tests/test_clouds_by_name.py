@@ -10,7 +10,7 @@ import pytest
 from mlcd.core.errors import UnknownName
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger
-from mlcd.core.place import PLACES, cloud
+from mlcd.core.place import cloud, places
 from mlcd.core.runs.real_money import rents
 from mlcd.core.runs.run import start
 
@@ -28,9 +28,9 @@ def moon(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float]]:
 
     def place(rest, job, elapsed_s, started_at):
         asked.append((rest, elapsed_s))
-        return PLACES["simulated"]("", job, elapsed_s, started_at)
+        return places()["simulated"]("", job, elapsed_s, started_at)
 
-    monkeypatch.setitem(PLACES.built_in, "moon", place)
+    monkeypatch.setitem(places().built_in, "moon", place)
     return asked
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions.calls import Answer
 from mlcd.clouds.functions.counted import Counted, TooManyRequests
@@ -21,7 +22,6 @@ from mlcd.clouds.functions.tries import MAX_TIMEOUT_S, STRAGGLER, Durations, Gro
 from mlcd.clouds.functions.worker import calibrate
 from mlcd.core.errors import BackendError
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, StorageRate, Tariff
-from mlcd.planners.functions.workloads import partition
 
 STEPS = 10
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.functions.ahead import READY
@@ -35,7 +36,7 @@ from mlcd.planners.functions.nouns import (
     Workload,
 )
 from mlcd.planners.functions.storages.local import available, serve
-from mlcd.planners.functions.workloads import facts, partition, trainer
+from mlcd.planners.functions.workloads import facts, trainer
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'"

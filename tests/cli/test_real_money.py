@@ -15,7 +15,7 @@ import pytest
 from mlcd.core.errors import MlcdError
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Started
-from mlcd.core.place import BACKENDS
+from mlcd.core.place import place_forms
 from mlcd.core.runs.real_money import rents
 from mlcd.core.runs.run import first_probes, start
 from mlcd.core.strategy import Finish
@@ -45,7 +45,7 @@ def job(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_only_places_that_send_a_bill_rent() -> None:
-    assert {on for on in BACKENDS if rents(on)} == {"skypilot", "skypilot:CLOUD"}
+    assert {on for on in place_forms() if rents(on)} == {"skypilot", "skypilot:CLOUD"}
     assert rents("functions:aws_lambda")
     assert not any(map(rents, ("functions:simulated", "functions:localhost", "recorded:skypilot", "local:aws")))
 

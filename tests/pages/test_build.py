@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES, STATIC = ROOT / "pages", ROOT / "mlcd" / "service" / "web" / "static"
+BUILT = {"build:pages": STATIC, "build:report": ROOT / "mlcd" / "reports" / "static"}
 
 
 @pytest.fixture

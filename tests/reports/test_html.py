@@ -13,7 +13,6 @@ from importlib.resources import files
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlcd.planners.train.heterbo import HeterBO
 from mlcd_fixtures.reports import inside, tables, view, words
 
 from mlcd.clouds import Point, Recorded, Recording
@@ -47,6 +46,7 @@ from mlcd.reports.run_tables import run_tables
 from mlcd.reports.story import Story
 from mlcd.reports.tradeoff import tradeoff_of
 from mlcd.reports.view import ledger_rows, view_of
+from mlcd_bench.baselines.train.heterbo import HeterBO
 
 SMALL = Offer("small", 0.5, 4, 16, accelerator="T4", accelerators=1, tflops_per_accelerator=8)
 LARGE = Offer("large", 4.0, 32, 128, accelerator="A100", accelerators=2, tflops_per_accelerator=19)

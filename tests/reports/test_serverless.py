@@ -184,7 +184,7 @@ def test_every_state_of_a_run_has_a_report_with_its_plans_and_what_was_run(lines
     found = tables(report)
     for table in found.values():
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
-    assert ("The calibration" in found) == (story.decision is not None and story.decision.calibration is not None)
+    assert ("The calibration" in found) == (story.decision is not None and plan_of(story.decision).calibration is not None)
     assert any(title.endswith("that was run") for title in found) == bool(functions["done"])
     assert ("The plan beside those of other methods" in found) == bool(functions["plans"])
 
@@ -223,7 +223,7 @@ def test_the_plan_is_told_with_its_totals_beside_every_other_plan():
 
 def test_a_plan_that_is_missing_cannot_keep_the_limit():
     made = decision(TUNED, missing=("fixed", "cirrus"))
-    rows = {cells[0]: cells for cells in comparison_cells(made.plans, made.plans[0])}
+    rows = {cells[0]: cells for cells in comparison_cells(plan_of(made).plans, plan_of(made).plans[0])}
     assert [name for name, cells in rows.items() if CANNOT in cells] == ["even split (fixed)", "Cirrus"]
     assert list(rows) == list(METHODS.values())
     assert "the even split cannot keep the limit" in decision_sentence(made, TUNED)
@@ -231,7 +231,7 @@ def test_a_plan_that_is_missing_cannot_keep_the_limit():
 
 def test_the_chosen_plan_alone_is_marked_and_others_are_compared_with_it():
     made = decision(TUNED)
-    rows = comparison_cells(made.plans, made.plans[0])
+    rows = comparison_cells(plan_of(made).plans, plan_of(made).plans[0])
     assert [cells[0] for cells in rows if cells[-1]] == ["exact"]
     greedy = next(cells for cells in rows if cells[0] == "greedy")
     assert greedy[2] == "+2.0 %"
@@ -398,7 +398,7 @@ def test_a_plan_is_plain_json_without_a_run():
 
 
 def test_the_best_trial_is_told_with_what_was_drawn_for_it():
-    drawn = TUNED.serverless.tuning.drawn(0, 0)["learning_rate"]  # type: ignore[union-attr]
+    drawn = TUNED.ask.tuning.drawn(0, 0)["learning_rate"]  # type: ignore[union-attr]
     best = f"trial 0, loss 0.45: learning_rate {drawn:.4g}"
     assert f"Best: {best}" in told(tuning_lines())
     assert f"Best: {best}" in words(page(tuning_lines()))
@@ -436,7 +436,7 @@ def test_the_progress_of_a_stage_counts_its_epochs():
     where = Allocation(2, 512, "s3")
     order = Launch("x-1", place(where, 8), Purpose.RUN, 0.0, None, 0, work=TrainEpochs(2, 2, tuple(range(8))))
     for i, epoch in enumerate(stage_epochs(2, Stage(8, 2), range(8), where), 1):
-        line(TUNED, order, Sample(10.0 * i, 0.0, epoch=epoch))
+        line(TUNED, order, Sample(10.0 * i, 0.0, evidence=epoch))
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert "stage 2 of 5: 8 trials on 2 x 512 MB, s3  8 of 16 epochs, best loss 0.525" in said
     assert "about 1 m 20 s left" in said

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 from mlcd_fixtures.serverless_runs import TRAINED, TUNED, decision, infeasible, plan, points
 
-from mlcd.planners.functions.nouns import Allocation, Planned, Stage, StagePlan, Tuning
+from mlcd.planners.functions.nouns import FunctionsPlan, Allocation, Planned, Stage, StagePlan, Tuning, functions_task, plan_of
 from mlcd.reports.figures.axes import Scale, fitted, shortened, time_ticks, usd_tick
 from mlcd.reports.functions.picture import plan_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
-MANY = replace(TUNED, serverless=replace(TUNED.serverless, tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
+MANY = replace(TUNED, ask=replace(functions_task(TUNED), tuning=Tuning(16_384, 2, 2)))  # type: ignore[type-var]
 
 
 PICTURES = {
@@ -23,7 +23,7 @@ PICTURES = {
     "infeasible": plan_picture(infeasible(TUNED), points()),
     "no boundary": plan_picture(decision(MANY)),
     "one point": plan_picture(decision(TRAINED), points()[:1]),
-    "nothing": plan_picture(replace(infeasible(TUNED), plans=())),
+    "nothing": plan_picture(replace(infeasible(TUNED), plan=FunctionsPlan(()))),
 }
 
 
@@ -52,7 +52,7 @@ def test_a_plan_is_one_picture_of_all_that_there_is_to_draw(made):
     assert len(inside) == (2 if any(len(each.stages) > 1 for each in plan_of(made).plans[:1]) else 1)
     assert inside[-1].startswith("allocations")
     assert "predicted from a calibration" in plan_picture(made, points())
-    ElementTree.fromstring(plan_picture(replace(made, plan=replace(plan_of(made), plans=())), ()))
+    ElementTree.fromstring(plan_picture(replace(made, plan=replace(plan_of(made), plan=FunctionsPlan(()))), ()))
 
 
 def test_stages_are_named_by_their_trials_and_every_point_tells_its_allocation():
@@ -60,7 +60,7 @@ def test_stages_are_named_by_their_trials_and_every_point_tells_its_allocation()
     for stage in plan(MANY).stages:
         assert f">{stage.stage.trials:,}</text>" in drawn
         assert str(stage.allocation) in drawn
-    assert drawn.count("<title>") == 2 * sum(len(each.stages) for each in decision(MANY).plans)
+    assert drawn.count("<title>") == 2 * sum(len(each.stages) for each in plan_of(decision(MANY)).plans)
 
 
 def test_allocations_of_the_plan_are_ringed_once_each_with_their_stages():
@@ -68,14 +68,14 @@ def test_allocations_of_the_plan_are_ringed_once_each_with_their_stages():
     thrice = StagePlan(
         "exact", tuple(Planned(Stage(q, 2), where.allocation, 2 * where.seconds, 1.0) for q in (8, 4, 2))
     )
-    drawn = plan_picture(replace(decision(TUNED), plans=(thrice,)), points())
+    drawn = plan_picture(replace(decision(TUNED), plan=FunctionsPlan((thrice,))), points())
     assert drawn.count('class="ring"') == 2  # one of them in the legend
     assert "stages 1, 2, 3: " in drawn
 
 
 def test_a_boundary_of_thousands_is_thinned_to_what_can_be_seen():
     many = [Planned(Stage(1, 1), Allocation(i, 512, "s3"), float(i), 1 / i) for i in range(1, 5_000)]
-    assert plan_picture(replace(infeasible(TUNED), plans=()), many).count("<title>") <= 240
+    assert plan_picture(replace(infeasible(TUNED), plan=FunctionsPlan(())), many).count("<title>") <= 240
 
 
 def test_times_have_round_ticks_from_milliseconds_to_days():

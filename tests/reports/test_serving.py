@@ -32,7 +32,7 @@ from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.ledger import Decided, Line, Refused, Reserved, Settled, Stopped
 from mlcd.core.measurement import Measurement, Outcome, Sample
 from mlcd.planners.serve import promise
-from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served
+from mlcd.planners.serve.nouns import Cap, Counted, Figure, Served, ServingTask, knobs_of
 from mlcd.reports.again import command
 from mlcd.reports.document import run_document
 from mlcd.reports.headway import Gauge
@@ -49,11 +49,11 @@ from mlcd.reports.serve.words import (
 from mlcd.reports.story import Story
 from mlcd.reports.text import Narrator, ledger_table, show_decision, show_outcome
 
-TIGHT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
-HALF_KEPT = replace(JOB, service=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
-RATED = replace(JOB, goal=Goal(Objective.CHEAPEST), service=replace(SERVICE, min_rate=700.0))
-FREE = replace(JOB, goal=Goal(Objective.FASTEST), service=replace(SERVICE, caps=()))
-BIG_IN_LITTLE = next(c for c in SPACE.configurations if ("batch", 32) in c.knobs and ("memory_gb", 0.5) in c.knobs)
+TIGHT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
+HALF_KEPT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
+RATED = replace(JOB, goal=Goal(Objective.CHEAPEST), ask=replace(SERVICE, min_rate=700.0))
+FREE = replace(JOB, goal=Goal(Objective.FASTEST), ask=replace(SERVICE, caps=()))
+BIG_IN_LITTLE = next(c for c in SPACE.configurations if ("batch", 32) in knobs_of(c) and ("memory_gb", 0.5) in knobs_of(c))
 SOME_FAIL = [*some(), BIG_IN_LITTLE]
 
 
@@ -63,7 +63,7 @@ def fails(place: Configuration) -> Measurement:
 
 def bare(place: Configuration) -> Measurement:
     """A trial that tells its rate and nothing else."""
-    return replace(show(place), served=None)
+    return replace(show(place), evidence=None)
 
 
 def half_known(place: Configuration) -> Measurement:
@@ -166,7 +166,7 @@ def test_a_broken_cap_says_so_and_a_kept_one_does_not() -> None:
 
 
 def test_the_table_has_the_knobs_that_vary_and_marks_the_chosen_one() -> None:
-    places = [c for c in SPACE.configurations if ("precision", "fp32") in c.knobs and ("memory_gb", 4.0) in c.knobs]
+    places = [c for c in SPACE.configurations if ("precision", "fp32") in knobs_of(c) and ("memory_gb", 4.0) in knobs_of(c)]
     said = told(serving_lines(places=places))
     head = next(line for line in said.splitlines() if line.startswith("BATCH"))
     names = re.split(r"\s{2,}", head.strip())
@@ -179,13 +179,13 @@ def test_the_sentence_has_the_rate_the_upper_end_and_what_a_million_cost() -> No
     story = Story.of(serving_lines())
     chosen = story.chosen
     assert chosen is not None
-    assert chosen.measurement.served is not None
+    assert isinstance(chosen.measurement.evidence, Served)
     assert story.decision is not None
     m = chosen.measurement
     price = m.configuration.usd_per_hour
     assert usd_per_million(m) == pytest.approx(price * 1e6 / (m.rate * 3_600))
     said = decision_sentence(story.decision, story.job, story.search)
-    high = chosen.measurement.served.high[Figure.P95]
+    high = chosen.measurement.evidence.high[Figure.P95]
     assert said.startswith(f"{m.configuration}: ")
     assert f"(at most {format_s(high)}), {format_price(price)} an hour" in said
     assert f"{format_price(usd_per_million(m))} a million requests; certified" in said
@@ -194,7 +194,7 @@ def test_the_sentence_has_the_rate_the_upper_end_and_what_a_million_cost() -> No
 def test_where_nothing_keeps_the_cap_the_closest_is_named_with_its_figure() -> None:
     story = Story.of(serving_lines(TIGHT))
     assert story.decision is not None
-    least = min(p.measurement.served.figures[Figure.P95] for p in story.good if p.measurement.served is not None)
+    least = min(p.measurement.evidence.figures[Figure.P95] for p in story.good if isinstance(p.measurement.evidence, Served))
     said = decision_sentence(story.decision, story.job, story.search)
     assert said.startswith("none of 6 configurations tried keeps p95 <= 2 ms; the closest, ")
     assert said.endswith(f", has p95 {format_s(least)}")
@@ -221,13 +221,13 @@ def test_tokens_are_called_tokens() -> None:
 def test_the_document_is_json_and_holds_every_trial(written: list[Line]) -> None:
     document = json.loads(json.dumps(run_document(written), allow_nan=False))
     settled = [line.entry.measurement for line in written if isinstance(line.entry, Settled)]
-    assert [trial["knobs"] for trial in document["trials"]] == [dict(m.configuration.knobs) for m in settled]
+    assert [trial["knobs"] for trial in document["trials"]] == [dict(knobs_of(m.configuration)) for m in settled]
     assert [trial["rate"] for trial in document["trials"]] == [m.samples_per_s for m in settled]
     job = Story.of(written).job
     assert [trial["value"] for trial in document["trials"]] == [promise.value(job, m) for m in settled]
-    assert job.service is not None
-    assert document["model"]["name"] == job.service.model.name
-    assert len(document["caps"]) == len(job.service.caps)
+    assert isinstance(job.ask, ServingTask)
+    assert document["model"]["name"] == job.ask.model.name
+    assert len(document["caps"]) == len(job.ask.caps)
     assert sum(trial["usd"] for trial in document["trials"]) == pytest.approx(document["spent_usd"])
 
 
@@ -280,13 +280,13 @@ def test_the_decision_is_in_the_report_as_files_for_every_tool() -> None:
 
 def test_what_the_user_wrote_stays_words() -> None:
     hostile = "</title><script>alert('x')</script>\x00"
-    job = replace(JOB, name=hostile, service=replace(SERVICE, model=replace(SERVICE.model, name=hostile)))
+    job = replace(JOB, name=hostile, ask=replace(SERVICE, model=replace(SERVICE.model, name=hostile)))
     report = page(serving_lines(job, show=fails))
     assert "<script>alert" not in report
     assert "\x00" not in report
     assert view(report)["summary"]["job"] == hostile
     assert "[red]" in told(
-        serving_lines(replace(JOB, service=replace(SERVICE, model=replace(SERVICE.model, name="[red]"))))
+        serving_lines(replace(JOB, ask=replace(SERVICE, model=replace(SERVICE.model, name="[red]"))))
     )
 
 
@@ -319,7 +319,7 @@ def test_the_band_is_what_confirms_a_choice_that_is_not_certain() -> None:
 def test_only_knobs_that_differ_are_named() -> None:
     assert knob_names(SPACE.configurations) == ["batch", "threads", "precision", "memory_gb"]
     assert knob_names(SPACE.configurations[:1]) == ["batch", "threads", "precision", "memory_gb"]
-    assert knob_names([c for c in SPACE.configurations if ("batch", 1) in c.knobs]) == [
+    assert knob_names([c for c in SPACE.configurations if ("batch", 1) in knobs_of(c)]) == [
         "threads",
         "precision",
         "memory_gb",
@@ -352,8 +352,8 @@ def trials(draw: st.DrawFn) -> tuple[Job, list[Configuration], dict[Configuratio
         served = draw(
             st.none() | st.just(Served(figures, high, 10, draw(st.integers(0, 5)), draw(st.none() | st.just(1.2))))
         )
-        found[place] = replace(answered(place, draw(st.floats(1e-3, 1e6)), {}), served=served)
-    return replace(JOB, goal=goal, service=service), places, found
+        found[place] = replace(answered(place, draw(st.floats(1e-3, 1e6)), {}), evidence=served)
+    return replace(JOB, goal=goal, ask=service), places, found
 
 
 @given(trials())

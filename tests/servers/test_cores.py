@@ -9,7 +9,7 @@ import pytest
 
 from mlcd.clouds.servers import other_cores
 from mlcd.clouds.servers.cores import server_cores
-from mlcd.clouds.serving.embedded import _kept_to
+from mlcd.clouds.serving.embedded import _pinned_to
 from mlcd.core.errors import UserError
 
 HERE = os.sched_getaffinity(0)
@@ -30,7 +30,7 @@ def test_more_threads_than_cores_are_a_mistake():
 def test_only_the_thread_of_the_load_is_moved():
     one = {min(HERE)}
     moved = []
-    make = _kept_to(one, lambda: moved.append(os.sched_getaffinity(0)))  # type: ignore[arg-type, func-returns-value]
+    make = _pinned_to(one, lambda: moved.append(os.sched_getaffinity(0)))  # type: ignore[arg-type, func-returns-value]
     thread = threading.Thread(target=make)
     thread.start()
     thread.join()

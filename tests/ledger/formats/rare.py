@@ -10,6 +10,7 @@ from mlcd.clock import VirtualClock
 from mlcd.job import LearningRate
 from mlcd.ledger import Decided, Entry, Settled, Started
 from mlcd.measurement import Outcome
+
 from mlcd.service import Profile
 
 
