@@ -35,7 +35,6 @@ def runs(status: str | None, output: str) -> None:
     mlcd runs --status interrupted
     """
     from mlcd.core.errors import LedgerCorrupt
-    from mlcd.reports.document import run_document
 
     ledger = open_ledger()
     names = ledger.runs()
@@ -51,9 +50,11 @@ def runs(status: str | None, output: str) -> None:
     if status is not None:
         names = [name for name in names if name in lines_of and _has_status(ledger, name, lines_of[name], status)]
     if output == "json":
-        documents = {name: _brief(run_document(lines)) for name, lines in lines_of.items()}
-        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
-        print_json({"runs": [documents[name] for name in names]})
+        from mlcd.reports.document import run_document
+
+        told = {name: _brief(run_document(lines)) for name, lines in found.items()}
+        told |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
+        print_json({"runs": [told[name] for name in names]})
     else:
         _print_runs(ledger, names, lines_of)
     if damaged:  # also an error on stderr: an incomplete list is no success

@@ -130,7 +130,7 @@ def test_what_if_decides_again_and_leaves_the_run_as_it_was(mlcd: Mlcd, recorded
     mlcd("train", recorded_job("budget: $40"), "-y")
     before = mlcd("ledger", "last", "-o", "json").document
     document = mlcd("what-if", "last", "--goal", "cheapest", "--budget", "none", "-o", "json").document
-    assert document["goal"] == {"objective": "cheapest", "budget_usd": None, "deadline_s": None}
+    assert document["goal"] == {"objective": "cheapest", "budget_usd": None, "deadline_s": None, "confidence": 0.99}
     probes = [p for p in mlcd("show", "last", "-o", "json").document["probes"] if p["outcome"] == "ok"]
     cheapest = min(probes, key=lambda probe: probe["finish"]["usd"])
     chosen = document["decision"]["configuration"]
@@ -144,7 +144,8 @@ def test_runs_show_and_ledger_tell_the_same_story(mlcd: Mlcd, job: WriteJob) -> 
     run = mlcd("train", job("budget: $40"), "-y", "-o", "json").document
     assert mlcd("show", "demo-1", "-o", "json").document == run
     (brief,) = mlcd("runs", "-o", "json").document["runs"]
-    assert brief == {key: value for key, value in run.items() if key not in ("probes", "refused")}
+    long = ("probes", "refused", "facts", "tables", "figures")
+    assert brief == {key: value for key, value in run.items() if key not in long}
     entries = mlcd("ledger", "last", "-o", "json").document["entries"]
     paid = sum(entry["measurement"]["usd"] for entry in entries if entry["kind"] == "settled")
     assert paid == pytest.approx(run["spent_usd"])

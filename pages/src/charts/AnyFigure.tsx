@@ -8,6 +8,7 @@ import { add, type Draw, type Drawn, lineOf, plotted } from "./plotted";
 import { axisOf, inWords, nameAxis, namesOf, type Placed, placed } from "./told";
 
 const CROWDED = 60;
+const WIDEST_BAR = 56;
 
 export function AnyFigure({ figure }: { figure: Described }): JSX.Element {
   const { title, note, series, x, y } = figure;
@@ -69,7 +70,7 @@ function marks(points: Placed[], { kind, series }: Described): Draw {
 function bars(points: Placed[], { series, y }: Described): Draw {
   return (group, at) => {
     const places = new Set(points.map((point) => point.x)).size;
-    const width = (0.8 * (at.right - at.left)) / Math.max(1, places) / series.length;
+    const width = Math.min(WIDEST_BAR, (0.8 * (at.right - at.left)) / Math.max(1, places) / series.length);
     for (const point of points) {
       const foot = y.scale === "log" ? at.bottom : at.y(0);
       const top = at.y(point.y);
@@ -87,13 +88,22 @@ function bars(points: Placed[], { series, y }: Described): Draw {
 
 function limits({ limits: lines, x, y }: Described): Draw {
   return (group, at) => {
-    for (const { axis, value, label } of lines) {
-      const d = axis === "x" ? `M${at.x(value)},${at.top}V${at.bottom}` : `M${at.left},${at.y(value)}H${at.right}`;
-      add(group, "path", { d, class: "limit" });
-      const spot =
-        axis === "x" ? { x: at.x(value) + 6, y: at.top + 12 } : { x: at.left + 6, y: Math.max(at.top + 12, at.y(value) - 6) };
-      const unit = axis === "x" ? x.unit : y.unit;
-      add(group, "text", { ...spot, class: "label limit-words" }, `${label} ${inWords(value, unit)}`);
+    for (const { value, label } of lines.filter(({ axis }) => axis === "y")) {
+      const level = at.y(value);
+      add(group, "path", { d: `M${at.left},${level}H${at.right}`, class: "limit" });
+      const words = `${label} ${inWords(value, y.unit)}`;
+      add(group, "text", { x: at.left + 6, y: Math.max(at.top + 12, level - 6), class: "label limit-words" }, words);
+    }
+    for (const { value, label } of lines.filter(({ axis }) => axis === "x")) {
+      const across = at.x(value);
+      const beyond = across > (at.left + at.right) / 2;
+      add(group, "path", { d: `M${across},${at.top}V${at.bottom}`, class: "limit" });
+      add(
+        group,
+        "text",
+        { x: across + (beyond ? -6 : 6), y: at.bottom - 8, "text-anchor": beyond ? "end" : "start", class: "label limit-words" },
+        `${label} ${inWords(value, x.unit)}`,
+      );
     }
   };
 }

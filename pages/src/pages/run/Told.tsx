@@ -1,18 +1,22 @@
-/** What a planner adds to the page of a run: key figures, charts, tables. */
+/** What a planner adds to the page of a run: key figures beside ours, charts, tables. */
 
 import type { JSX } from "preact";
 import { AnyFigure } from "../../charts/AnyFigure";
 import { inWords } from "../../charts/told";
-import { Figures } from "../../parts/Card";
+import type { Figure } from "../../parts/Card";
 import { Table } from "../../parts/Table";
 import type { Table as Described, View } from "../../types";
 
+export function cardsOf({ cards, document }: View): Figure[] {
+  const facts = "facts" in document ? document.facts : [];
+  return [...cards, ...facts.map(({ label, value, hint }) => ({ name: label, value, note: hint }))];
+}
+
 export function Told({ view: { document } }: { view: View }): JSX.Element | null {
-  if (!("facts" in document)) return null;
-  const { facts, figures, tables } = document;
+  if (!("figures" in document)) return null;
+  const { figures, tables } = document;
   return (
     <>
-      {facts.length > 0 && <Figures of={facts.map(({ label, value, hint }) => ({ name: label, value, note: hint }))} />}
       {figures.length > 0 && (
         <div class="charts">
           {figures.map((figure) => (
