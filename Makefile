@@ -4,7 +4,7 @@
 # and for who changes the core alone:
 #   make quick   the same with the tools alone; tests of frameworks, Ray and SkyPilot skip and say so
 #   make night   every test with many more examples of each property (hours)
-#   make pages   build the pages of `mlcd ui` and `mlcd service` anew (Node 20 or newer)
+#   make pages   build the pages of `mlcd ui` and `mlcd service`, and the report, anew (Node 20 or newer)
 #   make docs    build the documentation as a site: site/index.html
 #   make wheel   build dist/mlcd-VERSION-py3-none-any.whl; make wheel-demo installs it into an empty environment and runs it
 

@@ -133,6 +133,7 @@ def test_help_imports_nothing_heavy():
 def test_the_core_runs_the_demo_without_any_extra(tmp_path):
     """As after a plain `pip install mlcd`: everything that only extras bring is hidden."""
     hidden = ("boto3", "botocore", "moto", "pytest", "hypothesis", "ray", "sky", "lithops", "redis")
+    hidden += ("psycopg", "procrastinate")
     script = f"import sys; sys.modules.update(dict.fromkeys({hidden})); import mlcd.cli; mlcd.cli.main(sys.argv[1:])"
     job = ROOT.parent / "examples" / "resnet50.yaml"
     environment = {"MLCD_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}

@@ -18,7 +18,7 @@ const READINGS = {
   stage: { name: "cost of a stage", of: (plan: Plan) => plan.stages.map((stage) => stage.usd) },
   time: { name: "time until it ends", of: endings },
 };
-type Reading = keyof typeof READINGS;
+export type Reading = keyof typeof READINGS;
 
 const NOTES: Record<Reading, string> = {
   trial:
@@ -27,8 +27,9 @@ const NOTES: Record<Reading, string> = {
   time: "The time from the beginning of the run to the end of each stage.",
 };
 
-export function Stages({ plans }: { plans: Plan[] }): JSX.Element {
-  const [reading, setReading] = useState<Reading>("trial");
+/** `first`: what goes up at first. */
+export function Stages({ plans, first = "trial" }: { plans: Plan[]; first?: Reading }): JSX.Element {
+  const [reading, setReading] = useState<Reading>(first);
   const chosen = plans.find((plan) => plan.chosen);
   const several = (chosen ?? plans[0])!.stages.length;
   return (

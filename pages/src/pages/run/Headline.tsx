@@ -29,13 +29,18 @@ export function About({ view, line }: { view: View; line: Line }): JSX.Element {
   );
 }
 
-/** One sentence more than the title: why, or what comes next. */
+/** One sentence more than the title: why, or what comes next; in a report also the command that goes on. */
 export function lead(view: View): string {
   const { status } = view.summary;
   if (view.under_way.length > 0 && view.summary.driven) return ""; // that list says it better
-  if (inReport() && view.answer.more) return view.answer.more; // with the command that goes on
-  const said = OVER.includes(status) ? view.answer.more || (status === "finished" ? "" : view.next) : view.next;
-  if (view.answer.sentence.toLowerCase().startsWith(said.toLowerCase())) return ""; // once is enough
+  const { sentence, more } = view.answer;
+  if (OVER.includes(status)) return once(sentence, more || (status === "finished" ? "" : view.next));
+  return [once(sentence, view.next), inReport() ? more : ""].filter(Boolean).join(" ");
+}
+
+/** As a sentence of its own, unless it was said already. */
+function once(sentence: string, said: string): string {
+  if (sentence.toLowerCase().startsWith(said.toLowerCase())) return "";
   return said && `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}`;
 }
 

@@ -5,8 +5,9 @@ import { useMemo } from "preact/hooks";
 import { Boundary } from "../../charts/Boundary";
 import { doneOf, Epochs } from "../../charts/Epochs";
 import { Spend } from "../../charts/Spend";
-import { allocation, Stages } from "../../charts/Stages";
+import { allocation, type Reading, Stages } from "../../charts/Stages";
 import { duration, percent, significant, usd, whole } from "../../format";
+import { inReport } from "../../parts/report";
 import type { Functions, Plan, View } from "../../types";
 
 export function OnFunctions({ view, functions }: { view: View; functions: Functions }): JSX.Element {
@@ -19,7 +20,8 @@ export function OnFunctions({ view, functions }: { view: View; functions: Functi
     <>
       {plans.length > 0 && (
         <section class="card">
-          {(plans[0]?.stages.length ?? 0) > 1 && <Stages plans={plans} />}
+          {(plans[0]?.stages.length ?? 0) > 1 &&
+            readings().map((first) => <Stages key={first} plans={plans} first={first} />)}
           <h2 class="plans-title">The plans side by side</h2>
           <Plans plans={plans} />
         </section>
@@ -41,6 +43,11 @@ export function OnFunctions({ view, functions }: { view: View; functions: Functi
       </div>
     </>
   );
+}
+
+/** On paper nothing can be switched: both what a trial costs and when a stage ends are drawn. */
+function readings(): Reading[] {
+  return inReport() ? ["trial", "time"] : ["trial"];
 }
 
 const FIRST = ["exact", "greedy", "fixed"];

@@ -5,7 +5,6 @@ import { Table } from "../../parts/Table";
 import type { RunTable } from "../../types";
 
 export function RunTableView({ of }: { of: RunTable }): JSX.Element {
-  const words = (name: string): boolean => /reproduce|value|mark/i.test(name);
   return (
     <>
       <Table
@@ -14,7 +13,7 @@ export function RunTableView({ of }: { of: RunTable }): JSX.Element {
           name: String(i),
           head: name || "Mark",
           num: number,
-          wrap: words(name),
+          wrap: i === 1 && of.columns.length === 2, // names and sentences
           cell: (row: string[]) => row[i] || "–",
         }))}
         rows={of.rows}
