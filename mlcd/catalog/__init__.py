@@ -1,4 +1,4 @@
-"""Offers that can be rented: dated price files, choosing among them, and refreshing them from a cloud."""
+"""Offers that can be rented: dated price files, queries, and refreshing them from a cloud."""
 
 from mlcd.catalog.accelerators import Accelerator, known_accelerators
 from mlcd.catalog.files import CLOUDS, load_offers, load_rows

@@ -1,4 +1,4 @@
-"""Published facts about accelerators, which no cloud's API gives: `accelerators.csv`."""
+"""Published facts about accelerators that no cloud's API provides: `accelerators.csv`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlcd.core.errors import CatalogError
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator: dense fp32 rate without tensor cores, its memory, and who says so."""
+    """One accelerator: dense fp32 rate without tensor cores, its memory, and the source."""
 
     name: str
     tflops_fp32: float

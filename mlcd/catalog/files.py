@@ -1,4 +1,4 @@
-"""Reading and writing catalog files: the packaged ones, and refreshed ones that take their place.
+"""Reads and writes catalog files: the packaged ones, and refreshed ones that replace them.
 
 A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state folder's `catalog`.
 """
@@ -27,7 +27,7 @@ CLOUDS = tuple(MINIMUM_BILLED_S)
 def load_offers(
     clouds: Sequence[str] = ("aws",), *, spot: bool = False, directory: Path | None = None
 ) -> tuple[Offer, ...]:
-    """What can be rented from these clouds; with `spot`, only types whose spot price is known."""
+    """The offers of these clouds; with `spot`, only types with a known spot price."""
     if not clouds:
         raise UserError(f"no cloud to take offers from; name one of {', '.join(CLOUDS)}")
     rows = [row for cloud in clouds for row in load_rows(cloud, directory=directory)]
@@ -51,7 +51,7 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow,
 
 
 def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
-    """The rows of a catalog file's text; `name` goes in front of complaints."""
+    """The rows of a catalog file's text; `name`: for error messages."""
     rows: list[CatalogRow] = []
     first_seen: dict[tuple[str, str], str] = {}
     for line in read_table(text, name=name, columns=COLUMNS, complain=CatalogError):
@@ -67,7 +67,7 @@ def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
 
 
 def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
-    """Write a catalog file whole or not at all: a failure leaves what was there before."""
+    """Write a catalog file atomically: a failure leaves the old file."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -91,19 +91,19 @@ def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
 
 
 def refreshed_path(cloud: str, directory: Path) -> Path:
-    """Where the refreshed catalog of a cloud is kept."""
+    """The file of a cloud's refreshed catalog."""
     return directory / f"{cloud}.csv"
 
 
 def packaged_text(file_name: str) -> str:
-    """A file that came with MLCD."""
+    """The text of a file in the package."""
     return (resources.files("mlcd.catalog") / file_name).read_text(encoding="utf-8")
 
 
 def _parse_row(line: Line, cloud: str) -> CatalogRow:
     accelerators = line.count("accelerators")
     if not accelerators and line.cells["accelerator"]:
-        raise line.error(f"accelerator '{line.cells['accelerator']}' but accelerators is 0; say how many")
+        raise line.error(f"accelerator '{line.cells['accelerator']}' but accelerators is 0; state how many")
     price_date = line.text("price_date")
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", price_date):
         raise line.error(f"price_date '{price_date}': expected a year and a month, such as 2026-08")

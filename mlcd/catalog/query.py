@@ -1,4 +1,4 @@
-"""Choosing rows of a catalog: by GPU, price, memory, name; sorted. Pure."""
+"""Queries a catalog: by GPU, price, memory, name; sorted. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SORT_KEYS: dict[str, _Key] = {
     "tflops-per-dollar": lambda row, usd: -row.offer().tflops / usd,
 }
 SORT_ORDERS = tuple(_SORT_KEYS)
-"""Cheapest first; most memory, most GPUs, or most fp32 rate for a dollar first."""
+"""Cheapest first; or most memory, most GPUs, or most fp32 rate per dollar first."""
 
 
 def select(
@@ -46,7 +46,7 @@ def select(
     if instances:
         chosen = _matching(chosen, instances)
     if gpu is not None:
-        # known GPUs are those of the whole catalog: one that other filters leave out is no typing mistake
+        # known GPUs are those of the whole catalog: one that other filters exclude is not a typo
         chosen = _with_gpu(chosen, gpu, known={row.accelerator for row in everything if row.accelerator})
     priced = [(row, usd) for row in chosen if (usd := row.price(spot=spot)) is not None]
     kept = [
@@ -57,7 +57,7 @@ def select(
         and (min_vcpus is None or row.vcpus >= min_vcpus)
     ]
     key = _SORT_KEYS[sort]
-    # ties go to the cheaper, then by name, so that the same question always has the same answer
+    # ties are broken by price, then by name, so that the order is deterministic
     kept.sort(key=lambda pair: (key(*pair), pair[1], pair[0].cloud, pair[0].instance_type, pair[0].region))
     return [row for row, _ in kept]
 
@@ -73,22 +73,22 @@ def _matching(rows: list[CatalogRow], patterns: Sequence[str]) -> list[CatalogRo
     names = {row.instance_type for row in rows}
     matched: set[str] = set()
     for pattern in patterns:
-        found = {name for name in names if fnmatchcase(name.lower(), pattern.lower())}
-        if not found:
+        matches = {name for name in names if fnmatchcase(name.lower(), pattern.lower())}
+        if not matches:
             raise UserError(f"no instance matches '{pattern}'{_nearest(pattern, names)}")
-        matched |= found
+        matched |= matches
     return [row for row in rows if row.instance_type in matched]
 
 
 def _nearest(pattern: str, names: set[str]) -> str:
-    # a pattern is answered with a pattern: c6.* means a family, and so should what is suggested
+    # for a pattern, suggest a pattern: c6.* means a family
     families = {re.sub(r"[.-].*", lambda rest: f"{rest[0][0]}*", name) for name in names}
     candidates = families if re.search(r"[*?\[]", pattern) else names
     by_lower = {name.lower(): name for name in candidates}
     near = difflib.get_close_matches(pattern.lower(), sorted(by_lower), n=5, cutoff=0.5)
     if not near:
         return "; `mlcd offers` lists them all"
-    # among near ones the same first letter wins: for c6.* rather c5.* than g6.*
+    # prefer the same first letter: for c6.* rather c5.* than g6.*
     nearest = next((name for name in near if name[0] == pattern[0].lower()), near[0])
     return f": did you mean '{by_lower[nearest]}'?"
 
@@ -98,19 +98,19 @@ def _with_gpu(rows: list[CatalogRow], gpu: str, *, known: set[str]) -> list[Cata
     if match is None:
         raise UserError(f"gpu '{gpu}': expected a name, or a name and a count, such as A100:8")
     name, count = match[1].upper(), int(match[2]) if match[2] else None
-    wanted = {accelerator for accelerator in known if _is_a(accelerator.upper(), name)}
-    if not wanted:
+    matching = {accelerator for accelerator in known if _is_a(accelerator.upper(), name)}
+    if not matching:
         raise unknown_gpu([name], known)
-    return [row for row in rows if row.accelerator in wanted and count in (None, row.accelerators)]
+    return [row for row in rows if row.accelerator in matching and count in (None, row.accelerators)]
 
 
 def unknown_gpu(names: Sequence[str], known: Iterable[str]) -> UserError:
-    """What to say of GPUs that are in no catalog: another model is no typing mistake, so B200 is not taken for H200."""
-    there = sorted(set(known))
-    alike = [other for other in there if other[:1] == names[0][:1].upper()]
+    """The error about GPUs in no catalog. Another model is not a typo: B200 does not suggest H200."""
+    known_names = sorted(set(known))
+    alike = [other for other in known_names if other[:1] == names[0][:1].upper()]
     near = difflib.get_close_matches(names[0].upper(), alike, n=1, cutoff=0.7)
     meant = f" Did you mean '{near[0]}'?" if near else " If a cloud has it, add its row: docs/reference/catalog.md."
-    return UserError(f"no catalog here has {' or '.join(names)}; they have {', '.join(there)}.{meant}")
+    return UserError(f"no catalog here has {' or '.join(names)}; they have {', '.join(known_names)}.{meant}")
 
 
 def _is_a(accelerator: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Types that a cloud has retired: `retired.csv`. Their rows stay, for simulations and for the papers' figures."""
+"""Retired instance types: `retired.csv`. Their rows stay, for simulations and for the papers' figures."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mlcd.core.errors import CatalogError
 
 @cache
 def retired_types() -> Mapping[tuple[str, str], str]:
-    """By cloud and instance type, the year and month since when it cannot be rented any more."""
+    """By cloud and instance type, the year and month since which it cannot be rented any more."""
     text, name = packaged_text("retired.csv"), "mlcd/catalog/retired.csv"
     columns = ("cloud", "instance_type", "since", "source")
     lines = read_table(text, name=name, columns=columns, complain=CatalogError)
-    found = {}
+    since = {}
     for line in lines:
-        line.text("source")  # each with who says so
-        found[line.text("cloud"), line.text("instance_type")] = line.text("since")
-    return found
+        line.text("source")  # each needs a source
+        since[line.text("cloud"), line.text("instance_type")] = line.text("since")
+    return since

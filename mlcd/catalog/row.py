@@ -25,7 +25,7 @@ COLUMNS = (
 """The columns of a catalog file, in the order they are written."""
 
 MINIMUM_BILLED_S = {"aws": 60.0, "gcp": 60.0, "azure": 60.0}
-"""By cloud, the seconds that are billed even if the machine is given back at once."""
+"""By cloud, the minimum billed seconds of a machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class CatalogRow:
     source: str
 
     def price(self, *, spot: bool = False) -> float | None:
-        """Dollars an hour on demand or on spot; None where no spot price is known."""
+        """Dollars an hour on demand or on spot; None if no spot price is known."""
         return self.spot_usd_per_hour if spot else self.usd_per_hour
 
     def offer(self, *, spot: bool = False) -> Offer:

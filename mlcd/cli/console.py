@@ -22,10 +22,10 @@ class WholeTableConsole(Console):
         """As rich's, with whole tables."""
         if any(isinstance(thing, Table) for thing in objects):
             options.setdefault("crop", False)
-        super().print(*(_Whole(thing) if isinstance(thing, Table) else thing for thing in objects), **options)
+        super().print(*(_FullWidth(thing) if isinstance(thing, Table) else thing for thing in objects), **options)
 
 
-class _Whole:
+class _FullWidth:
     """A table in full width, without trailing blanks, which would be wrapped, too."""
 
     def __init__(self, table: Table) -> None:

@@ -100,38 +100,38 @@ def _deployment(name: str, account: Account, target: str, file: Path | None, fol
     from mlcd.reports.deploy.targets import TARGETS
 
     deployment = deployment_of(name, account)
-    made = TARGETS[target](deployment)
+    export = TARGETS[target](deployment)
     model = ""
     if folder is not None:
-        for path, text in made.files.items():
+        for path, text in export.files.items():
             _write(folder / path, text, "--to-dir")
-        model = _copy_model(deployment, folder / made.model_at)
+        model = _copy_model(deployment, folder / export.model_at)
     elif file is not None:
-        _write(file, made.files[made.main], "--file")
-    for knob in made.missing:
+        _write(file, export.files[export.main], "--file")
+    for knob in export.missing:
         click.echo(f"  -  not in the files: {knob.name} = {knob.value}: {knob.note}", err=True)
     if output == "json":
-        print_json(_document(name, target, deployment, made))
+        print_json(_document(name, target, deployment, export))
     elif folder is not None:
-        click.echo(f"Wrote {', '.join(str(folder / path) for path in made.files)}. {model}")
-        click.echo(f"Start it there with: {made.start.replace('DIR', str(folder))}")
+        click.echo(f"Wrote {', '.join(str(folder / path) for path in export.files)}. {model}")
+        click.echo(f"Start it there with: {export.start.replace('DIR', str(folder))}")
     elif file is not None:
-        click.echo(f"Wrote {file}, one of {len(made.files)} files; --to-dir writes them all")
+        click.echo(f"Wrote {file}, one of {len(export.files)} files; --to-dir writes them all")
     else:
-        click.echo(f"  -  one of {len(made.files)} files: --to-dir DIR writes them all", err=True)
-        click.echo(made.files[made.main], nl=False)
+        click.echo(f"  -  one of {len(export.files)} files: --to-dir DIR writes them all", err=True)
+        click.echo(export.files[export.main], nl=False)
 
 
-def _document(name: str, target: str, deployment: Deployment, made: Export) -> dict[str, object]:
+def _document(name: str, target: str, deployment: Deployment, export: Export) -> dict[str, object]:
     return {
         "run": name,
         "to": target,
         "knobs": dict(deployment.knobs),
-        "files": dict(made.files),
-        "main": made.main,
-        "model_at": made.model_at,
-        "where": {knob.name: knob.where or None for knob in made.told},
-        "not_expressed": [{"knob": knob.name, "value": knob.value, "note": knob.note} for knob in made.missing],
+        "files": dict(export.files),
+        "main": export.main,
+        "model_at": export.model_at,
+        "where": {knob.name: knob.where or None for knob in export.told},
+        "not_expressed": [{"knob": knob.name, "value": knob.value, "note": knob.note} for knob in export.missing],
     }
 
 

@@ -55,13 +55,13 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
         print_note(run.cloud.lacks, progress)
         held.enter_context(live.showing(run.name))
         run.search(held.enter_context(stop_on_ctrl_c(progress, "what is being probed")))
-    made = recording_of(run.name, run.book.account)
-    save_recording(made, out)
+    recording = recording_of(run.name, run.book.account)
+    save_recording(recording, out)
     if output == "json":
-        print_json({"run": run.name, "out": str(out), "points": len(made.points)})
+        print_json({"run": run.name, "out": str(out), "points": len(recording.points)})
         return
     results.print(
-        f"{counted(len(made.points), 'configuration')} in {out}. Search on it with: --on recorded:{out}",
+        f"{counted(len(recording.points), 'configuration')} in {out}. Search on it with: --on recorded:{out}",
         highlight=False,
         markup=False,
     )

@@ -52,9 +52,9 @@ def runs(status: str | None, output: str) -> None:
     if output == "json":
         from mlcd.reports.document import run_document
 
-        told = {name: _brief(run_document(lines)) for name, lines in found.items()}
-        told |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
-        print_json({"runs": [told[name] for name in names]})
+        documents = {name: _brief(run_document(lines)) for name, lines in lines_of.items()}
+        documents |= {name: {"run": name, "status": DAMAGED, "because": str(error)} for name, error in damaged.items()}
+        print_json({"runs": [documents[name] for name in names]})
     else:
         _print_runs(ledger, names, lines_of)
     if damaged:  # also an error on stderr: an incomplete list is no success
@@ -76,11 +76,11 @@ def show(run: str, output: str) -> None:
 
     ledger = open_ledger()
     lines, account = ledger.lines(run), ledger.account(run)
-    documents = planner_of(account.job).tell(account)
+    told = planner_of(account.job).tell(account)
     if output == "json":
         from mlcd.reports.document import run_document
 
-        print_json(run_document(lines, boundary_points(account), documents))
+        print_json(run_document(lines, boundary_points(account), told))
         return
     results, _ = consoles()
     narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table shows them better
@@ -88,7 +88,7 @@ def show(run: str, output: str) -> None:
         narrate(line)
     if account.decision is not None:
         show_decision(results, account, account.decision, account.job.goal)
-    show_told(results, documents)
+    show_told(results, told)
     show_outcome(results, account)
     results.print(f"Status: {_status(ledger, run, account)}", highlight=False)
 

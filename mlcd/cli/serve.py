@@ -85,12 +85,12 @@ def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
     from mlcd.planners.serve.form import serving_job
     from mlcd.planners.serve.knobs_file import load_knobs
 
-    facts, counted = _known(model, chosen)
+    facts, counted = _prior_facts(model, chosen)
     knobs = load_knobs(chosen["knobs"]) if chosen.get("knobs") else None
     return serving_job(facts, counted, chosen, str(Path(model).resolve()), knobs)
 
 
-def _known(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Counted]:
+def _prior_facts(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Counted]:
     """What is known of the model before any trial, and the unit of its rate."""
     from mlcd.planners.serve.form import recorded_model
     from mlcd.planners.serve.nouns import Counted

@@ -175,7 +175,7 @@ def _points(file: Path) -> dict[Configuration, Point]:
                 # Rows of one type must agree on its price and facts, or two offers would have the same name.
                 if offers.setdefault(offer.instance_type, offer) != offer:
                     raise RecordingError(f"{where}: {offer.instance_type} has other facts than in its first row")
-                configuration = Configuration(offer, _whole(where, row, "nodes"))
+                configuration = Configuration(offer, _whole_number(where, row, "nodes"))
                 first = lines.setdefault((offer.instance_type, configuration.nodes), reader.line_num)
                 if first != reader.line_num:
                     raise RecordingError(f"{where}: duplicate row: {configuration} is also in line {first}")
@@ -199,7 +199,7 @@ def _offer(where: str, row: Mapping[str, str | None]) -> Offer:
         vcpus=_number(where, row, "vcpus"),
         memory_gb=_number(where, row, "memory_gb"),
         accelerator=(row["accelerator"] or "").strip(),
-        accelerators=_whole(where, row, "accelerators", least=0),
+        accelerators=_whole_number(where, row, "accelerators", least=0),
         tflops_per_accelerator=_number(where, row, "tflops_per_accelerator", empty=0.0),
         network_gbps=_number(where, row, "network_gbps"),
     )
@@ -219,7 +219,7 @@ def _point(where: str, row: Mapping[str, str | None]) -> Point:
     return Point(Outcome.OK, _more_than_zero(where, row, "samples_per_s"))
 
 
-def _whole(where: str, row: Mapping[str, str | None], column: str, least: int = 1) -> int:
+def _whole_number(where: str, row: Mapping[str, str | None], column: str, least: int = 1) -> int:
     value = _number(where, row, column, empty=None if least else 0.0)
     if value < least or value != int(value):
         raise RecordingError(f"{where}: {column} '{row[column]}': expected a whole number, {least} or more")

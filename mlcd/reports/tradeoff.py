@@ -109,8 +109,8 @@ def _curve(story: Story, decision: Decision) -> list[TradeoffPoint]:
     spent, points = story.search, []
     for p in decision.curve:
         label, chosen = str(p.configuration), p.configuration == decision.configuration
-        if (known := measured.get(label)) is not None:
-            points.append(known)  # the measured values, on which the decision is based
+        if (point := measured.get(label)) is not None:
+            points.append(point)  # the measured values, on which the decision is based
             continue
         seconds, usd = spent.elapsed_s + p.seconds, spent.spent_usd + p.usd
         worst_s = spent.elapsed_s + p.high_s if math.isfinite(p.high_s) else None
@@ -143,9 +143,9 @@ def _ranking(story: Story) -> list[Ranked]:
     if curve is None or not curve.relative:
         return []
     return [
-        Ranked(p.name, p.series, p.time, p.cost, p.chosen, known.measured, known.on_boundary, known.knee)
+        Ranked(p.name, p.series, p.time, p.cost, p.chosen, prediction.measured, prediction.on_boundary, prediction.knee)
         for p in curve.points
-        for known in [p.prediction]
+        for prediction in [p.prediction]
     ]
 
 

@@ -21,7 +21,7 @@ from mlcd.clouds.servers.model import Model
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.operators.onnx_feed import example_feed
 from mlcd.planners.serve.operators.onnx_file import open_model
-from mlcd.planners.serve.operators.onnx_session import told_on_one_line
+from mlcd.planners.serve.operators.onnx_session import runtime_errors
 from mlcd_bench.learn.timing import timed
 
 
@@ -33,7 +33,7 @@ def cells(path: Path, threads: int, batches: Sequence[int], shapes: Mapping[str,
     for batch in sorted(batches):
         try:
             feed = example_feed(told, batch, shapes)
-            with told_on_one_line(path):
+            with runtime_errors(path):
                 seconds = timed(lambda feed=feed: _once(model, feed))  # type: ignore[misc]
             yield {"batch": batch, "seconds": seconds, "peak_gb": peak_gb([os.getpid()])}
         except UserError as error:

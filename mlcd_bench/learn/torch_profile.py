@@ -1,4 +1,4 @@
-"""The operators of a PyTorch module, by PyTorch's own profiler: on a CPU, or on a GPU by its device time."""
+"""Profiles the operators of a PyTorch module with PyTorch's profiler: on a CPU, or on a GPU by device time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def profile_torch(
     passes: int = 5,
     precision: str = "fp32",
 ) -> Profile:
-    """The median of some passes of a `torch.nn.Module` where its weights are.
+    """The median of some passes of a `torch.nn.Module` on the device of its weights.
 
-    `example`: the arguments of a call, by batch, on the same device. `precision` is what the module was cast to; it is
-    told, not changed. Only an operator's own time and memory count, not those of the operators it calls.
+    `example`: the arguments of a call, by batch, on the same device. `precision`: of the module, only for the profile.
+    Only an operator's own time and memory count, not those of operators that it calls.
     """
     torch = _torch()
     first = next(module.parameters(), None)
@@ -36,8 +36,8 @@ def profile_torch(
     with torch.inference_mode():
         for _ in range(WARM_UP):
             module(*arguments)
-        found = [_one_pass(torch, module, arguments, device) for _ in range(passes)]
-    return typical(batch, found, precision)
+        measured = [_one_pass(torch, module, arguments, device) for _ in range(passes)]
+    return typical(batch, measured, precision)
 
 
 def _one_pass(torch: Any, module: Any, arguments: Sequence[Any], device: str) -> Pass:
@@ -45,7 +45,7 @@ def _one_pass(torch: Any, module: Any, arguments: Sequence[Any], device: str) ->
     if device == "cuda":
         kinds.append(torch.profiler.ProfilerActivity.CUDA)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of things that only its own authors can mend
+        warnings.simplefilter("ignore")  # its warnings are not actionable for users
         with torch.profiler.profile(activities=kinds, profile_memory=True) as profiler:
             module(*arguments)
             if device == "cuda":
@@ -55,13 +55,13 @@ def _one_pass(torch: Any, module: Any, arguments: Sequence[Any], device: str) ->
 
 
 def read_pass(events: Iterable[Any], device: str) -> Pass:
-    """The operators among a profiler's averages, that took any time on the device.
+    """The operators in a profiler's averages that took time on the device.
 
-    Kernels are listed beside the operators that started them, with the same time once more: only operators count.
+    Kernels are listed beside their operators with the same time: only operators count.
     """
     operators = [event for event in events if re.fullmatch(r"\w+::\w+", event.key) and event.device_type.name == "CPU"]
-    found = {event.key: _operator(event, device) for event in operators}
-    return {name: operator for name, operator in found.items() if operator.seconds > 0}
+    operators_by_name = {event.key: _operator(event, device) for event in operators}
+    return {name: operator for name, operator in operators_by_name.items() if operator.seconds > 0}
 
 
 def _operator(event: Any, device: str) -> Operator:

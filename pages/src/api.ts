@@ -1,4 +1,4 @@
-/** The API, typed. Every refusal is an `ApiError` with the one line that the server gave. */
+/** A typed client of the API. Every error is an `ApiError` with the server's one-line message. */
 
 import { answered, inReport } from "./parts/report";
 
@@ -9,17 +9,17 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** Of a submission over budget: what is left. */
+    /** The remaining budget, if the submission exceeds it. */
     readonly leftUsd: number | null = null,
     readonly retryAfterS: number | null = null,
-    /** Of a run that would cost real money: what it may spend. Sent again with `yes`, it begins. */
+    /** What a run may spend, if it costs real money and was not agreed to. Sent again with `yes`, it starts. */
     readonly asks: string | null = null,
   ) {
     super(message);
   }
 
-  /** Whether the same question may be answered a little later. */
-  get passes(): boolean {
+  /** Whether a retry may succeed. */
+  get isTransient(): boolean {
     return this.status === 0 || this.status === 429 || this.status === 503;
   }
 }
@@ -60,13 +60,13 @@ export function upload<T>(path: string, file: File): Promise<T> {
 }
 
 async function request<T>(path: string, init: RequestInit): Promise<T> {
-  const headers = { ...init.headers, Accept: "application/json", "X-MLCD": "1" }; // no other site can send X-MLCD
+  const headers = { ...init.headers, Accept: "application/json", "X-MLCD": "1" }; // other sites cannot send X-MLCD
   let answer: Response;
   try {
     answer = await fetch(ROOT + path, { ...init, headers, credentials: "same-origin" });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "MLCD does not answer; is it still running? These pages try again by themselves.");
+    throw new ApiError(0, "MLCD does not answer; is it still running? This page retries automatically.");
   }
   if (!answer.ok) throw await refusal(answer);
   if (answer.status === 204) return undefined as T;
@@ -84,7 +84,7 @@ async function refusal(answer: Response): Promise<ApiError> {
   return new ApiError(answer.status, line, left, retry > 0 ? retry : null, asks);
 }
 
-/** One line of anything that was thrown. */
+/** The message of anything that was thrown. */
 export function line(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-/** What a page shows stays true: hooks that fetch, and hooks that listen to the server's events. */
+/** Keeps pages up to date: hooks that fetch documents, and hooks that follow event streams. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ROOT, withQuery } from "./api";
@@ -6,20 +6,20 @@ import { oneAtATime } from "./parts/oneAtATime";
 import { answered } from "./parts/report";
 import type { Headway, News } from "./types";
 
-/** Between two tries to reach a server that is gone. */
+/** Between two attempts to reach the server. */
 export const RETRY_MS = 3_000;
 
 export interface Got<T> {
   data: T | null;
   error: ApiError | null;
   loading: boolean;
-  /** Fetch again; what is shown stays until the answer is there. */
+  /** Fetch again; the old data stay until the new ones arrive. */
   refresh: () => void;
 }
 
 /**
- * GET a document; `null` fetches nothing. What was shown stays while a new path is on its way. A refresh lets the answer
- * that is on its way come first: on a busy server each would cut the one before it short, and nothing would ever change.
+ * GET a document; `null` fetches nothing. The old data stay while a new path is fetched. A refresh waits for a request
+ * in flight: if each refresh cancelled the one before, a busy server would never get to answer.
  */
 export function useGet<T>(path: string | null): Got<T> {
   const [state, setState] = useState<{ data: T | null; error: ApiError | null; loading: boolean }>({
@@ -43,7 +43,7 @@ export function useGet<T>(path: string | null): Got<T> {
       } catch (error) {
         if (left.signal.aborted || !(error instanceof ApiError)) return;
         setState((before) => ({ ...before, error, loading: false }));
-        if (error.passes) again = setTimeout(turn, RETRY_MS);
+        if (error.isTransient) again = setTimeout(turn, RETRY_MS);
       }
     });
     asker.current = turn;
@@ -60,15 +60,15 @@ export type Line = "connecting" | "live" | "lost" | "ended";
 
 interface Heard {
   entry: (news: News) => void;
-  /** How far the jobs are. */
+  /** Progress of running jobs. */
   progress?: (progress: Headway[]) => void;
-  /** Somebody drives the run now, or nobody does any more. */
+  /** The run has started or stopped being driven. */
   state?: () => void;
 }
 
 /**
- * Listen to a stream of events, `null` to none. The browser resumes a broken one by its Last-Event-ID; one that was
- * refused (the server restarts, say) is opened again after the last event seen.
+ * Follow an event stream; `null` follows none. The browser resumes a broken one by its Last-Event-ID; a refused one
+ * (for example during a restart of the server) is opened again after the last event.
  */
 export function useNews(path: string | null, heard: Heard): Line {
   const [state, setState] = useState<Line>("connecting");
@@ -112,7 +112,7 @@ export function useNews(path: string | null, heard: Heard): Line {
   return state;
 }
 
-/** At once, then at most every `ms`: for a refresh that many events ask for. */
+/** Throttles a refresh that many events request: at once, then at most every `ms`. */
 export function useThrottled(act: () => void, ms = 1_000): () => void {
   const state = useRef<{ timer: ReturnType<typeof setTimeout> | undefined; last: number }>({
     timer: undefined,
@@ -131,7 +131,7 @@ export function useThrottled(act: () => void, ms = 1_000): () => void {
   }, [ms]);
 }
 
-/** A value that has not changed for `ms`: of what is being typed. */
+/** Debounces a value: the newest one that has not changed for `ms`. */
 export function useSettled<T>(value: T, ms = 200): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

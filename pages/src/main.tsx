@@ -1,4 +1,4 @@
-/** The pages of MLCD: who looks, and at what. */
+/** The pages of MLCD: sign-in and routing. */
 
 import { render } from "preact";
 import type { JSX } from "preact";
@@ -42,7 +42,7 @@ function App(): JSX.Element {
   if (signedOut) return <SignIn onEnter={enter} />;
   if (me === null) {
     return (
-      <main class="alone">{error ? <Notice tone="bad">{error.message}</Notice> : <Loading what="who you are" />}</main>
+      <main class="alone">{error ? <Notice tone="bad">{error.message}</Notice> : <Loading what="your account" />}</main>
     );
   }
   return (

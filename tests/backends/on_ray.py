@@ -182,7 +182,7 @@ def test_a_process_may_start_while_an_answer_is_on_its_way(ray, tmp_path):
     with closing(Nodes(actors, tmp_path, poll_timeout_s=0.0)) as nodes:
         assert nodes.exchange_addresses("late-1", None, PATIENT_S)
         first = nodes.start(0, "echo first", {})
-        nodes.look()  # it waits for no answer
+        nodes.poll()  # it waits for no answer
         second = nodes.start(0, "echo second", {})
         assert soon(lambda: (first.status(), second.status()) == (0, 0))
         assert (first.read(), second.read()) == ("first\n", "second\n")

@@ -110,7 +110,7 @@ def test_a_refreshed_file_that_is_a_folder_is_a_catalog_error(tmp_path: Path) ->
         ({"network_gbps": "inf"}, "network_gbps 'inf': expected a finite number, such as 3.06"),
         ({"accelerators": "1.5"}, "accelerators '1.5': expected a whole number, such as 8"),
         ({"accelerators": "-1"}, "accelerators '-1': must be zero or more"),
-        ({"accelerators": "0"}, "accelerator 'V100' but accelerators is 0; say how many"),
+        ({"accelerators": "0"}, "accelerator 'V100' but accelerators is 0; state how many"),
         ({"accelerator": ""}, "accelerator is empty; fill it in"),
         ({"tflops_per_accelerator": "0"}, "tflops_per_accelerator '0': must be more than zero"),
         ({"accelerator_memory_gb": "0"}, "accelerator_memory_gb '0': must be more than zero"),

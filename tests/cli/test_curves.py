@@ -136,7 +136,7 @@ def test_a_model_of_another_version_is_named_and_the_others_are_listed(mlcd: Mlc
 
 def test_a_model_that_says_nothing_of_use_is_one_line(mlcd: Mlcd, home: Path) -> None:
     save(home / "models", replace(learned(), model={"steps": {}}))
-    assert "its model is none of this MLCD" in mlcd("models", "show", learned().name).complaint
+    assert "this MLCD cannot read its model" in mlcd("models", "show", learned().name).complaint
     assert "unknown stored model 'x'" in mlcd("models", "show", "x").complaint
     assert "unknown stored model 'x'" in mlcd("models", "forget", "x").complaint
     assert "No such command 'lst'" in mlcd("models", "lst").complaint

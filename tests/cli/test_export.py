@@ -67,7 +67,7 @@ def test_a_folder_gets_all_files_and_the_model(mlcd: Mlcd, served: Callable[...,
 def test_a_model_that_is_not_here_or_of_another_precision_is_told(mlcd: Mlcd, served: Callable[..., str]) -> None:
     served(places=FP32)
     answer = mlcd("export", "last", "--to", "triton", "--to-dir", "out")
-    assert "Put the model's file at out/resnet50/1/model.onnx: resnet50.onnx is not here." in answer.out
+    assert "Put the model's file at out/resnet50/1/model.onnx: resnet50.onnx does not exist." in answer.out
     assert "tritonserver --model-repository=out" in answer.out
     served()
     assert (

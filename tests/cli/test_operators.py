@@ -71,7 +71,7 @@ def test_a_model_of_a_fixed_batch_is_run_at_it(mlcd: Mlcd, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "axis 'sequence' of its input 'tokens' may have any size; say which, such as --shape sequence=128"),
+        ((), "axis 'sequence' of its input 'tokens' is free; give its size, such as --shape sequence=128"),
         (("--shape", "sequnce=3"), "unknown axis 'sequnce': did you mean 'sequence'?"),
         (("--shape", "sequence"), "expected an axis and its size, such as sequence=128"),
         (("--shape", "sequence=0"), "expected an axis and its size"),
@@ -93,8 +93,8 @@ def test_wrong_files_are_one_line(mlcd: Mlcd, vision: Path, tmp_path: Path) -> N
     assert "large.onnx: 3.2 GB in one file" in mlcd("operators", "large.onnx").complaint
     onnx.save(zoo.cnn(), "apart.onnx", save_as_external_data=True, location="apart.bin", size_threshold=0)
     (tmp_path / "apart.bin").unlink()
-    assert "its weights are in 'apart.bin', which is not there" in mlcd("operators", "apart.onnx").complaint
-    assert "there is no such file" in mlcd("operators", "none.onnx").complaint
+    assert "its weights are in 'apart.bin', which does not exist" in mlcd("operators", "apart.onnx").complaint
+    assert "no such file" in mlcd("operators", "none.onnx").complaint
 
 
 def test_an_operator_that_onnx_runtime_does_not_know_is_one_line(mlcd_process: Mlcd, tmp_path: Path) -> None:

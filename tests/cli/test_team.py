@@ -15,7 +15,7 @@ import pytest
 from mlcd.cli.team import team as team_group
 from mlcd.core.database import open_database
 from mlcd.core.ledger import Ledger
-from mlcd.service.team import Per, Role, left, submit
+from mlcd.service.team import Per, Role, remaining_budget, submit
 
 
 @pytest.fixture(params=["this machine's", "postgresql", "sqlite's URL"])
@@ -142,5 +142,5 @@ def test_a_budget_of_the_command_line_is_kept_by_submissions(mlcd: Any, home: Pa
     with closing(open_database(home / "ledger.db")) as database, closing(Ledger(database)) as ledger:
         ada = Member("ada", Role.RUNNER)
         submit(ledger, ada, job, asked)
-        assert left(ledger, ada).usd == 6.0
+        assert remaining_budget(ledger, ada).usd == 6.0
     assert mlcd("team", "list", "-o", "json").document["members"][0]["left_usd"] == 6.0

@@ -36,7 +36,7 @@ def test_what_was_appended_is_read_from_any_byte_on(bodies, most, over):
         assert pieces.end("run-1-1", 0) == (len(whole), over)
         check(pieces, whole, most)
         assert pieces.end("run-1-1", 1) == (0, False)
-        assert pieces.known(["run-1-1", "run-1-2"], 0) == ({"run-1-1"} if bodies or over else set())
+        assert pieces.with_log(["run-1-1", "run-1-2"], 0) == ({"run-1-1"} if bodies or over else set())
 
 
 def test_the_same_holds_on_postgresql_and_nothing_follows_the_end(postgres_url):

@@ -94,7 +94,7 @@ def test_bytes_that_are_not_those_that_were_sent_are_refused_and_leave_no_file(
     note(database, digest)
     with database.write() as connection:
         connection.execute(update(upload_parts).where(upload_parts.c.digest == digest).values(body=b"x" * 100))
-    with pytest.raises(UserError, match="are not those that were sent"):
+    with pytest.raises(UserError, match="do not match its hash"):
         SentModels(database, tmp_path / "there").path(digest)
     assert files(tmp_path / "there") == []
 

@@ -21,7 +21,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 CHROMIUM = "/usr/bin/chromium"
 PICTURES = {
     "run.png": ("/runs/resnet50-1", "finished"),
-    "explore.png": ("/runs/resnet50-1/explore?budget=250", "What would be decided"),
+    "explore.png": ("/runs/resnet50-1/explore?budget=250", "Decision under these limits"),
 }
 """For each picture the address of the page, and words that are on it once it is complete."""
 

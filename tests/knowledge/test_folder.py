@@ -109,7 +109,7 @@ WRONG = {
     "short line": (_replaced("points.csv", "net,cnn,", "net,"), "points.csv:2:", "cells, but the header has"),
     "no name": (_replaced("points.csv", "net,", ","), "points.csv:2:", "model is empty"),
     "no value": (_replaced("points.csv", "fp32,", ","), "points.csv:2:", "precision is empty"),
-    "twice": (_replaced("points.csv", "fp32,8", "fp32,1"), "points.csv:3:", "before"),
+    "twice": (_replaced("points.csv", "fp32,8", "fp32,1"), "points.csv:3:", "already measured"),
     "two models": (_replaced("points.csv", "net,cnn", "net,rnn"), "points.csv:3:", "points.csv:2"),
     "a quote": (_replaced("points.csv", "net,", '"net'), "points.csv:", "not a CSV line"),
     "calls": (_replaced("operators.csv", "3,0.01", "3.5,0.01"), "operators.csv:2:", "whole number"),

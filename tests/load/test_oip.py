@@ -180,9 +180,9 @@ def silence(scheme: str) -> Iterator[str]:
         (nothing("http"), "connection refused"),
         (silence("http"), "no answer within 0.2 s"),
         (http_server(metadata=b"hello"), "is not JSON: is it an inference server?"),
-        (http_server(metadata=b'{"inputs": [{"name": "x"}]}'), "is not the protocol's"),
+        (http_server(metadata=b'{"inputs": [{"name": "x"}]}'), "does not follow the protocol"),
     ],
-    ids=["down", "silent", "no JSON", "not the protocol"],
+    ids=["down", "silent", "no JSON", "not follow the protocol"],
 )
 def test_what_is_wrong_with_a_server_is_told_on_one_line(at, told):
     with at as url:
@@ -235,7 +235,7 @@ def test_examples_are_one_sample_each_and_the_same_for_a_seed():
     ("inputs", "shapes", "told"),
     [
         (INPUTS, {}, "such as --shape ids.1=128"),
-        (INPUTS, {**SHAPES, "ids.2": 4}, "shape 'ids.2': the model has no such side; open ones: ids.1"),
+        (INPUTS, {**SHAPES, "ids.2": 4}, "shape 'ids.2': the model has no such free axis; it has: ids.1"),
         ((), {}, "does not say what its model's inputs are"),
         ((Input("x", "BF16", (1,)),), {}, "input 'x': datatype 'BF16'"),
     ],

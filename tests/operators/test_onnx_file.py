@@ -213,7 +213,7 @@ def test_missing_or_short_weights_are_named(write_model: Write, tmp_path: Path) 
     os.truncate(tmp_path / "weights.bin", 100)
     assert "'weights.bin', which is cut short" in refusal(path)
     (tmp_path / "weights.bin").unlink()
-    assert "'weights.bin', which is not there" in refusal(path)
+    assert "'weights.bin', which does not exist" in refusal(path)
 
 
 def test_what_onnx_runtime_cannot_run_is_told_in_its_own_words(

@@ -133,8 +133,8 @@ def test_another_budget_is_another_choice_at_no_cost(page, ui, expect):
     finished_demo(page, ui, expect)
     before = entries_of(ui.home)
     page.goto(f"{ui.url}/runs/{DEMO}/explore")
-    decided = page.get_by_label("What would be decided")
-    expect(decided).to_contain_text("The same choice as the run's.")
+    decided = page.get_by_label("Decision under these limits")
+    expect(decided).to_contain_text("The same choice as in the run.")
     slider = page.get_by_role("slider", name="Budget", exact=True)
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
@@ -159,10 +159,10 @@ def test_an_elastic_run_that_claims_no_time_has_its_limits_and_its_knee_to_look_
         decision = run.search()
     ledger.close()
     page.goto(f"{ui.url}/runs/{run.name}/explore")
-    decided = page.get_by_label("What would be decided")
-    expect(decided).to_contain_text("The same choice as the run's.")
+    decided = page.get_by_label("Decision under these limits")
+    expect(decided).to_contain_text("The same choice as in the run.")
     expect(decided).to_contain_text("Time of all the work")
-    ranked = page.get_by_role("figure", name="How they compare until the target")
+    ranked = page.get_by_role("figure", name="Relative time and cost to the target")
     knee = next(str(each.configuration) for each in decision.curve if each.knee)
     expect(ranked.get_by_role("img")).to_have_attribute("aria-label", re.compile(f"the knee is {knee}; "))
     handle = page.get_by_role("slider", name="Budget, on the chart")
@@ -175,7 +175,7 @@ def test_a_limit_moves_on_the_chart_by_keys(page, ui, expect):
     finished_demo(page, ui, expect)
     page.goto(f"{ui.url}/runs/{DEMO}/explore")
     handle = page.get_by_role("slider", name="Budget, on the chart")
-    decided = page.get_by_label("What would be decided")
+    decided = page.get_by_label("Decision under these limits")
     expect(handle).to_have_attribute("aria-valuetext", "$100.00")
     handle.focus()
     reached = [at(handle)]
@@ -201,8 +201,8 @@ def test_a_limit_moves_on_the_chart_by_a_finger_and_the_page_stays(browser, ui, 
     finished_demo(phone, ui, expect)
     phone.goto(f"{ui.url}/runs/{DEMO}/explore")
     handle = phone.get_by_role("slider", name="Budget, on the chart")
-    decided = phone.get_by_label("What would be decided")
-    expect(decided).to_contain_text("The same choice as the run's.")
+    decided = phone.get_by_label("Decision under these limits")
+    expect(decided).to_contain_text("The same choice as in the run.")
     handle.scroll_into_view_if_needed()
     before, top = at(handle), phone.locator(".limits").bounding_box()["y"]
     box = handle.locator(".grip").bounding_box()
@@ -221,7 +221,7 @@ def test_a_limit_moves_on_the_chart_by_a_finger_and_the_page_stays(browser, ui, 
 def test_what_is_asked_is_in_the_address_and_in_a_command_that_answers_the_same(page, ui, expect):
     finished_demo(page, ui, expect)
     page.goto(f"{ui.url}/runs/{DEMO}/explore?budget=250&goal=cheapest")
-    decided = page.get_by_label("What would be decided")
+    decided = page.get_by_label("Decision under these limits")
     expect(decided.locator(".asked")).to_contain_text("cheapest within $250.00")
     page.get_by_role("radio", name="fastest").check()
     page.get_by_role("textbox", name="Budget").fill("300")
@@ -331,14 +331,14 @@ def test_a_viewer_may_not_run_and_a_wrong_token_is_nobody(page, serve, expect, p
     other.goto(f"{served.url}/runs/watched-1")
     other.get_by_label("Token").fill(token)
     other.get_by_role("button", name="Sign in").click()
-    expect(other.locator(".may-not")).to_have_text("You may look; a runner may act.")
+    expect(other.locator(".may-not")).to_have_text("Your role is viewer: only runners can act on runs.")
     expect(other.get_by_role("button", name="Run it …")).to_have_count(0)
     refused = other.evaluate(
         "fetch('/api/v1/runs/watched-1/launch', {method: 'POST', headers: {'X-MLCD': '1'}}).then(r => r.status)"
     )
     assert refused == 403
     other.goto(f"{served.url}/submit")
-    expect(other.locator(".notice")).to_contain_text("You may look, not run")
+    expect(other.locator(".notice")).to_contain_text("Your role is viewer")
     context.close()
 
 

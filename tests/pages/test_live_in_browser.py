@@ -69,13 +69,13 @@ def running(page: Any, live: Any, expect: Any, name: str) -> str:
     """Search, decide, launch; the run, whose job is under way."""
     run = resumed(page, live, name)
     acted(page, "Run it")
-    expect(page.get_by_role("list", name="Under way")).to_contain_text("Running 1 x a")
+    expect(page.get_by_role("list", name="Running now")).to_contain_text("Running 1 x a")
     return run
 
 
 def test_what_a_job_writes_is_seen_while_it_runs_and_stop_keeps_its_work(page, live, expect):
     run = running(page, live, expect, "stopped")
-    page.locator("summary", has_text="What the job writes").click()
+    page.locator("summary", has_text="Output of the job").click()
     expect(page.get_by_role("log")).to_contain_text("good morning")
     expect(page.get_by_role("log")).to_contain_text(re.compile("saved=[1-9]"))
     acted(page, "Stop")
@@ -90,7 +90,7 @@ def test_end_now_ends_a_job_at_once_and_leaves_nothing_behind(page, live, expect
     run = running(page, live, expect, "ended")
     acted(page, "End now")
     expect(page.get_by_role("button", name="Resume …")).to_be_visible()
-    expect(page.get_by_role("list", name="Under way")).to_have_count(0)
+    expect(page.get_by_role("list", name="Running now")).to_have_count(0)
     account = account_of(live, run)
     assert account.status == "stopped"
     assert not account.open
@@ -100,6 +100,6 @@ def test_end_now_ends_a_job_at_once_and_leaves_nothing_behind(page, live, expect
 def test_a_job_that_fails_is_shown_with_its_reason_and_its_last_words(page, live, expect):
     run = resumed(page, live, "wrong")
     expect(page.get_by_label("The answer")).to_contain_text("the job raised RuntimeError: shape mismatch")
-    page.locator("summary", has_text="What the job writes").click()
+    page.locator("summary", has_text="Output of the job").click()
     expect(page.get_by_role("log")).to_contain_text("RuntimeError: shape mismatch")
     assert account_of(live, run).decision.configuration is None

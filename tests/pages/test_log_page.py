@@ -34,8 +34,8 @@ def test_a_log_is_followed_from_its_first_line_through_an_outage_and_into_the_ne
         first, folder = ordered(book, tmp_path, 1)
         ui = serve(tmp_path, "ui", "--no-demo", "--no-browser", "--port", "0")
         page.goto(f"{ui.url}/runs/{book.run}")
-        page.locator("summary", has_text="What the job writes").click()
-        expect(log).to_have_text("Nothing was written yet.")
+        page.locator("summary", has_text="Output of the job").click()
+        expect(log).to_have_text("No output yet.")
         (folder / "0.log").write_text("good morning\n")
         expect(log).to_have_text("good morning")
         with page.expect_event("requestfailed", lambda request: "/logs?" in request.url):

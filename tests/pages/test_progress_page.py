@@ -28,14 +28,14 @@ def test_the_page_shows_how_far_a_job_is_while_it_runs(page: Any, serve: Any, tm
 
     ledger = open_ledger(tmp_path)
     book = ledger.begin("digits", VirtualClock(), Started(JOB, SPACE, "local", Provenance.LIVE, "0"))
-    bar = page.get_by_role("progressbar", name=f"How far {PLACE} is")
+    bar = page.get_by_role("progressbar", name=f"Progress of {PLACE}")
     with ledger.hold(book.run):
         book.write(Reserved(LAUNCH, "the only one", 2.0, 7_200.0))
         ledger.set_progress(book.run, standing(0.25))
         ui = serve(tmp_path, "ui", "--no-demo", "--no-browser", "--port", "0")
         page.goto(f"{ui.url}/runs/{book.run}")
         expect(bar).to_have_attribute("aria-valuenow", "25")
-        under_way = page.get_by_label("Under way")
+        under_way = page.get_by_label("Running now")
         for words in ("480 samples/s", "(in 1 h)", "$0.50 of at most $2.00"):
             expect(under_way).to_contain_text(words)
         ledger.set_progress(book.run, standing(0.6))

@@ -177,7 +177,7 @@ def test_what_was_over_with_a_single_interval_has_no_rate():
     assert probe.outcome is Outcome.FAILED
     assert probe.detail == (
         "the job ended by itself (exit code 0) before its rate could be measured, 3 reports of progress in 61 s: "
-        "let it report more often, or do more"
+        "let it report more often, or give it more work"
     )
     assert probe.mistake is None, "on slower machines it may be measured"
 

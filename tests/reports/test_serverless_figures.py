@@ -9,7 +9,16 @@ from xml.etree import ElementTree
 import pytest
 from mlcd_fixtures.serverless_runs import TRAINED, TUNED, decision, infeasible, plan, points
 
-from mlcd.planners.functions.nouns import FunctionsPlan, Allocation, Planned, Stage, StagePlan, Tuning, functions_task, plan_of
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    FunctionsPlan,
+    Planned,
+    Stage,
+    StagePlan,
+    Tuning,
+    functions_task,
+    plan_of,
+)
 from mlcd.reports.figures.axes import Scale, fitted, shortened, time_ticks, usd_tick
 from mlcd.reports.functions.picture import plan_picture
 

@@ -52,7 +52,7 @@ def answers(model, requests, *, batch: int, max_wait_s: float = LONG_S):
     async def ask():
         batcher = Batcher(model, batch, max_wait_s)
         try:
-            return await asyncio.gather(*(batcher.ask(request) for request in requests), return_exceptions=True)
+            return await asyncio.gather(*(batcher.answer(request) for request in requests), return_exceptions=True)
         finally:
             await batcher.close()
 

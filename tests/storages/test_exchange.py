@@ -11,7 +11,7 @@ from meetings import exact, meet, vectors
 
 from mlcd.core.clock import VirtualClock
 from mlcd.planners.functions.storages import Meeting, MeetingBroken, StorageGone
-from mlcd.planners.functions.storages.exchange import GROWTH, KEPT_BYTES, KEPT_KEYS, LATEST_S, SOONEST_S
+from mlcd.planners.functions.storages.exchange import GROWTH, MAX_POLL_S, MIN_POLL_S, STALE_BYTES, STALE_KEYS
 from mlcd.planners.functions.storages.storage import StorageError
 from mlcd.planners.functions.storages.vectors import to_bytes
 
@@ -78,21 +78,21 @@ def test_looking_is_seldom_and_costs_a_third_of_the_time_at_the_most(comes_s):
     storage = Late({}, clock)
     Meeting(storage, "g", 1, 2, 30.0, clock).average(0, vectors(1, 4)[0])
     late_s = clock.elapsed_s() - comes_s
-    assert late_s <= min(LATEST_S, max(SOONEST_S, GROWTH * comes_s)) + 1e-9
-    assert storage.requests < 20 + comes_s / LATEST_S
+    assert late_s <= min(MAX_POLL_S, max(MIN_POLL_S, GROWTH * comes_s)) + 1e-9
+    assert storage.requests < 20 + comes_s / MAX_POLL_S
 
 
 def test_what_earlier_steps_left_is_deleted_on_the_way_and_the_rest_by_clear():
     objects: dict[str, bytes] = {}
     most = 0
-    big = np.ones(KEPT_BYTES // 40, np.float32)
+    big = np.ones(STALE_BYTES // 40, np.float32)
     meeting, storage = alone(0, 2, objects)
     for step in range(60):
         objects[f"g/{step}/1"] = to_bytes(big)
         meeting.average(step, big)
         most = max(most, len(objects))
-    assert most * big.nbytes <= KEPT_BYTES + 4 * big.nbytes
-    assert len(objects) <= KEPT_KEYS
+    assert most * big.nbytes <= STALE_BYTES + 4 * big.nbytes
+    assert len(objects) <= STALE_KEYS
     storage.clear("g/")
     assert objects == {}
 

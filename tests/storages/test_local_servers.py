@@ -125,10 +125,10 @@ def test_a_storage_that_does_not_answer_is_told_in_one_line(name, form):
         nobody.bind(("127.0.0.1", 0))  # taken, but nobody listens
         url = form.format(nobody.getsockname()[1])
         with pytest.raises(UserError, match=f"{name} at {url} has not answered .* correct `endpoints: {name}`") as told:
-            reachable(name, url, patience_s=0.1)
+            reachable(name, url, retry_s=0.1)
     assert "\n" not in str(told.value)
 
 
 def test_a_server_that_speaks_something_else_is_told(tmp_path):
     with serve("vm-ps", tmp_path) as server, pytest.raises(UserError, match="elasticache at redis://"):
-        reachable("elasticache", server.url.replace("tcp", "redis") + "/0", patience_s=0.1)
+        reachable("elasticache", server.url.replace("tcp", "redis") + "/0", retry_s=0.1)

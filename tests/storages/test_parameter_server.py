@@ -53,15 +53,15 @@ def test_a_vector_of_which_only_half_arrives_does_not_count(server, line):
 @pytest.mark.parametrize("question", [{}, {"do": "dance"}, {"do": "push"}, {"do": "get"}, {"do": "pull", "step": "x"}])
 def test_a_question_that_makes_no_sense_is_refused_and_the_connection_stays(line, question):
     for _ in range(2):
-        wire.say(line, question)
-        answer, body = wire.hear(line)
+        wire.send_frame(line, question)
+        answer, body = wire.receive_frame(line)
         assert (answer["is"], body) == ("refused", b"")
         assert answer["why"]
 
 
 def test_a_server_does_nothing_for_a_client_of_an_earlier_life(server, line):
-    wire.say(line, {"do": "put", "key": "late", "life": "another"}, b"x")
-    assert wire.hear(line)[0]["is"] == "restarted"
+    wire.send_frame(line, {"do": "put", "key": "late", "life": "another"}, b"x")
+    assert wire.receive_frame(line)[0]["is"] == "restarted"
     with closing(connect("vm-ps", server.url)) as storage:
         assert storage.get("late") is None
 

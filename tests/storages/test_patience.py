@@ -7,7 +7,7 @@ import pytest
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.planners.functions.storages import StorageGone, boto, connect
-from mlcd.planners.functions.storages.storage import Fate, Patient
+from mlcd.planners.functions.storages.storage import ErrorKind, RetryingStorage
 
 
 class Flaky:
@@ -23,25 +23,25 @@ class Flaky:
 
 def test_a_short_silence_is_waited_out_and_every_try_is_a_request():
     clock = VirtualClock()
-    client = Patient("vm-ps", "tcp://host:1", clock, patience_s=5.0)
-    assert client.ask(Flaky(4, ConnectionResetError("gone"))) == "answer"
+    client = RetryingStorage("vm-ps", "tcp://host:1", clock, retry_s=5.0)
+    assert client.request(Flaky(4, ConnectionResetError("gone"))) == "answer"
     assert client.requests == 5
     assert 0 < clock.elapsed_s() < 5.0
 
 
 def test_a_long_silence_ends_in_one_line_that_says_who_and_for_how_long():
     clock = VirtualClock()
-    client = Patient("vm-ps", "tcp://host:1", clock, patience_s=5.0)
+    client = RetryingStorage("vm-ps", "tcp://host:1", clock, retry_s=5.0)
     with pytest.raises(StorageGone) as caught:
-        client.ask(Flaky(float("inf"), ConnectionRefusedError("refused\nmore")))
+        client.request(Flaky(float("inf"), ConnectionRefusedError("refused\nmore")))
     assert str(caught.value) == "vm-ps at tcp://host:1 has not answered for 5 s (refused)"
     assert 4.0 <= clock.elapsed_s() <= 5.0
 
 
 def test_an_error_of_the_program_is_no_silence():
-    client = Patient("vm-ps", "tcp://host:1", VirtualClock())
+    client = RetryingStorage("vm-ps", "tcp://host:1", VirtualClock())
     with pytest.raises(ZeroDivisionError):
-        client.ask(Flaky(1, ZeroDivisionError()))
+        client.request(Flaky(1, ZeroDivisionError()))
     assert client.requests == 1
 
 
@@ -70,23 +70,23 @@ def test_a_storage_that_nobody_knows_gets_a_suggestion():
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "fate"),
+    ("code", "status", "kind"),
     [
-        ("SlowDown", 503, Fate.PASSES),
-        ("ProvisionedThroughputExceededException", 400, Fate.PASSES),
-        ("SomethingNew", 500, Fate.PASSES),
-        ("NoSuchBucket", 404, Fate.LOST),
-        ("ResourceNotFoundException", 400, Fate.LOST),
-        ("AccessDenied", 403, Fate.REFUSED),
+        ("SlowDown", 503, ErrorKind.TRANSIENT),
+        ("ProvisionedThroughputExceededException", 400, ErrorKind.TRANSIENT),
+        ("SomethingNew", 500, ErrorKind.TRANSIENT),
+        ("NoSuchBucket", 404, ErrorKind.LOST),
+        ("ResourceNotFoundException", 400, ErrorKind.LOST),
+        ("AccessDenied", 403, ErrorKind.REFUSED),
     ],
 )
-def test_what_aws_says_is_waited_out_or_final(code, status, fate):
+def test_what_aws_says_is_waited_out_or_final(code, status, kind):
     exceptions = pytest.importorskip("botocore.exceptions")
     told = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    assert boto.fate(exceptions.ClientError(told, "PutObject")) is fate
+    assert boto.error_kind(exceptions.ClientError(told, "PutObject")) is kind
 
 
 def test_credentials_that_are_missing_are_final_and_an_error_of_the_program_is_none_of_aws():
     exceptions = pytest.importorskip("botocore.exceptions")
-    assert boto.fate(exceptions.NoCredentialsError()) is Fate.REFUSED
-    assert boto.fate(ZeroDivisionError()) is Fate.NOT_OURS
+    assert boto.error_kind(exceptions.NoCredentialsError()) is ErrorKind.REFUSED
+    assert boto.error_kind(ZeroDivisionError()) is ErrorKind.OTHER

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from meetings import exact, vectors
 
-from mlcd.planners.functions.storages.rounds import IDLE_S, Over, Refused, Rounds
+from mlcd.planners.functions.storages.rounds import IDLE_S, Refused, Rounds, StepOver
 from mlcd.planners.functions.storages.vectors import from_bytes, to_bytes
 
 LOTS = 10**9
@@ -60,9 +60,9 @@ def test_a_late_copy_for_a_step_that_is_over_opens_no_new_round():
         for rank in range(2):
             rounds.push("g", step, rank, 2, to_bytes(vectors(1, 5)[0]))
     held = rounds.held
-    with pytest.raises(Over):
+    with pytest.raises(StepOver):
         rounds.push("g", 0, 1, 2, to_bytes(vectors(1, 5)[0]))
-    with pytest.raises(Over):
+    with pytest.raises(StepOver):
         rounds.find("g", 0)
     assert rounds.held == held == 5 * 4
 
@@ -83,7 +83,7 @@ def test_what_is_held_is_counted_right_and_is_bounded(seed):
                     rounds.put(f"blob-{chance.randrange(9)}", bytes(chance.randrange(400)))
                 case 3:
                     rounds.clear(chance.choice(("blob-1", f"{name}/", "run-2/")))
-        except (Over, Refused):
+        except (StepOver, Refused):
             pass
         groups = (each.bytes for group in rounds._groups.values() for each in group.rounds.values())
         assert rounds.held == sum(groups) + sum(map(len, rounds.blobs.values())) <= 2_000
@@ -98,7 +98,7 @@ def test_groups_that_nobody_asks_for_make_room_and_others_do_not():
         rounds.push("busy", 0, 0, 2, bytes(800))
     hands.at_s = IDLE_S
     rounds.push("busy", 0, 0, 2, bytes(800))
-    with pytest.raises(Over):
+    with pytest.raises(StepOver):
         rounds.find("idle", 0)
 
 

@@ -62,9 +62,8 @@ def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well
     with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
         storage, waiting = begun(server, brought, pool)
         with closing(storage):
-            server.stop()
-            server.start()
-            with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost what it held"):
+            server.restart()
+            with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost its data"):
                 waiting.result(20)
         for left in meet(lambda: connect(name, server.url), "second", brought):
             assert np.array_equal(left.means[0], exact(brought))
@@ -85,7 +84,7 @@ def test_a_server_that_keeps_is_waited_for_and_the_meeting_goes_on(name, tmp_pat
 
 @pytest.mark.parametrize("name", FORGET)
 def test_a_server_that_ends_breaks_the_meeting_in_one_line(name, tmp_path):
-    with running(name, tmp_path) as server, closing(connect(name, server.url, patience_s=0.2)) as storage:
+    with running(name, tmp_path) as server, closing(connect(name, server.url, retry_s=0.2)) as storage:
         storage.put("a", b"x")
         server.stop()
         with pytest.raises(MeetingBroken, match=f"{name} at .* has not answered for 0 s") as caught:

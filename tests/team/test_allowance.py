@@ -20,14 +20,14 @@ from mlcd.core.ledger import Ledger, Started
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 from mlcd.service.team import (
     Budget,
-    Left,
     Member,
     Members,
     OverBudget,
+    RemainingBudget,
     Role,
-    left,
     recheck,
     release,
+    remaining_budget,
     standing,
     submit,
 )
@@ -60,7 +60,7 @@ def test_a_submission_over_the_budget_is_refused_with_what_is_left_and_nothing_i
     assert refused.value.left_usd == 12.0
     assert [each.run for each in ledger.waiting()] == ["resnet-1"]
     assert ask(ledger, ada, 12.0) == "resnet-2"
-    assert left(ledger, ada) == Left(0.0, "ada", Budget(50.0))
+    assert remaining_budget(ledger, ada) == RemainingBudget(0.0, "ada", Budget(50.0))
     assert ledger.owners() == {"resnet-1": ("ada", "vision"), "resnet-2": ("ada", "vision")}
 
 
@@ -69,29 +69,33 @@ def test_a_job_without_a_budget_needs_one_where_there_is_a_limit(ledger: Ledger,
         ask(ledger, ada, None)
     assert not isinstance(refused.value, OverBudget)
     free = members.change("ada", budget_usd=None)
-    assert left(ledger, free) == Left(None, "ada")
+    assert remaining_budget(ledger, free) == RemainingBudget(None, "ada")
     assert ask(ledger, free, None) == "resnet-1"
     # A limit that comes later: what can spend without end leaves nothing, until it is over.
-    assert left(ledger, members.change("ada", budget_usd=50.0)).usd == 0.0
+    assert remaining_budget(ledger, members.change("ada", budget_usd=50.0)).usd == 0.0
     with pytest.raises(OverBudget, match=r"ada has \$0.00 left of \$50.00"):
         ask(ledger, ada, 0.01)
     ledger.refuse("resnet-1", "no such method")
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
 
 
 def test_the_smaller_of_the_members_and_the_teams_budget_counts(ledger: Ledger, members: Members, ada: Member):
     members.set_team_budget("vision", 60.0)
     members.add("bob", Role.RUNNER, "vision")
     bob = members.get("bob")
-    assert left(ledger, ada) == Left(50.0, "ada", Budget(50.0))
+    assert remaining_budget(ledger, ada) == RemainingBudget(50.0, "ada", Budget(50.0))
     ask(ledger, bob, 45.0)
-    assert left(ledger, ada) == left(ledger, bob) == Left(15.0, "team vision", Budget(60.0))
+    assert (
+        remaining_budget(ledger, ada)
+        == remaining_budget(ledger, bob)
+        == RemainingBudget(15.0, "team vision", Budget(60.0))
+    )
     with pytest.raises(OverBudget, match=r"^team vision has \$15.00 left of \$60.00; this job may spend \$15.01"):
         ask(ledger, ada, 15.01)
     # Who leaves a team leaves what they have spent with it.
     members.change("bob", team="speech")
-    assert left(ledger, members.get("bob")) == Left(None, "bob")
-    assert left(ledger, ada).usd == 15.0
+    assert remaining_budget(ledger, members.get("bob")) == RemainingBudget(None, "bob")
+    assert remaining_budget(ledger, ada).usd == 15.0
 
 
 def test_a_budget_is_read_when_it_counts_and_not_from_an_old_request(ledger: Ledger, members: Members, ada: Member):
@@ -105,8 +109,8 @@ def test_a_budget_is_read_when_it_counts_and_not_from_an_old_request(ledger: Led
 
 
 def test_one_person_alone_has_no_limit(ledger: Ledger):
-    assert left(ledger, None).usd is None
-    assert str(left(ledger, None)) == "no limit"
+    assert remaining_budget(ledger, None).usd is None
+    assert str(remaining_budget(ledger, None)) == "no limit"
     assert ask(ledger, None, None) == "resnet-1"
     assert ledger.owners() == {"resnet-1": (None, None)}
 
@@ -116,7 +120,7 @@ def test_cents_are_never_rounded_up_and_floats_that_fit_do(ledger: Ledger, membe
     for _ in range(3):
         ask(ledger, ada, 0.1)
     members.change("ada", budget_usd=12.2999)
-    assert str(left(ledger, ada)) == "ada has $11.99 left of $12.30"
+    assert str(remaining_budget(ledger, ada)) == "ada has $11.99 left of $12.30"
 
 
 def test_a_run_counts_with_its_budget_until_it_is_over_and_then_with_what_it_spent(
@@ -127,12 +131,12 @@ def test_a_run_counts_with_its_budget_until_it_is_over_and_then_with_what_it_spe
     driven.reserve(run, 1.0)
     driven.settle(run, 0.5)
     driven.decide(run)
-    assert left(ledger, ada).usd == 10.0  # it is about to be launched
+    assert remaining_budget(ledger, ada).usd == 10.0  # it is about to be launched
     driven.reserve(run, 30.0)
     driven.settle(run, 20.0)
-    assert left(ledger, ada).usd == 10.0
+    assert remaining_budget(ledger, ada).usd == 10.0
     driven.end(run)
-    assert left(ledger, ada).usd == 29.5
+    assert remaining_budget(ledger, ada).usd == 29.5
     with pytest.raises(WrongState, match="run 'resnet-1' is finished"):
         recheck(ledger, ada, run)
     assert ledger.account(run).status == "finished"
@@ -146,7 +150,7 @@ def test_a_stopped_run_goes_on_only_while_its_budget_is_left(
     driven.reserve(run, 5.0)
     driven.settle(run, 5.0)
     driven.stop(run)
-    assert left(ledger, ada).usd == 45.0
+    assert remaining_budget(ledger, ada).usd == 45.0
     other = ask(ledger, ada, 45.0)
     members.add("root", Role.ADMIN)
     with pytest.raises(
@@ -158,7 +162,7 @@ def test_a_stopped_run_goes_on_only_while_its_budget_is_left(
     recheck(ledger, members.get("root"), run)
     last = ledger.lines(run)[-1]
     assert (last.entry.kind, last.entry.because) == ("resumed", "root went on")
-    assert left(ledger, ada).usd == 10.0
+    assert remaining_budget(ledger, ada).usd == 10.0
     recheck(ledger, ada, run)  # it counts already
     assert ledger.lines(run)[-1] == last
 
@@ -169,7 +173,7 @@ def test_a_raised_budget_must_be_left_to_the_owner(ledger: Ledger, members: Memb
     driven.reserve(run, 8.0)
     driven.settle(run, 8.0)
     driven.decide(run, feasible=False)
-    assert left(ledger, ada).usd == 42.0
+    assert remaining_budget(ledger, ada).usd == 42.0
     with pytest.raises(WrongState, match="cannot be certified within its limits"):
         recheck(ledger, ada, run)
     with pytest.raises(OverBudget, match=r"^ada has \$42.00 left of \$50.00; run 'resnet-1' may spend another \$43.00"):
@@ -180,7 +184,7 @@ def test_a_raised_budget_must_be_left_to_the_owner(ledger: Ledger, members: Memb
     recheck(ledger, ada, run, goal=Goal(budget_usd=30.0))
     assert ledger.account(run).job.goal.budget_usd == 30.0
     assert ledger.lines(run)[-1].entry.because.startswith("ada changed the budget from $10.00 to $30.00, $8.00 spent")
-    assert left(ledger, ada).usd == 20.0
+    assert remaining_budget(ledger, ada).usd == 20.0
     submitted = ledger.asked(run)
     assert submitted is not None
     assert from_json(submitted.asked)[0].goal.budget_usd == 30.0
@@ -190,23 +194,23 @@ def test_a_decision_counts_while_its_launch_is_asked_for(ledger: Ledger, members
     run = ask(ledger, ada, 40.0)
     driven.begin(run, job_of(40.0))
     driven.decide(run)
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
     recheck(ledger, ada, run)  # looked at again, not launched
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
     members.change("ada", budget_usd=39.0)
     with pytest.raises(OverBudget):
         recheck(ledger, ada, run, launch=True)
     members.change("ada", budget_usd=50.0)
-    assert left(ledger, ada).usd == 50.0  # what was refused has left no trace
+    assert remaining_budget(ledger, ada).usd == 50.0  # what was refused has left no trace
     recheck(ledger, ada, run, launch=True)
-    assert left(ledger, ada).usd == 10.0
+    assert remaining_budget(ledger, ada).usd == 10.0
     submitted = ledger.asked(run)
     assert submitted is not None
     assert from_json(submitted.asked) == (job_of(40.0), True)
     release(ledger, run, "taken back")
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
     recheck(ledger, ada, run, launch=False)
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
 
 
 def test_what_cannot_be_launched_is_over(ledger: Ledger, ada: Member, driven: Any):
@@ -217,7 +221,7 @@ def test_what_cannot_be_launched_is_over(ledger: Ledger, ada: Member, driven: An
         driven.decide(run, feasible)
         with pytest.raises(WrongState, match=r"is over|raise them"):
             recheck(ledger, ada, run, launch=True)
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
 
 
 def test_what_nobody_drives_can_be_released_but_not_while_machines_may_be_up(ledger: Ledger, ada: Member, driven: Any):
@@ -235,7 +239,7 @@ def test_what_nobody_drives_can_be_released_but_not_while_machines_may_be_up(led
     release(ledger, run, "taken back")
     assert ledger.account(run).status == "stopped"
     assert [line.entry.kind for line in ledger.lines(run)].count("stopped") == 1
-    assert left(ledger, ada).usd == 49.0
+    assert remaining_budget(ledger, ada).usd == 49.0
 
 
 def test_whether_it_is_launched_is_asked_anew_of_a_run_without_an_owner_too(ledger: Ledger, driven: Any):
@@ -258,7 +262,7 @@ def test_a_run_of_the_command_line_is_nobodys(ledger: Ledger, ada: Member):
     recheck(ledger, ada, run, launch=True)
     assert ledger.asked(run) is None
     assert ledger.account(run).status == "stopped"  # whoever drives it will say that it goes on
-    assert left(ledger, ada).usd == 50.0
+    assert remaining_budget(ledger, ada).usd == 50.0
 
 
 @pytest.mark.parametrize(
@@ -267,24 +271,24 @@ def test_a_run_of_the_command_line_is_nobodys(ledger: Ledger, ada: Member):
 def test_a_submission_that_cannot_be_read_is_told_as_damage(ledger: Ledger, ada: Member, asked: str):
     ledger.ask("resnet", asked, "ada")
     with pytest.raises(LedgerCorrupt, match="run 'resnet-1'"):
-        left(ledger, ada)
+        remaining_budget(ledger, ada)
 
 
 def test_what_others_write_counts_and_what_was_undone_does_not(ledger: Ledger, ada: Member, driven: Any):
     run = ask(ledger, ada, 40.0)
     driven.begin(run, job_of(40.0))
-    assert left(ledger, ada).usd == 10.0
+    assert remaining_budget(ledger, ada).usd == 10.0
     with suppress(ZeroDivisionError), ledger.database.write():
         driven.stop(run)
         raise ZeroDivisionError
     with closing(open_database(ledger.database.path or ledger.database.url)) as elsewhere:
-        assert left(Ledger(elsewhere), ada).usd == left(ledger, ada).usd == 10.0
+        assert remaining_budget(Ledger(elsewhere), ada).usd == remaining_budget(ledger, ada).usd == 10.0
         other = type(driven)(Ledger(elsewhere), driven.clock.day)
         other.reserve(run, 5.0)
         other.settle(run, 5.0)
-        assert left(Ledger(elsewhere), ada).usd == left(ledger, ada).usd == 10.0
+        assert remaining_budget(Ledger(elsewhere), ada).usd == remaining_budget(ledger, ada).usd == 10.0
         other.stop(run)
-        assert left(Ledger(elsewhere), ada).usd == left(ledger, ada).usd == 45.0
+        assert remaining_budget(Ledger(elsewhere), ada).usd == remaining_budget(ledger, ada).usd == 45.0
 
 
 @pytest.mark.parametrize("page", [1, 2, 3])
@@ -298,7 +302,7 @@ def test_a_long_ledger_is_read_page_by_page(
         driven.reserve(run, usd)
         driven.settle(run, usd)
     driven.stop(run)
-    assert left(ledger, ada).usd == 44.0
+    assert remaining_budget(ledger, ada).usd == 44.0
 
 
 @pytest.mark.parametrize("shared", ["member", "team"])
@@ -344,7 +348,7 @@ def test_of_two_that_go_on_at_the_same_moment_only_one_does(ledger: Ledger, memb
 
     with ThreadPoolExecutor(len(runs)) as pool:
         assert sorted(pool.map(go_on, runs)) == [False, False, False, True]
-    assert left(ledger, ada).usd == 20.0
+    assert remaining_budget(ledger, ada).usd == 20.0
 
 
 def test_one_member_has_only_so_many_runs_waiting_and_others_are_not_held_up(ledger: Ledger, members: Members):

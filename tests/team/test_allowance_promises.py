@@ -27,9 +27,9 @@ from mlcd.service.team import (
     OverBudget,
     Per,
     Role,
-    left,
     recheck,
     release,
+    remaining_budget,
     submit,
     used,
 )
@@ -123,7 +123,7 @@ class World:
             assert self.spent(of, now=True) <= claimed_usd + 1e-6
             assert claimed_usd <= self.most[of] + 1e-6
             self.most[of] = max(limit.usd or 0.0, claimed_usd)
-        allowed = left(self.ledger, Member(name, Role.RUNNER, self.team), self.now)
+        allowed = remaining_budget(self.ledger, Member(name, Role.RUNNER, self.team), self.now)
         assert allowed.usd == pytest.approx(self.room(name), abs=1e-6)
         use = used(self.ledger, self.team, self.now)
         assert use.spent_usd == pytest.approx(self.spent(self.team, now=True), abs=1e-6)

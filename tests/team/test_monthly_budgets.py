@@ -11,15 +11,15 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Ledger
 from mlcd.service.team import (
     Budget,
-    Left,
     Member,
     Members,
     OverBudget,
     Per,
+    RemainingBudget,
     Role,
     Used,
-    left,
     recheck,
+    remaining_budget,
     submit,
     used,
 )
@@ -52,7 +52,7 @@ class Spender:
 
     @property
     def left_usd(self) -> float | None:
-        return left(self.ledger, self.ada, self.day.now).usd
+        return remaining_budget(self.ledger, self.ada, self.day.now).usd
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_who_is_over_a_months_budget_is_told_what_is_left_and_when_it_is_renewed
         "ada has $12.00 left of $50.00 a month, renewed on 2026-12-01; "
         "this job may spend $40.00: lower its budget, or ask an admin"
     )
-    allowed = left(spender.ledger, spender.ada, spender.day.now)
-    assert allowed == Left(12.0, "ada", MONTHLY, date(2026, 12, 1))
+    allowed = remaining_budget(spender.ledger, spender.ada, spender.day.now)
+    assert allowed == RemainingBudget(12.0, "ada", MONTHLY, date(2026, 12, 1))
 
 
 def test_what_was_spent_counts_in_its_month_alone(spender: Spender):
@@ -119,7 +119,7 @@ def test_a_month_and_a_total_hold_side_by_side(spender: Spender, members: Member
     spender.driven.decide(run)
     assert spender.left_usd == 5.0
     spender.day.pass_by(days=30)
-    allowed = left(spender.ledger, spender.ada, spender.day.now)
+    allowed = remaining_budget(spender.ledger, spender.ada, spender.day.now)
     assert str(allowed) == "team vision has $25.00 left of $70.00"
     members.set_team_budget("vision", 70.0, Per.MONTH)
     assert spender.left_usd == 50.0

@@ -87,6 +87,5 @@ def test_the_facts_of_a_run_follow_its_account(steps: list[tuple[str, int, str]]
         assert facts.open == len(account.open)
         can_spend = True if account.open else MOVES.get(account.status, False)
         assert facts.can_spend is can_spend, account.status
-        assert facts.is_waiting_at_decision is (
-            account.decision is not None and not account.final_runs and not account.open
-        )
+        waits = account.decision is not None and not account.final_runs and not account.open
+        assert facts.is_waiting_at_decision is waits

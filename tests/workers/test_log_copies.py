@@ -72,7 +72,7 @@ def test_only_a_runs_own_launches_are_copied_and_each_process_for_itself(tmp_pat
         (tmp_path / "run-1-3").mkdir()  # was never ordered
         LogCopies("run-1", pieces, kept).copy_new()
         assert copied(pieces, "run-1-2", 1) == b"run-1-2 1"
-        assert pieces.known(["run-1-1", "run-1-2", "run-1-1-1", "run-10-1"], 1) == {"run-1-1", "run-1-2"}
+        assert pieces.with_log(["run-1-1", "run-1-2", "run-1-1-1", "run-10-1"], 1) == {"run-1-1", "run-1-2"}
         assert [each.name for each in kept.of_run("run-1")] == ["run-1-1", "run-1-2"]
 
 

@@ -109,7 +109,5 @@ def test_a_learning_rate_too_large_is_told_by_the_loss_and_breaks_nothing(model,
 
 @pytest.mark.parametrize("model", ["lr", "svm"])
 def test_a_linear_model_refuses_ten_classes_in_one_line(model):
-    with pytest.raises(
-        UserError, match=r"^a linear model tells 2 classes apart, and the data has 10: use 'mobilenet'$"
-    ):
+    with pytest.raises(UserError, match=r"^a linear model has 2 classes, but the data have 10: use 'mobilenet'$"):
         trainer(model, "images")

@@ -31,7 +31,7 @@ def test_it_begins_the_same_way_for_the_same_seed_and_is_as_long_as_it_says():
 
 
 def test_it_refuses_what_is_no_picture():
-    with pytest.raises(UserError, match="looks at pictures"):
+    with pytest.raises(UserError, match="needs images"):
         trainer("mobilenet", "higgs")
 
 

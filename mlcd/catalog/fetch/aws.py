@@ -1,6 +1,7 @@
-"""Refreshing the AWS catalog: specs and spot prices from EC2, on-demand prices from the Price List API.
+"""Refreshes the AWS catalog: specs and spot prices from EC2, on-demand prices from the Price List API.
 
-The types stay those of the current catalog. A type without a price today keeps its old price, date and region.
+The instance types stay those of the current catalog. A type without a current price keeps its old price, date and
+region.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from mlcd.catalog.row import CatalogRow
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
 PRICING_REGION = "us-east-1"
-"""The Price List API answers for every region, but only from a few."""
+"""The Price List API covers every region, but is served only from a few."""
 
 _FILTER_LIMIT = 200
-"""The most values that one filter of an EC2 call may have."""
+"""Most values in one filter of an EC2 call."""
 
 
 def refresh(
@@ -35,7 +36,7 @@ def refresh(
     pricing: Any = None,
     now: datetime | None = None,
 ) -> RefreshSummary:
-    """Write `<directory>/aws.csv` with today's specs and prices; on any failure the old file stays as it was."""
+    """Write `<directory>/aws.csv` with today's specs and prices; on any failure the old file stays unchanged."""
     now = now or datetime.now(UTC)
     rows = _one_row_per_type(load_rows("aws", directory=directory), region)
     types = [row.instance_type for row in rows]
@@ -61,7 +62,7 @@ def refresh(
 
 
 def fetch_specs(ec2: Any, types: Sequence[str]) -> dict[str, InstanceSpecs]:
-    """What EC2 says of those of the types that it still has."""
+    """EC2's specs of those types that still exist."""
     pages = ec2.get_paginator("describe_instance_types")
     # a filter, not a list of names: one retired name in a list fails the whole call
     described = [
@@ -103,7 +104,7 @@ def fetch_spot_prices(ec2: Any, types: Sequence[str], now: datetime) -> dict[str
 
 
 def _one_row_per_type(rows: Sequence[CatalogRow], region: str) -> list[CatalogRow]:
-    """The row of this region where a type has one, else its first; two would become duplicates."""
+    """For each type the row of this region, else its first: two rows would become duplicates."""
     chosen: dict[str, CatalogRow] = {}
     for row in rows:
         if row.instance_type not in chosen or row.region == region:
@@ -134,7 +135,7 @@ def _with_price(row: CatalogRow, usd: float, spot: float | None, region: str, no
         row,
         region=region,
         usd_per_hour=usd,
-        # nobody pays more for spot than on demand; a higher one is an old one that the new price has overtaken
+        # spot never costs more than on demand; a higher spot price is outdated
         spot_usd_per_hour=spot if spot is not None and 0 < spot <= usd else None,
         price_date=f"{now:%Y-%m}",
         source="AWS Price List API and DescribeInstanceTypes, by mlcd catalog refresh",
@@ -146,7 +147,7 @@ def _client(service: str, region: str, given: Any) -> Iterator[Any]:
     if given is not None:
         yield given
         return
-    # a session of its own: boto3's default one would keep the first credentials it saw for the whole process
+    # a new session: boto3's default one would keep the first credentials for the whole process
     client = _aws_module("boto3").Session().client(service, region_name=region)
     try:
         yield client

@@ -1,4 +1,4 @@
-"""Reading what the AWS APIs answer. Pure: answers in, facts out."""
+"""Parses responses of the AWS APIs. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlcd.core.errors import CatalogError
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpecs:
-    """What DescribeInstanceTypes says of a type."""
+    """The specs of a type in DescribeInstanceTypes."""
 
     vcpus: float
     memory_gb: float
@@ -43,7 +43,7 @@ def parse_price_list(price_list: Iterable[str]) -> dict[str, float]:
                 f"AWS GetProducts answered a product that cannot be read ({error}); the catalog is unchanged"
             ) from None
         for usd in hourly:
-            # the dearest of several: a plan that is wrong must not be wrong on the side of overspending
+            # the highest of several prices: an error must not lead to overspending
             prices[instance_type] = max(usd, prices.get(instance_type, 0.0))
     return prices
 
@@ -75,8 +75,8 @@ def _specs(described: Mapping[str, Any]) -> InstanceSpecs:
 
 
 def _sustained_gbps(network: Mapping[str, Any]) -> float | None:
-    # '25 Gigabit' is sustained; 'Up to 10 Gigabit' is a burst, and the cards know what remains after it.
-    # The cards are not asked first: p3.16xlarge's say 5 of its 25, and g6e.48xlarge's 1,600 of its 400.
+    # '25 Gigabit' is sustained; 'Up to 10 Gigabit' is a burst, and the network cards state the baseline.
+    # The cards come second: those of p3.16xlarge state 5 instead of 25, those of g6e.48xlarge 1,600 instead of 400.
     fixed = re.fullmatch(r"(?:(\d+)x )?([\d.]+) Gigabit", network.get("NetworkPerformance", ""))
     if fixed is not None:
         return int(fixed[1] or 1) * float(fixed[2])
@@ -91,5 +91,5 @@ def _on_demand_usd_per_hour(product: Mapping[str, Any]) -> list[float]:
         for dimension in term["priceDimensions"].values()
     ]
     prices = [float(d["pricePerUnit"]["USD"]) for d in dimensions if d["unit"] == "Hrs" and "USD" in d["pricePerUnit"]]
-    # zero dollars is how AWS lists what is paid for elsewhere, such as a capacity block: no price at all
+    # AWS lists what is billed elsewhere, such as a capacity block, at zero dollars: not a price
     return [usd for usd in prices if usd > 0]

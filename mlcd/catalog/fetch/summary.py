@@ -1,4 +1,4 @@
-"""What a refresh did."""
+"""The result of a refresh."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlcd.catalog.row import CatalogRow
 
 @dataclass(frozen=True)
 class RefreshSummary:
-    """Which rows have a new price, and which had to keep their old price and date."""
+    """Which rows have a new price, and which keep their old price and date."""
 
     path: Path
     region: str
@@ -18,7 +18,7 @@ class RefreshSummary:
     kept: tuple[CatalogRow, ...]
 
     def __str__(self) -> str:
-        """A line for what is new, and one for what is not."""
+        """A line for new prices, and one for kept ones."""
         total = len(self.repriced) + len(self.kept)
         lines = [f"{len(self.repriced)} of {total} types have a price of today in {self.region}: {self.path}"]
         if self.kept:

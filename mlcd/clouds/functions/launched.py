@@ -210,7 +210,7 @@ class FunctionLaunch:
     def _clear_storage(self) -> None:
         """Delete what the functions left in the storage; one that is unreachable keeps nothing."""
         storage, url = self.orders.allocation.storage, self.orders.url
-        with suppress(BackendError), closing(connect(storage, url, patience_s=0.0)) as storage_client:
+        with suppress(BackendError), closing(connect(storage, url, retry_s=0.0)) as storage_client:
             storage_client.clear(f"{self.orders.name}/")
 
     def _sample(self, epoch: Epoch, samples: int) -> Sample:

@@ -32,7 +32,7 @@ from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import CALIBRATION_STEPS, Allocation, FunctionsTask, work_of
-from mlcd.planners.functions.storages.storage import PATIENCE_S
+from mlcd.planners.functions.storages.storage import RETRY_S
 
 TEARDOWN_S = 1.0
 """Reserved at the end of a lifetime for teardown."""
@@ -55,7 +55,7 @@ class LithopsFunctions:
     platform: str = LOCALHOST
     faults: Faults = no_faults
     durations: Durations = field(default_factory=Durations)
-    retry_s: float = PATIENCE_S
+    retry_s: float = RETRY_S
     prewarmed: Prewarmed | None = None
 
     provenance = Provenance.LIVE

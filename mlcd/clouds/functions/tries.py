@@ -51,18 +51,18 @@ class Durations:
     min_timeout_s: float = MIN_TIMEOUT_S
     recorded: dict[tuple[str, Allocation], list[float]] = field(default_factory=dict)
 
-    def record(self, what: str, allocation: Allocation, seconds: float) -> None:
+    def record(self, function_name: str, allocation: Allocation, seconds: float) -> None:
         """Record a group that succeeded."""
-        self.recorded.setdefault((what, allocation), []).append(seconds)
+        self.recorded.setdefault((function_name, allocation), []).append(seconds)
 
-    def expected_s(self, what: str, allocation: Allocation) -> float | None:
+    def expected_s(self, function_name: str, allocation: Allocation) -> float | None:
         """The median; None before the first one."""
-        earlier = self.recorded.get((what, allocation))
+        earlier = self.recorded.get((function_name, allocation))
         return median(earlier) if earlier else None
 
-    def timeout_s(self, what: str, allocation: Allocation) -> float:
+    def timeout_s(self, function_name: str, allocation: Allocation) -> float:
         """After this time a group counts as a straggler."""
-        expected_s = self.expected_s(what, allocation)
+        expected_s = self.expected_s(function_name, allocation)
         return (
             MAX_TIMEOUT_S if expected_s is None else min(MAX_TIMEOUT_S, max(self.min_timeout_s, STRAGGLER * expected_s))
         )
@@ -99,7 +99,7 @@ class Group:
         self.began_at = time.time()
 
     @property
-    def what(self) -> str:
+    def function_name(self) -> str:
         """The name of the function."""
         return self.function.__name__
 
@@ -108,10 +108,10 @@ class Group:
 
         `until`: deadline of the functions, in Unix time. `share`: of the remaining budget, see `Meter.grant`.
         """
-        timeout_s = self.durations.timeout_s(self.what, self.allocation)
+        timeout_s = self.durations.timeout_s(self.function_name, self.allocation)
         timeout_s += self.waits_s if self.attempt == 0 else 0.0
         wanted_s = max(MIN_ATTEMPT_S, min(timeout_s, until - time.time()))
-        least_s = min(wanted_s, self.durations.expected_s(self.what, self.allocation) or MIN_ATTEMPT_S)
+        least_s = min(wanted_s, self.durations.expected_s(self.function_name, self.allocation) or MIN_ATTEMPT_S)
         grant = self.meter.grant(self.name, wanted_s, least_s, share)
         if grant is None:
             return False
@@ -128,8 +128,8 @@ class Group:
 
         `head_start_s`: the time that prewarming has saved.
         """
-        wanted_s = self.durations.timeout_s(self.what, self.allocation)
-        least_s = self.durations.expected_s(self.what, self.allocation) or MIN_ATTEMPT_S
+        wanted_s = self.durations.timeout_s(self.function_name, self.allocation)
+        least_s = self.durations.expected_s(self.function_name, self.allocation) or MIN_ATTEMPT_S
         grant = self.meter.grant(self.name, wanted_s, least_s, 1.0)
         if grant is None:
             return False
@@ -157,7 +157,7 @@ class Group:
                 self._attempt_failed(Outcome.FAILED, wrong, "")
                 return None
             self.end()
-            self.durations.record(self.what, self.allocation, now - self.called_at + self.head_start_s)
+            self.durations.record(self.function_name, self.allocation, now - self.called_at + self.head_start_s)
             return reports
         elif now - self.called_at > self.lasts_s:
             late = f"{len(answers) - len(reports)} of {len(answers)} functions had not ended"

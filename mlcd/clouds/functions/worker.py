@@ -191,7 +191,7 @@ def _read_gate(order: Order, bucket: Any) -> bytes:
 def _meeting(order: Order) -> Iterator[Meeting]:
     """The exchange between the functions. The number of its requests is stored in the order, even after an error."""
     timeout_s = min(order["meeting_timeout_s"], max(0.0, order["until"] - time.time()))
-    with closing(connect(order["storage"], order["url"], patience_s=order["retry_s"])) as place:
+    with closing(connect(order["storage"], order["url"], retry_s=order["retry_s"])) as place:
         counted = place if order["requests_most"] is None else Counted(place, order["requests_most"])
         try:
             yield Meeting(counted, order["group"], order["rank"], order["functions"], timeout_s)

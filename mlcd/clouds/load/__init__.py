@@ -1,4 +1,4 @@
-"""Loads for servers: when requests are sent, how, and what comes of them."""
+"""The load generator: when requests are sent, how, and their results."""
 
 from mlcd.clouds.load.arrivals import Closed, Open
 from mlcd.clouds.load.generate import Report, generate

@@ -1,8 +1,8 @@
-"""Run a load against a target and tell twice a second what came of it.
+"""Runs a load against a target and reports the results twice a second.
 
-The load has a thread and an event loop of its own; whoever asks for reports is a plain loop. Latencies count from the
-moment a request was due: of an open loop, that is fixed before the server is asked anything, so that a server that
-stalls is charged for all that should have been sent meanwhile ('coordinated omission': Tene 2013).
+The load runs in its own thread and event loop; the caller iterates over the reports. Latencies count from the time a
+request was due: in an open loop that is fixed in advance, so a server that stalls is charged for all requests that
+should have been sent meanwhile ('coordinated omission': Tene 2013).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a load has come to, `elapsed_s` after it began: answers so far, and what came since the last report.
+    """The state of a load, `elapsed_s` after its start: answers so far, and the window since the last report.
 
-    `late`: requests so far that were due while every connection was busy. `outstanding`: that are on their way.
+    `late`: requests so far that were due while every connection was busy. `outstanding`: requests in flight.
     """
 
     elapsed_s: float
@@ -39,7 +39,7 @@ class Report:
 
 @dataclass
 class _Tally:
-    """What has come since the last report."""
+    """Results since the last report."""
 
     timeout_s: float
     answered: int = 0
@@ -50,7 +50,7 @@ class _Tally:
     error: str = ""
 
     async def send(self, target: Target, due_s: float) -> bool:
-        """One request; whether it was answered well."""
+        """Send one request; return whether it succeeded."""
         now_s = asyncio.get_running_loop().time
         self.outstanding += 1
         try:
@@ -58,7 +58,7 @@ class _Tally:
                 await target.send()
         except TimeoutError:
             self._failed(f"no answer within {self.timeout_s:g} s")
-        except Exception as error:  # whatever a server or a library does: a request that failed, told with its reason
+        except Exception as error:  # any error of a server or a library is a failed request
             self._failed(reason(error))
         else:
             self.latencies_s.append(now_s() - due_s)
@@ -86,17 +86,16 @@ def generate(
     timeout_s: float = 10.0,
     new_loop: NewLoop = precise_loop,
 ) -> Generator[Report, None, None]:
-    """Load a target until the generator is closed. The first report is of the beginning, when nothing was sent.
+    """Load a target until the generator is closed. The first report is of the start, before any request.
 
-    `timeout_s`: after which a request is given up, and has failed. `new_loop` makes the event loop, whose time is all
-    the time there is.
+    `timeout_s`: of a request. `new_loop` makes the event loop, whose clock is used for all times.
     """
-    told: SimpleQueue[Report | BaseException] = SimpleQueue()
+    reports: SimpleQueue[Report | BaseException] = SimpleQueue()
     loop = new_loop()
     stop = asyncio.Event()
 
     async def main() -> None:
-        loading = asyncio.create_task(load(make_target, arrivals, told.put, every_s, timeout_s))
+        loading = asyncio.create_task(load(make_target, arrivals, reports.put, every_s, timeout_s))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
         for task in (loading, stopping):
@@ -108,37 +107,37 @@ def generate(
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 runner.run(main())
-        except BaseException as error:  # whatever it is, it is the caller's
-            told.put(_innermost(error))
+        except BaseException as error:  # passed to the caller
+            reports.put(_innermost(error))
 
     thread = threading.Thread(target=work, name="load", daemon=True)
     thread.start()
     try:
-        while isinstance(report := told.get(), Report):
+        while isinstance(report := reports.get(), Report):
             yield report
         raise report
     finally:
-        with suppress(RuntimeError):  # the loop has ended by itself
+        with suppress(RuntimeError):  # the loop has already ended
             loop.call_soon_threadsafe(stop.set)
         thread.join()
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What went wrong, without the task groups that it went through."""
+    """The error itself, without the exception groups of task groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 async def load(
-    make_target: MakeTarget, arrivals: Arrivals, tell: Callable[[Report], object], every_s: float, timeout_s: float
+    make_target: MakeTarget, arrivals: Arrivals, on_report: Callable[[Report], object], every_s: float, timeout_s: float
 ) -> None:
-    """Load a target until cancelled, and tell reports."""
+    """Load a target until cancelled; `on_report` gets the reports."""
     tally = _Tally(timeout_s)
     start_s = asyncio.get_running_loop().time()
-    tell(tally.report(0.0))
+    on_report(tally.report(0.0))
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_report(tally, start_s, tell, every_s))
+        tasks.create_task(_report(tally, start_s, on_report, every_s))
         if isinstance(arrivals, Open):
             tasks.create_task(_send_when_due(make_target, arrivals, tally, start_s))
         else:
@@ -146,12 +145,12 @@ async def load(
                 tasks.create_task(_send_in_turn(make_target, arrivals, tally))
 
 
-async def _report(tally: _Tally, start_s: float, tell: Callable[[Report], object], every_s: float) -> None:
+async def _report(tally: _Tally, start_s: float, on_report: Callable[[Report], object], every_s: float) -> None:
     loop, reports = asyncio.get_running_loop(), 0
     while True:
         reports += 1
         await asyncio.sleep(start_s + reports * every_s - loop.time())
-        tell(tally.report(loop.time() - start_s))
+        on_report(tally.report(loop.time() - start_s))
 
 
 async def _send_in_turn(make_target: MakeTarget, arrivals: Closed, tally: _Tally) -> None:
@@ -164,11 +163,11 @@ async def _send_in_turn(make_target: MakeTarget, arrivals: Closed, tally: _Tally
 
 
 async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally, start_s: float) -> None:
-    """All of an open loop. Connections are made as they are needed."""
+    """The whole open loop. Connections are opened as they are needed."""
     loop = asyncio.get_running_loop()
     idle: asyncio.LifoQueue[Target] = asyncio.LifoQueue()
     targets: list[Target] = []
-    held_up_s = start_s  # what was due before then had to wait for a connection
+    busy_until_s = start_s  # requests due before this time had to wait for a connection
 
     async def send(target: Target, due_s: float) -> None:
         await tally.send(target, due_s)
@@ -185,8 +184,8 @@ async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally,
                 else:
                     all_busy = idle.empty()
                     target = await idle.get()
-                    held_up_s = loop.time() if all_busy else held_up_s
-                tally.late += start_s + due_s < held_up_s
+                    busy_until_s = loop.time() if all_busy else busy_until_s
+                tally.late += start_s + due_s < busy_until_s
                 sending.create_task(send(target, start_s + due_s))
     finally:
         for target in targets:

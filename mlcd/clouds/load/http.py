@@ -1,6 +1,6 @@
-"""A connection to an HTTP endpoint that is kept alive: HTTP/1.1, as little of it as a load test needs.
+"""A keep-alive connection to an HTTP endpoint: the part of HTTP/1.1 that a load test needs.
 
-A full client spends more time on a request than a small model does; this one sends bytes that were made once.
+A full client spends more time on a request than a small model does; this one sends prepared bytes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from mlcd.core.errors import UserError
 
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 256 << 20
-"""A server may be somebody else's, and its answers are in our memory."""
+"""The server is not trusted, and its answers are held in memory."""
 CUT_SHORT = "the connection was closed before the answer was whole"
 
 
-class _Silent(RequestFailed):
-    """The connection was closed, and nothing was answered."""
+class _ClosedEarly(RequestFailed):
+    """The connection was closed before any answer."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent, each time the same."""
+    """The request, the same each time."""
 
     url: str
     body: bytes = b""
@@ -37,14 +37,14 @@ class Request:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         try:
-            known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # what stands for the port is no number
-            known = False
-        if not known:
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # the port is not a number
+            valid = False
+        if not valid:
             raise UserError(f"'{self.url}' is not an address of an HTTP endpoint, such as http://localhost:8080/infer")
 
     @cached_property
-    def place(self) -> tuple[str, int, bool]:
+    def endpoint(self) -> tuple[str, int, bool]:
         """Host, port, and whether it is encrypted."""
         parts = urlsplit(self.url)
         secure = parts.scheme == "https"
@@ -52,7 +52,7 @@ class Request:
 
     @cached_property
     def wire(self) -> bytes:
-        """As it goes over the wire."""
+        """The bytes to send."""
         parts = urlsplit(self.url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         method = self.method or ("POST" if self.body else "GET")
@@ -63,7 +63,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `headers`: names in lower case."""
+    """A response. `headers`: names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -72,56 +72,56 @@ class Answer:
 
 @dataclass
 class Http:
-    """A target that sends one request again and again, over one connection. `check`: whether an answer is right."""
+    """A target that repeats one request over one connection. `check`: whether a response is correct."""
 
     request: Request
     check: Callable[[Answer], bool] | None = None
     _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = field(default=None, init=False)
 
     async def send(self) -> None:
-        """Ask, and fail unless the answer is 2xx and passes the check."""
+        """Send the request; raise unless the response is 2xx and passes the check."""
         answer = await self.ask()
         if not 200 <= answer.status < 300:
-            said = answer.body[:300].decode(errors="replace").strip()
-            raise RequestFailed(f"HTTP {answer.status}" + (f": {said}" if said else ""))
+            text = answer.body[:300].decode(errors="replace").strip()
+            raise RequestFailed(f"HTTP {answer.status}" + (f": {text}" if text else ""))
         if self.check is not None and not self.check(answer):
             raise RequestFailed("the answer is not what was expected")
 
     async def ask(self) -> Answer:
-        """Send the request and take the whole answer, whatever it says."""
-        kept = self._streams is not None
+        """Send the request and return the response, whatever its status."""
+        reused = self._streams is not None
         try:
             try:
                 return await self._exchange()
-            except _Silent:
-                if not kept:
+            except _ClosedEarly:
+                if not reused:
                     raise
-                self._drop()  # a server may close a connection that was idle; that is no answer to this request
+                self._abort()  # a server may close an idle connection: retry once
                 return await self._exchange()
-        except BaseException:  # cancelled ones too: what is left of their answer must not be read as the next one's
-            self._drop()
+        except BaseException:  # also if cancelled: the rest of the response must not be read as the next one's
+            self._abort()
             raise
 
     async def close(self) -> None:
         """Close the connection, and wait until it is."""
         if self._streams is not None:
             writer = self._streams[1]
-            self._drop()
+            self._abort()
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _drop(self) -> None:
+    def _abort(self) -> None:
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None
 
     async def _exchange(self) -> Answer:
         if self._streams is None:
-            host, port, secure = self.request.place
+            host, port, secure = self.request.endpoint
             try:
                 self._streams = await asyncio.open_connection(host, port, ssl=secure or None, limit=MOST_HEAD_BYTES)
             except OSError as error:
-                raise RequestFailed(f"cannot connect to {host}:{port}: {_said(error)}") from error
+                raise RequestFailed(f"cannot connect to {host}:{port}: {_reason(error)}") from error
         reader, writer = self._streams
         writer.write(self.request.wire)
         try:
@@ -131,23 +131,23 @@ class Http:
         except (ValueError, asyncio.LimitOverrunError) as error:
             raise RequestFailed("the answer is not HTTP/1.1") from error
         if answer.headers.get("connection", "").lower() == "close":
-            self._drop()
+            self._abort()
         return answer
 
 
-def _said(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return "connection refused" if isinstance(error, ConnectionRefusedError) else error.strerror or str(error)
 
 
 async def _read_answer(reader: asyncio.StreamReader, *, bodiless: bool) -> Answer:
-    """ValueError: it is not HTTP."""
+    """Read a response; ValueError if it is not HTTP."""
     status = 100
-    while status < 200:  # 'continue' and its like come before the answer
+    while status < 200:  # skip '100 Continue' and the like
         first, *lines = (await _read_head(reader)).decode("latin-1").split("\r\n")
-        version, said, *_ = [*first.split(" ", 2), ""]
+        version, code, *_ = [*first.split(" ", 2), ""]
         if not version.startswith("HTTP/1."):
             raise ValueError(first)
-        status = int(said)
+        status = int(code)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
     if bodiless or status in (204, 304):
         body = b""
@@ -155,7 +155,7 @@ async def _read_answer(reader: asyncio.StreamReader, *, bodiless: bool) -> Answe
         body = await _read_chunks(reader)
     elif "content-length" in headers:
         body = await reader.readexactly(_checked(int(headers["content-length"])))
-    else:  # its end is the connection's
+    else:  # the body ends with the connection
         body = await _read_to_the_end(reader)
         headers["connection"] = "close"
     return Answer(status, headers, body)
@@ -165,9 +165,9 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
-        raise (RequestFailed(CUT_SHORT) if error.partial else _Silent(CUT_SHORT)) from error
+        raise (RequestFailed(CUT_SHORT) if error.partial else _ClosedEarly(CUT_SHORT)) from error
     except ConnectionError as error:
-        raise _Silent(CUT_SHORT) from error
+        raise _ClosedEarly(CUT_SHORT) from error
 
 
 def _checked(size: int) -> int:
@@ -185,10 +185,10 @@ async def _read_to_the_end(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    chunks, whole = [], 0
+    chunks, size_bytes = [], 0
     while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-        whole = _checked(whole + size)
+        size_bytes = _checked(size_bytes + size)
         chunks.append((await reader.readexactly(size + 2))[:-2])
-    while await reader.readuntil(b"\r\n") != b"\r\n":  # trailers, which nobody reads
+    while await reader.readuntil(b"\r\n") != b"\r\n":  # trailers are ignored
         pass
     return b"".join(chunks)

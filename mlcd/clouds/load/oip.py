@@ -1,4 +1,4 @@
-"""Anything that speaks the Open Inference Protocol v2, seen from outside: http://host:port or grpc://host:port."""
+"""A client of the Open Inference Protocol v2: http://host:port or grpc://host:port."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from mlcd.core.errors import UserError
 
 
 class Oip(Protocol):
-    """One model of a server, whatever carries the questions."""
+    """One model of a server, over HTTP or gRPC."""
 
     def is_ready(self) -> bool:
-        """Whether the server and its model say that they are."""
+        """Whether the server and its model report to be ready."""
         ...
 
     def inputs(self) -> tuple[Input, ...]:
-        """What it says of its model's inputs. BackendError, on one line, if it does not answer well."""
+        """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
         ...
 
     def takes_bytes(self) -> bool:
-        """Whether it takes and gives tensors as bytes."""
+        """Whether it supports binary tensors."""
         ...
 
     def target(self, inputs: Tensors, binary: bool) -> Target:
-        """A connection that asks this again and again."""
+        """A connection that repeats this request."""
         ...
 
 
 def speak(url: str, model: str, timeout_s: float = 5.0) -> Oip:
-    """The model of that name at an address."""
+    """A client of the model of that name at an address."""
     parts = urlsplit(url)
     try:
-        known = parts.scheme in ("http", "https", "grpc") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # what stands for the port is no number
-        known = False
-    if not known or (parts.scheme == "grpc" and parts.port is None):
+        valid = parts.scheme in ("http", "https", "grpc") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is not a number
+        valid = False
+    if not valid or (parts.scheme == "grpc" and parts.port is None):
         raise UserError(
             f"'{url}': expected the address of a server, such as http://localhost:8080 or grpc://localhost:8081"
         )
@@ -54,6 +54,6 @@ def speak(url: str, model: str, timeout_s: float = 5.0) -> Oip:
 
 
 def targets(server: Oip, examples: Sequence[Tensors], binary: bool) -> Callable[[], Target]:
-    """Makes connections, each with the next of the examples, round and round."""
+    """A function that makes connections, each with the next example in turn."""
     turns = cycle(examples)
     return lambda: server.target(next(turns), binary)

@@ -1,7 +1,6 @@
-"""Something to ask a server whose model nobody has looked into: what it says of its inputs, filled at random.
+"""Random inputs for a server's model, from the server's description of them.
 
-A server says types and sizes, and no more: not which numbers its model can take. Integers are 0 and 1, which are words
-of any vocabulary.
+A server states only types and sizes, not the valid values. Integers are 0 and 1, which are tokens of any vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mlcd.core.errors import UserError
 
 @dataclass(frozen=True)
 class Input:
-    """What a server says of an input: -1 stands for a side of any length."""
+    """A server's description of an input; -1 in the shape: any length."""
 
     name: str
     datatype: str
@@ -27,14 +26,14 @@ class Input:
 
 
 def example_inputs(inputs: Sequence[Input], shapes: Mapping[str, int], seed: int) -> dict[str, NDArray[Any]]:
-    """One sample. `shapes`: how long the open sides are, by 'INPUT.AXIS'; the first axis counts samples."""
+    """One sample. `shapes`: lengths of free axes, by 'INPUT.AXIS'; the first axis counts samples."""
     if not inputs:
         raise UserError("the server does not say what its model's inputs are: state them in its settings")
-    known = {f"{each.name}.{axis}" for each in inputs for axis, side in enumerate(each.shape) if axis and side < 0}
+    free_axes = {f"{each.name}.{axis}" for each in inputs for axis, side in enumerate(each.shape) if axis and side < 0}
     for name in shapes:
-        if name not in known:
+        if name not in free_axes:
             raise UserError(
-                f"shape '{name}': the model has no such side; open ones: {', '.join(sorted(known)) or 'none'}"
+                f"shape '{name}': the model has no such free axis; it has: {', '.join(sorted(free_axes)) or 'none'}"
             )
     rng = np.random.default_rng(seed)
     return {each.name: _filled(each, shapes, rng) for each in inputs}
@@ -58,7 +57,5 @@ def _side(one: Input, axis: int, side: int, shapes: Mapping[str, int]) -> int:
         return side
     name = f"{one.name}.{axis}"
     if name not in shapes:
-        raise UserError(
-            f"input '{one.name}' leaves its axis {axis} open: say how long it is, such as --shape {name}=128"
-        )
+        raise UserError(f"input '{one.name}' has a free axis {axis}: give its length, such as --shape {name}=128")
     return shapes[name]

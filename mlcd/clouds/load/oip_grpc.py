@@ -1,7 +1,7 @@
-"""A server that speaks the Open Inference Protocol v2 over gRPC, with messages that no compiler had to make.
+"""A client of the Open Inference Protocol v2 over gRPC, with message types built at run time (no protoc).
 
 https://github.com/kserve/open-inference-protocol/blob/main/specification/protocol/open_inference_grpc.proto; only the
-fields that a client needs. What a server sends beyond them is skipped, as protobuf has it.
+fields that a client needs. protobuf skips other fields.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mlcd.core.errors import BackendError, MissingExtra
 SERVICE = "/inference.GRPCInferenceService/"
 TEXT, NUMBER, FLAG, BYTES = 9, 3, 8, 12
 """Protobuf's numbers for string, int64, bool and bytes."""
-MANY = 100
-"""Added to a type of which there may be several."""
+REPEATED = 100
+"""Added to the type of a repeated field."""
 
 FIELDS: Mapping[str, Mapping[str, tuple[int, int | str]]] = {
     "ServerReadyRequest": {},
@@ -29,60 +29,60 @@ FIELDS: Mapping[str, Mapping[str, tuple[int, int | str]]] = {
     "ModelReadyRequest": {"name": (1, TEXT), "version": (2, TEXT)},
     "ModelReadyResponse": {"ready": (1, FLAG)},
     "ModelMetadataRequest": {"name": (1, TEXT), "version": (2, TEXT)},
-    "TensorMetadata": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, NUMBER + MANY)},
+    "TensorMetadata": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, NUMBER + REPEATED)},
     "ModelMetadataResponse": {"name": (1, TEXT), "inputs": (4, "TensorMetadata"), "outputs": (5, "TensorMetadata")},
-    "Tensor": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, NUMBER + MANY)},
+    "Tensor": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, NUMBER + REPEATED)},
     "ModelInferRequest": {
         "model_name": (1, TEXT),
         "model_version": (2, TEXT),
         "id": (3, TEXT),
         "inputs": (5, "Tensor"),
-        "raw_input_contents": (7, BYTES + MANY),
+        "raw_input_contents": (7, BYTES + REPEATED),
     },
     "ModelInferResponse": {
         "model_name": (1, TEXT),
         "outputs": (5, "Tensor"),
-        "raw_output_contents": (6, BYTES + MANY),
+        "raw_output_contents": (6, BYTES + REPEATED),
     },
 }
-"""Of each message, its fields: number, and type or the message that it is a list of."""
+"""The fields of each message: number, and type, or the message that it repeats."""
 
 
-SIZES = (("grpc.max_receive_message_length", MOST_BODY_BYTES), ("grpc.max_send_message_length", -1))
+SIZE_OPTIONS = (("grpc.max_receive_message_length", MOST_BODY_BYTES), ("grpc.max_send_message_length", -1))
 
 
 @dataclass(frozen=True)
 class OverGrpc:
-    """One model of a server at `host:port`. `timeout_s`: for every question but those of a load."""
+    """One model of a server at `host:port`. `timeout_s`: of every request except those of a load."""
 
     address: str
     model: str
     timeout_s: float = 5.0
 
     def is_ready(self) -> bool:
-        """Whether the server and its model say that they are."""
+        """Whether the server and its model report to be ready."""
         try:
-            server = self._told("ServerReady", message("ServerReadyRequest")())
-            return bool(server.ready and self._told("ModelReady", message("ModelReadyRequest")(name=self.model)).ready)
+            server = self._call("ServerReady", message("ServerReadyRequest")())
+            return bool(server.ready and self._call("ModelReady", message("ModelReadyRequest")(name=self.model)).ready)
         except BackendError:
             return False
 
     def inputs(self) -> tuple[Input, ...]:
-        """What it says of its model's inputs. BackendError, on one line, if it does not answer well."""
-        told = self._told("ModelMetadata", message("ModelMetadataRequest")(name=self.model))
-        return tuple(Input(each.name, each.datatype, tuple(each.shape)) for each in told.inputs)
+        """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
+        metadata = self._call("ModelMetadata", message("ModelMetadataRequest")(name=self.model))
+        return tuple(Input(each.name, each.datatype, tuple(each.shape)) for each in metadata.inputs)
 
     def takes_bytes(self) -> bool:
-        """gRPC has no other way."""
+        """Always: gRPC sends tensors as bytes."""
         return True
 
     def target(self, inputs: Tensors, binary: bool) -> Target:
-        """A connection that asks this again and again."""
+        """A connection that repeats this request."""
         return GrpcTarget(self.address, infer_request(self.model, inputs))
 
-    def _told(self, method: str, request: Any) -> Any:
+    def _call(self, method: str, request: Any) -> Any:
         grpc = _grpc()
-        with grpc.insecure_channel(self.address, options=SIZES) as channel:
+        with grpc.insecure_channel(self.address, options=SIZE_OPTIONS) as channel:
             ask = channel.unary_unary(
                 SERVICE + method,
                 request_serializer=type(request).SerializeToString,
@@ -91,26 +91,26 @@ class OverGrpc:
             try:
                 return ask(request, timeout=self.timeout_s)
             except grpc.RpcError as error:
-                raise BackendError(f"grpc://{self.address}: {_said(error, self.timeout_s)}") from None
+                raise BackendError(f"grpc://{self.address}: {_reason(error, self.timeout_s)}") from None
 
 
 class GrpcTarget:
-    """A target that sends one request again and again."""
+    """A target that repeats one request."""
 
     def __init__(self, address: str, request: bytes) -> None:
         self._request = request
-        # Of its own: connections to one address are otherwise one, which limits how much is on its way.
-        options = (*SIZES, ("grpc.use_local_subchannel_pool", 1))
+        # A separate connection: gRPC would otherwise share one per address, which limits the requests in flight.
+        options = (*SIZE_OPTIONS, ("grpc.use_local_subchannel_pool", 1))
         self._channel = _grpc().aio.insecure_channel(address, options=options)
         self._ask = self._channel.unary_unary(SERVICE + "ModelInfer")
 
     async def send(self) -> None:
-        """Ask, and fail unless there is an answer with outputs."""
+        """Send the request; raise unless the response has outputs."""
         grpc = _grpc()
         try:
             answer = await self._ask(self._request)
         except grpc.RpcError as error:
-            raise RequestFailed(_said(error)) from None
+            raise RequestFailed(_reason(error)) from None
         if not message("ModelInferResponse").FromString(answer).outputs:
             raise RequestFailed("the answer is not what was expected")
 
@@ -119,8 +119,8 @@ class GrpcTarget:
         await self._channel.close()
 
 
-def _said(error: Any, timeout_s: float = 0.0) -> str:
-    """What went wrong, in one line."""
+def _reason(error: Any, timeout_s: float = 0.0) -> str:
+    """The reason of an error, in one line."""
     code = error.code().name
     if code == "DEADLINE_EXCEEDED" and timeout_s:
         return f"no answer within {timeout_s:g} s"
@@ -148,7 +148,7 @@ def message(name: str) -> Any:
 
 
 def infer_request(model: str, inputs: Tensors) -> bytes:
-    """A request for an answer, ready to be sent: tensors as bytes behind their names and shapes."""
+    """An encoded inference request: names and shapes, then the tensors as bytes."""
     request = message("ModelInferRequest")(model_name=model)
     for name, tensor in inputs.items():
         request.inputs.add(name=name, datatype=datatype_of(tensor), shape=tensor.shape)
@@ -162,13 +162,13 @@ def _pool() -> Any:
 
     file = descriptor_pb2.FileDescriptorProto(name="inference.proto", package="inference", syntax="proto3")
     for name, fields in FIELDS.items():
-        described = file.message_type.add(name=name)
+        descriptor = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
-            one = described.field.add(name=field, number=number, label=1)
+            one = descriptor.field.add(name=field, number=number, label=1)
             if isinstance(kind, str):
                 one.type, one.type_name, one.label = 11, f".inference.{kind}", 3
             else:
-                one.type, one.label = (kind - MANY, 3) if kind > MANY else (kind, 1)
+                one.type, one.label = (kind - REPEATED, 3) if kind > REPEATED else (kind, 1)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool

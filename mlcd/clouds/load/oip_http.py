@@ -1,4 +1,4 @@
-"""A server that speaks the Open Inference Protocol v2 over HTTP."""
+"""A client of the Open Inference Protocol v2 over HTTP."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ from mlcd.core.errors import BackendError
 
 @dataclass(frozen=True)
 class OverHttp:
-    """One model of a server. `timeout_s`: for every question but those of a load."""
+    """One model of a server. `timeout_s`: of every request except those of a load."""
 
     url: str
     model: str
     timeout_s: float = 5.0
 
     def is_ready(self) -> bool:
-        """Whether the server and its model say that they are."""
+        """Whether the server and its model report to be ready."""
         try:
             return all(200 <= self._get(path).status < 300 for path in ("/v2/health/ready", f"{self._path}/ready"))
         except BackendError:
             return False
 
     def inputs(self) -> tuple[Input, ...]:
-        """What it says of its model's inputs. BackendError, on one line, if it does not answer well."""
-        told = self._told(self._path)
+        """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
+        metadata = self._document(self._path)
         try:
-            return tuple(Input(str(i["name"]), str(i["datatype"]), tuple(i["shape"])) for i in told.get("inputs") or ())
+            return tuple(
+                Input(str(i["name"]), str(i["datatype"]), tuple(i["shape"])) for i in metadata.get("inputs") or ()
+            )
         except (KeyError, TypeError):
-            raise BackendError(f"{self.url}: what it says of '{self.model}' is not the protocol's") from None
+            raise BackendError(f"{self.url}: its description of '{self.model}' does not follow the protocol") from None
 
     def takes_bytes(self) -> bool:
-        """Whether it takes and gives tensors as bytes; JSON it takes anyway."""
+        """Whether it supports binary tensors; JSON is always supported."""
         try:
-            return BINARY in (self._told("/v2").get("extensions") or ())
+            return BINARY in (self._document("/v2").get("extensions") or ())
         except BackendError:
             return False
 
     def target(self, inputs: Tensors, binary: bool) -> Target:
-        """A connection that asks this again and again."""
+        """A connection that repeats this request."""
         return Http(self.request(inputs, binary), check=_has_outputs)
 
     def request(self, inputs: Tensors, binary: bool) -> Request:
-        """One request for an answer."""
+        """One inference request."""
         head = {"parameters": {"binary_data_output": True}} if binary else {}
         body, json_length = pack("inputs", inputs, head, binary)
         headers = {"Content-Type": "application/json"}
@@ -62,18 +64,18 @@ class OverHttp:
     def _path(self) -> str:
         return f"/v2/models/{quote(self.model, safe='')}"
 
-    def _told(self, path: str) -> dict[str, Any]:
+    def _document(self, path: str) -> dict[str, Any]:
         answer = self._get(path)
         if not 200 <= answer.status < 300:
-            said = answer.body[:200].decode(errors="replace").strip()
-            raise BackendError(" ".join(f"{self.url}{path}: HTTP {answer.status} {said}".split()))
+            text = answer.body[:200].decode(errors="replace").strip()
+            raise BackendError(" ".join(f"{self.url}{path}: HTTP {answer.status} {text}".split()))
         try:
-            told = json.loads(answer.body)
+            document = json.loads(answer.body)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            document = None
+        if not isinstance(document, dict):
             raise BackendError(f"{self.url}{path}: the answer is not JSON: is it an inference server?")
-        return told
+        return document
 
     def _get(self, path: str) -> Answer:
         return asyncio.run(self._answer(Http(Request(f"{self.url}{path}"))))
@@ -91,5 +93,5 @@ class OverHttp:
 
 
 def _has_outputs(answer: Answer) -> bool:
-    """A server may answer 200 with an error in it."""
+    """Checked because a server may send an error with status 200."""
     return b'"outputs"' in answer.body

@@ -1,7 +1,7 @@
-"""An event loop that wakes when it is told to.
+"""An event loop with precise timers.
 
-epoll wakes up to a millisecond late, which a small model's latency is not to be charged for. select is precise but slow
-with many connections; waiting by select for epoll's own descriptor is both.
+epoll wakes up to a millisecond late, which would distort a small model's latency. select is precise, but slow with many
+connections; waiting by select for epoll's own descriptor is precise and fast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 
 def precise_loop() -> asyncio.AbstractEventLoop:
-    """A new one. What other systems have instead of epoll is precise already."""
+    """A new event loop. Other systems than Linux do not use epoll, and are precise already."""
     return asyncio.SelectorEventLoop(_Precise()) if sys.platform == "linux" else asyncio.new_event_loop()
 
 

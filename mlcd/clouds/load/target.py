@@ -1,4 +1,4 @@
-"""The protocol of what a load is sent to, and what is said of a request that failed."""
+"""The interface of a target of a load, and the reasons of failed requests."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Protocol
 
 
 class RequestFailed(Exception):
-    """A request that was not answered well; `str(error)` is one line that says why."""
+    """A failed request; `str(error)` is the reason in one line."""
 
 
 class Target(Protocol):
-    """One connection to a server. It is made in the load's own event loop, and never sends two requests at once."""
+    """One connection to a server. It is made in the load's event loop, and sends one request at a time."""
 
     async def send(self) -> None:
-        """Send one request and take its whole answer; raises if that is not what it should be.
+        """Send one request and read its whole response; raise if it is not correct.
 
-        It may be cancelled, if it takes too long: the next one must not read what is left of its answer.
+        It may be cancelled by a timeout: the next call must not read the rest of the old response.
         """
         ...
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Close the connection."""
         ...
 
 
@@ -28,11 +28,11 @@ def reason(error: Exception) -> str:
     """Why a request failed, in one line."""
     match error:
         case RequestFailed():
-            said = str(error)
+            message = str(error)
         case ConnectionRefusedError():
-            said = "connection refused: nothing listens there"
+            message = "connection refused: nothing listens there"
         case ConnectionError():
-            said = "the connection was closed before the answer was whole"
+            message = "the connection was closed before the answer was whole"
         case _:
-            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return " ".join(said.split())[:200]
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return " ".join(message.split())[:200]

@@ -100,7 +100,7 @@ class Copy(Workspace):
     original: Path = field(default=Path())
 
     @classmethod
-    def made(cls, original: Path, folder: Path, home: Path) -> Copy:
+    def create(cls, original: Path, folder: Path, home: Path) -> Copy:
         """Copy the user's folder into the launch's folder."""
         cwd = folder / "copy" / (original.name or "work")
         holds_home = {each.name for each in original.iterdir() if home.resolve().is_relative_to(each)}
@@ -132,7 +132,7 @@ def private_workspace(cwd: Path, folder: Path, home: Path) -> Workspace:
         return Workspace(cwd)
     if why_no_overlay(cwd, home) is None and (overlay := Overlay(cwd, folder)).mount():
         return overlay
-    return Copy.made(cwd, folder, home)
+    return Copy.create(cwd, folder, home)
 
 
 def why_no_overlay(cwd: Path, home: Path) -> str | None:

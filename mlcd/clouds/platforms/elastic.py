@@ -1,4 +1,4 @@
-"""What an elastic job is told: the batch to train with, the metric that ends it, how its learning rate follows."""
+"""The variables of an elastic job: its batch, the metric that ends it, and its learning-rate rule."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from mlcd.planners.scale.nouns import ScalingTask, batch_of
 
 def elastic_environment(job: Job, configuration: Configuration) -> dict[str, str]:
     """The variables that `mlcd_tracker` reads; none for a job that keeps its batch and has no target."""
-    told = {}
+    variables = {}
     if job.target is not None:
-        told["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
+        variables["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
     if batch_of(configuration) is not None:
-        told["MLCD_BATCH"] = str(batch_of(configuration))
+        variables["MLCD_BATCH"] = str(batch_of(configuration))
     if isinstance(job.ask, ScalingTask):
-        told["MLCD_LR_RULE"] = str(job.ask.learning_rate)
-    return told
+        variables["MLCD_LR_RULE"] = str(job.ask.learning_rate)
+    return variables
 
 
 def leave_file(checkpoints: str, label: str) -> str:
-    """The file that asks the job of a launch to save and leave: in the folder that all its nodes share."""
+    """The file that asks the job of a launch to save and exit, in the folder that all its nodes share."""
     return f"{checkpoints}/.leave-{label}"

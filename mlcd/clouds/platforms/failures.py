@@ -1,4 +1,4 @@
-"""What the end of a job's output says about why it failed, and what to do about it."""
+"""Diagnoses why a job failed from the end of its output, with advice."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from mlcd.core.measurement import Outcome
 
 LAST_LINES = 12
-"""Of a log, shown with a failure."""
+"""Lines of a log that are shown with a failure."""
 KILLED = (-9, 137)
-"""How a process ends that was killed from outside, by itself or inside a shell."""
+"""Exit statuses of a killed process, directly or in a shell."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ _SHELL_FILE = re.compile(r"(?m)^(?:\S+: )*?(?:line \d+: )?(\S+): No such file or
 _COMMAND = re.compile(r"(?<!\S)(\S+): (?:command )?not found")
 _ERROR = re.compile(r"^(?:\[\w+\]:\s*)?((?:[\w.]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
 _LAUNCHER = re.compile(r"(?ms)^E\d{4} [^\n]*torch/distributed/elastic[^\n]*failed \(exitcode: (-?\d+)\).*")
-"""What torchrun says of a script that failed: a page about itself, after the script's own words."""
+"""torchrun's own message about a failed script, after the script's output."""
 _PEER = re.compile(r"Connection (?:closed|reset) by peer|Connection refused|Socket closed|Broken pipe|remote worker")
-"""What a process says that has only lost another one."""
+"""Errors of a process that has only lost a peer."""
 
 
 def diagnose(status: int, output: str) -> Diagnosis:
-    """Why a process ended with this status (negative: by a signal), from what it wrote last."""
+    """Why a process ended with this status (negative: by a signal), from the end of its output."""
     if (launcher := _LAUNCHER.search(output)) is not None:
         status, output = int(launcher[1]), output[: launcher.start()]
     errors = [error.strip() for error in _ERROR.findall(output)]
@@ -54,7 +54,7 @@ def diagnose(status: int, output: str) -> Diagnosis:
         return Diagnosis(Outcome.FAILED, f"no such command: {command[1]}; install it in `setup:`")
     if status in KILLED:
         return Diagnosis(
-            Outcome.PREEMPTED, "its process was killed from outside: a lost node, or the system's own need"
+            Outcome.PREEMPTED, "its process was killed from outside: a lost node, or the system needed memory"
         )
     if errors:
         return Diagnosis(Outcome.FAILED, f"the job raised {last}")
@@ -64,7 +64,7 @@ def diagnose(status: int, output: str) -> Diagnosis:
 
 
 def blame(status: int, output: str) -> int:
-    """Which of several failed processes is the reason that the others failed: the one with the lowest number."""
+    """A rank for failed processes: the one with the lowest number caused the failure of the others."""
     if (launcher := _LAUNCHER.search(output)) is not None:
         status, output = int(launcher[1]), output[: launcher.start()]
     if status in KILLED:
@@ -74,7 +74,7 @@ def blame(status: int, output: str) -> int:
 
 
 def last_lines(output: str) -> str:
-    """The end of a log, without the tracker's own lines and without torchrun's page about itself."""
+    """The end of a log, without the lines of the tracker and torchrun's own message."""
     own = _LAUNCHER.sub("", output)
     lines = [line for line in own.splitlines() if line.strip() and "@mlcd " not in line]
     return "\n".join(lines[-LAST_LINES:])

@@ -1,13 +1,13 @@
-"""Which processes a job needs on its nodes, and what each framework has to be told to find the others.
+"""The processes of a job on its nodes, and the variables by which each framework finds its peers.
 
-Nothing is asked of the job but to be started the way its framework wants; every framework reads its own
-variables and ignores the rest, so all of them are set and no job has to say which one it uses.
+Every framework reads its own variables and ignores the others, so all of them are set, and a job does not have to state
+its framework.
 
-PyTorch      torchrun reads PET_*; a script that is started without it, MASTER_ADDR, RANK and WORLD_SIZE
+PyTorch      torchrun reads PET_*; a script without it reads MASTER_ADDR, RANK and WORLD_SIZE
 TensorFlow   TF_CONFIG: MultiWorkerMirroredStrategy, or ParameterServerStrategy with its three roles
-JAX          jax.distributed.initialize() reads JAX_COORDINATOR_ADDRESS by itself; the script passes on what
-             JAX_NUM_PROCESSES and JAX_PROCESS_ID say
-SkyPilot     SKYPILOT_*: what a task that was written for it may use
+JAX          jax.distributed.initialize() reads JAX_COORDINATOR_ADDRESS; the script passes JAX_NUM_PROCESSES and
+             JAX_PROCESS_ID to it
+SkyPilot     SKYPILOT_*, for tasks that were written for it
 
 MXNet, which the HeterBO paper also ran, was retired by its project in 2023.
 """
@@ -26,10 +26,10 @@ TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
 
 @dataclass(frozen=True)
 class Process:
-    """A process of the job: on which node, and the variables that it gets.
+    """A process of the job: its node and its variables.
 
-    `reports`: its output tells the job's progress. `ends`: the job is over when it ends; a parameter server never
-    does by itself.
+    `reports`: its output contains the job's progress. `ends`: the job is over when it ends; a parameter server never
+    ends by itself.
     """
 
     node: int
@@ -43,7 +43,7 @@ def processes(
 ) -> list[Process]:
     """The processes of a job on nodes at these addresses, the reporting one first.
 
-    `first_port`: the same on every node, or of each node its own, where several share an address.
+    `first_port`: one for all nodes, or one for each node if several share an address.
     """
     ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
     if communication is Communication.PARAMETER_SERVER and len(addresses) > 1:

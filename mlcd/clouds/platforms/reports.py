@@ -1,4 +1,4 @@
-"""Reading a job's progress from its output: the tracker's lines, or a pattern that the job's owner gives."""
+"""Reads a job's progress from its output: the tracker's lines, or a pattern in the job file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mlcd.planners.scale.nouns import Noise
 _TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)((?: \w+=[\w.+-]+)*)")
 _LINE_ENDS = re.compile(r"[\r\n]+")  # a progress bar ends its lines with a carriage return
 LONGEST_LINE = 10_000
-"""Characters of a line that are looked at, its last ones."""
+"""Most characters of a line that are parsed: the last ones."""
 REPORTS_OF_A_RESTART = 3
-"""Reports that go up, all below what was reported before: a count that has started again, not a stray line."""
+"""So many increasing reports below the last count mean that the count has restarted; fewer may be stray lines."""
 PATTERN_RESTARTED = (
     "the samples that it reports start again: if `step` does so in each epoch, add an `epoch` group to `report:`, as "
     "in 'epoch (?P<epoch>\\d+) step (?P<step>\\d+)'; if a validation prints these lines, match only the training's"
@@ -30,11 +30,10 @@ TRACKER_RESTARTED = (
 
 @dataclass
 class Reader:
-    """Turns output into samples, as it comes.
+    """Turns output into samples.
 
-    A tracker's line carries its own time, which is exact where the moment of reading is not; the first one says
-    how that time is to be told on our clock (`offset_s`). `reports` counts the lines that told of progress, whatever
-    they said.
+    A tracker's line contains its own time, which is more precise than the time of reading; the first line gives the
+    offset between the two clocks (`offset_s`). `reports` counts all lines with progress.
     """
 
     job: Job
@@ -50,11 +49,11 @@ class Reader:
         if self.job.report:
             try:
                 self._pattern = compile_pattern(self.job.report)
-            except ValueError as error:  # a job that was stored before patterns were matched by RE2
+            except ValueError as error:  # stored before patterns were restricted to RE2
                 raise UserError(f"report '{self.job.report}': {error}") from None
 
     def feed(self, output: str, elapsed_s: float) -> list[Sample]:
-        """The samples in the next piece of output, read at this time; time and work only go forward."""
+        """The samples in the next piece of output, read at this time; time and work never decrease."""
         *lines, rest = _LINE_ENDS.split(self._rest + output)
         self._rest = rest[-LONGEST_LINE:]
         new: list[Sample] = []
@@ -65,7 +64,7 @@ class Reader:
             if self._is_behind(sample):
                 new += self._restarted(line, elapsed_s)
                 continue
-            if new and sample.elapsed_s == self._last.elapsed_s:  # lines that were read at once: the last one counts
+            if new and sample.elapsed_s == self._last.elapsed_s:  # lines read at the same time: the last one counts
                 new.pop()
             elif sample.elapsed_s <= self._last.elapsed_s:
                 continue
@@ -74,7 +73,7 @@ class Reader:
         return new
 
     def _is_behind(self, sample: Sample) -> bool:
-        """Whether the report is of less than was reported before."""
+        """Whether the report is below an earlier one."""
         self.reports += 1
         if sample.samples >= self._last.samples:
             self._behind.clear()
@@ -85,7 +84,7 @@ class Reader:
         return True
 
     def _restarted(self, line: str, elapsed_s: float) -> list[Sample]:
-        """A count that has just been seen to start again is told once, as a report without progress."""
+        """Report a restarted count once, as a sample without progress."""
         if len(self._behind) != REPORTS_OF_A_RESTART:
             return []
         remark = TRACKER_RESTARTED if _TRACKED.search(line[-LONGEST_LINE:]) else PATTERN_RESTARTED
@@ -103,30 +102,30 @@ class Reader:
             return Sample(self.offset_s + at_s, samples, saved, _metric(more), _noise(more))
         if self._pattern is not None and (match := self._pattern.search(line)) is not None:
             numbers = {name: _number(written) for name, written in match.groupdict().items()}
-            done = self._in_all(numbers) if "epoch" in numbers else self._counted(numbers)
+            done = self._total(numbers) if "epoch" in numbers else self._in_line(numbers)
             return Sample(elapsed_s, done) if done is not None else None
         return None
 
-    def _counted(self, numbers: Mapping[str, float | None]) -> float | None:
-        """The samples that a line tells, as it tells them."""
+    def _in_line(self, numbers: Mapping[str, float | None]) -> float | None:
+        """The samples in a line."""
         if (samples := numbers.get("samples")) is not None:
             return samples
         step = numbers.get("step")
         return step * (self.job.hints.global_batch or 1) if step is not None else None
 
-    def _in_all(self, numbers: Mapping[str, float | None]) -> float | None:
-        """The samples since the first epoch, of a line whose count starts again in each.
+    def _total(self, numbers: Mapping[str, float | None]) -> float | None:
+        """The samples since the first epoch, for a line whose count restarts in each epoch.
 
-        An epoch is as long as the job's dataset, or as `steps` batches. The first epoch is 0 or 1.
+        An epoch has the job's dataset, or `steps` batches. The first epoch is 0 or 1.
         """
         epoch, step, steps = numbers["epoch"], numbers.get("step"), numbers.get("steps")
-        whole, counted = self.job.dataset_samples, self._counted(numbers)
+        whole, counted = self.job.dataset_samples, self._in_line(numbers)
         if whole is None and steps is not None:
             whole = steps * (self.job.hints.global_batch or 1)
         if epoch is None or whole is None:
             return None
         if "step" not in numbers and "samples" not in numbers:
-            return epoch * whole  # epochs done so far, as in 'epoch 2.53'
+            return epoch * whole  # completed epochs, as in 'epoch 2.53'
         if counted is None:
             return None
         if self._first_epoch is None:
@@ -141,22 +140,22 @@ def saved_in(line: str) -> float:
     return (_number(tracked[3]) or 0.0) if tracked is not None else 0.0
 
 
-def _metric(told: Mapping[str, str]) -> float | None:
-    """What the job is judged by; NaN is worth telling."""
-    if told.get("metric", "").lower() in ("nan", "inf", "-inf"):
+def _metric(fields: Mapping[str, str]) -> float | None:
+    """The job's metric; infinite values become NaN."""
+    if fields.get("metric", "").lower() in ("nan", "inf", "-inf"):
         return nan
-    return _number(told.get("metric"))
+    return _number(fields.get("metric"))
 
 
-def _noise(told: Mapping[str, str]) -> Noise | None:
-    scale, error = _number(told.get("noise")), _number(told.get("noise_error"))
+def _noise(fields: Mapping[str, str]) -> Noise | None:
+    scale, error = _number(fields.get("noise")), _number(fields.get("noise_error"))
     if scale is None or error is None or scale <= 0:
         return None
-    return Noise(scale, error, told.get("noise_stable") == "1", _number(told.get("gamma")))
+    return Noise(scale, error, fields.get("noise_stable") == "1", _number(fields.get("gamma")))
 
 
 def _number(written: str | None) -> float | None:
-    """A number as people print it, 12,800 too; None for what is none."""
+    """A printed number, such as 12,800; None if it is not a number."""
     try:
         number = float((written or "").replace(",", ""))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Dynamic batching: requests that wait at the same time are answered in one pass of the model.
+"""Dynamic batching: requests that wait at the same time are answered by one pass of the model.
 
-A pass starts once `batch` rows wait, or the oldest request has waited for `max_wait_s`. Requests are joined along the
-first axis, and only with those of the same shape otherwise: nothing is padded. While one runs, the next batch gathers.
+A pass starts when `batch` rows are waiting, or the oldest request has waited for `max_wait_s`. Requests are joined
+along the first axis, if their other axes are equal: nothing is padded. Meanwhile the next batch is collected.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ Answer = dict[str, np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _Request:
     """A request that has not been answered."""
 
     inputs: Tensors
     rows: int
-    like: object
+    shape_key: object
     since_s: float
     answer: asyncio.Future[Answer]
 
 
 @dataclass
 class Batcher:
-    """Answers requests of one model; to be made, used and closed inside an event loop."""
+    """Answers requests to one model; create, use and close it inside an event loop."""
 
     model: Runs
     batch: int
     max_wait_s: float
-    _queue: deque[_Waiting] = field(default_factory=deque)
+    _queue: deque[_Request] = field(default_factory=deque)
     _new: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self._joins = all(port.shape and port.shape[0] == -1 for port in self.model.inputs)
+        self._can_join = all(port.shape and port.shape[0] == -1 for port in self.model.inputs)
         self._pool = ThreadPoolExecutor(1, "model")
         self._worker = asyncio.get_running_loop().create_task(self._work())
 
-    async def ask(self, inputs: Tensors) -> Answer:
-        """The model's answer. ValueError if these are no inputs of it."""
+    async def answer(self, inputs: Tensors) -> Answer:
+        """The model's answer. ValueError if the inputs do not fit the model."""
         self._check(inputs)
         loop = asyncio.get_running_loop()
-        rows = next(iter(inputs.values())).shape[0] if self._joins else self.batch
-        like = tuple((name, inputs[name].shape[1:]) for name in sorted(inputs))
-        waiting = _Waiting(inputs, rows, like, loop.time(), loop.create_future())
+        rows = next(iter(inputs.values())).shape[0] if self._can_join else self.batch
+        shape_key = tuple((name, inputs[name].shape[1:]) for name in sorted(inputs))
+        waiting = _Request(inputs, rows, shape_key, loop.time(), loop.create_future())
         self._queue.append(waiting)
         self._new.set()
         return await waiting.answer
 
     async def close(self) -> None:
-        """Answer nothing any more."""
+        """Stop, and cancel waiting requests."""
         self._worker.cancel()
         await asyncio.gather(self._worker, return_exceptions=True)
         self._pool.shutdown()
@@ -73,7 +73,7 @@ class Batcher:
         for name, tensor in inputs.items():
             if (why := ports[name].refuses(tensor)) is not None:
                 raise ValueError(why)
-        if self._joins and len({tensor.shape[0] for tensor in inputs.values()}) > 1:
+        if self._can_join and len({tensor.shape[0] for tensor in inputs.values()}) > 1:
             raise ValueError("the inputs differ in their first axis, which counts the samples of a request")
 
     async def _work(self) -> None:
@@ -84,21 +84,24 @@ class Batcher:
                 continue
             answers = await loop.run_in_executor(self._pool, self._answers, [each.inputs for each in taken])
             for waiting, answer in zip(taken, answers, strict=True):
-                if waiting.answer.cancelled():  # whoever asked has hung up
+                if waiting.answer.cancelled():  # the client has disconnected
                     continue
                 if isinstance(answer, Exception):
                     waiting.answer.set_exception(answer)
                 else:
                     waiting.answer.set_result(answer)
 
-    async def _gather(self) -> list[_Waiting]:
-        """The next batch, taken off the queue."""
+    async def _gather(self) -> list[_Request]:
+        """Wait for the next batch, and take it off the queue."""
         while True:
             self._new.clear()
             if self._queue:
                 first = self._queue[0]
                 left_s = first.since_s + self.max_wait_s - asyncio.get_running_loop().time()
-                if left_s <= 0 or sum(each.rows for each in self._queue if each.like == first.like) >= self.batch:
+                if (
+                    left_s <= 0
+                    or sum(each.rows for each in self._queue if each.shape_key == first.shape_key) >= self.batch
+                ):
                     return self._take(first)
             else:
                 left_s = None
@@ -107,12 +110,12 @@ class Batcher:
             except TimeoutError:
                 continue
 
-    def _take(self, first: _Waiting) -> list[_Waiting]:
-        """Those like the first, in order, while they fit; a request larger than a batch goes alone."""
-        taken: list[_Waiting] = []
+    def _take(self, first: _Request) -> list[_Request]:
+        """Requests of the first one's shape, in order, while they fit; one that is larger than a batch runs alone."""
+        taken: list[_Request] = []
         rows = 0
         for each in list(self._queue):
-            if each.like != first.like or (taken and rows + each.rows > self.batch):
+            if each.shape_key != first.shape_key or (taken and rows + each.rows > self.batch):
                 continue
             taken.append(each)
             rows += each.rows
@@ -123,13 +126,13 @@ class Batcher:
         return taken
 
     def _answers(self, requests: Sequence[Tensors]) -> list[Answer | Exception]:
-        """Of each request, in a thread of its own. One that fails does not take the others of its batch with it."""
+        """The answers, computed in a thread. If a batch fails, its requests are retried one by one."""
         try:
-            return [*self._together(requests)]
-        except Exception as error:  # whatever the model raises is the answer of its request, not the server's end
+            return [*self._run_batch(requests)]
+        except Exception as error:  # an error of the model is the answer to its request
             return [error] if len(requests) == 1 else [self._answers([request])[0] for request in requests]
 
-    def _together(self, requests: Sequence[Tensors]) -> list[Answer]:
+    def _run_batch(self, requests: Sequence[Tensors]) -> list[Answer]:
         if len(requests) == 1:
             return [self.model.run(requests[0])]
         joined = {name: np.concatenate([request[name] for request in requests]) for name in requests[0]}

@@ -1,4 +1,4 @@
-"""Who computes where: the server on the last cores of this machine, whoever sends its load on the others."""
+"""Core pinning: the server uses the last cores of this machine, the load generator the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcd.core.errors import UserError
 
 
 def server_cores(threads: int) -> set[int]:
-    """The cores for a server of so many threads, of those that this process may use."""
+    """The cores for a server with so many threads, among those that this process may use."""
     cores = sorted(os.sched_getaffinity(0))
     if threads > len(cores):
         raise UserError(f"knob threads = {threads}: there are {len(cores)} cores here")
@@ -16,6 +16,6 @@ def server_cores(threads: int) -> set[int]:
 
 
 def other_cores(threads: int) -> set[int]:
-    """Those that such a server leaves; all of them if it leaves none."""
+    """The cores that such a server does not use; all cores if it uses all."""
     cores = os.sched_getaffinity(0)
     return (cores - server_cores(threads)) or cores

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 LARGEST_BYTES = 1 << 30
-"""Of a request."""
+"""Largest request."""
 OutOfMemory = Callable[[str], None]
 
 
 def application(model: Runs, batcher: Callable[[], Batcher], out_of_memory: OutOfMemory) -> web.Application:
-    """What answers requests. `batcher` is made once the event loop runs."""
+    """The web application. `batcher` is called when the event loop runs."""
     try:
         from aiohttp import web
     except ImportError:
@@ -37,8 +37,8 @@ def application(model: Runs, batcher: Callable[[], Batcher], out_of_memory: OutO
 
     app.cleanup_ctx.append(batching)
     app.router.add_get("/v2", handlers.server)
-    app.router.add_get("/v2/health/live", handlers.well)
-    app.router.add_get("/v2/health/ready", handlers.well)
+    app.router.add_get("/v2/health/live", handlers.healthy)
+    app.router.add_get("/v2/health/ready", handlers.healthy)
     app.router.add_get("/v2/models/{name}", handlers.model_metadata)
     app.router.add_get("/v2/models/{name}/ready", handlers.model_metadata)
     app.router.add_post("/v2/models/{name}/infer", handlers.infer)
@@ -54,7 +54,7 @@ class _Handlers:
     async def server(self, _: web.Request) -> web.Response:
         return _json({"name": "mlcd", "version": VERSION, "extensions": [BINARY]})
 
-    async def well(self, _: web.Request) -> web.Response:
+    async def healthy(self, _: web.Request) -> web.Response:
         return _json({"live": True, "ready": True})
 
     async def model_metadata(self, request: web.Request) -> web.Response:
@@ -66,16 +66,16 @@ class _Handlers:
         try:
             length = request.headers.get(JSON_LENGTH)
             head, inputs = unpack("inputs", await request.read(), int(length) if length else None)
-            answer = await self.batcher.ask(inputs)
-        except ValueError as error:  # of JSON and of text that is none, too
+            answer = await self.batcher.answer(inputs)
+        except ValueError as error:  # includes malformed JSON and UTF-8
             return _json({"error": str(error)}, 400)
-        except Exception as error:  # whatever the model raises is a 500 with its reason
+        except Exception as error:  # any error of the model is a 500 with its reason
             if isinstance(error, MemoryError) or "allocat" in str(error):
                 self.out_of_memory("the model asked for more than there is")
             return _json({"error": f"{type(error).__name__}: {error}".splitlines()[0]}, 500)
         binary = bool((head.get("parameters") or {}).get("binary_data_output"))
-        told = {"model_name": self.model.name, **({"id": head["id"]} if "id" in head else {})}
-        body, length_of_json = pack("outputs", answer, told, binary)
+        head_out = {"model_name": self.model.name, **({"id": head["id"]} if "id" in head else {})}
+        body, length_of_json = pack("outputs", answer, head_out, binary)
         if length_of_json is None:
             return _body(body, "application/json")
         return _body(body, "application/octet-stream", {JSON_LENGTH: str(length_of_json)})
@@ -87,8 +87,8 @@ class _Handlers:
         )
 
 
-def _json(told: dict[str, Any], status: int = 200) -> web.Response:
-    return _body(json.dumps(told).encode(), "application/json", status=status)
+def _json(document: dict[str, Any], status: int = 200) -> web.Response:
+    return _body(json.dumps(document).encode(), "application/json", status=status)
 
 
 def _body(body: bytes, kind: str, headers: dict[str, str] | None = None, status: int = 200) -> web.Response:

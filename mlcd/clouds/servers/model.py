@@ -1,4 +1,4 @@
-"""A model that is loaded and ready to run, by ONNX Runtime on the CPU."""
+"""A model loaded by ONNX Runtime on the CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mlcd.clouds.tensors import Tensors, datatype_of
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.serve.operators.onnx_session import told_on_one_line
+from mlcd.planners.serve.operators.onnx_session import runtime_errors
 
 DATATYPES = {
     "float": "FP32",
@@ -21,22 +21,22 @@ DATATYPES = {
     "string": "BYTES",
     **{f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-"""What ONNX Runtime calls a type, and what the protocol calls it."""
+"""Names of types in ONNX Runtime, and in the protocol."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output of a model: -1 stands for a side of any length."""
+    """An input or an output of a model; -1 in the shape: any length."""
 
     name: str
     datatype: str
     shape: tuple[int, ...]
 
     def refuses(self, tensor: np.ndarray[Any, Any]) -> str | None:
-        """Why this tensor does not fit, or None."""
+        """Why this tensor does not fit; None if it does."""
         datatype, shape = datatype_of(tensor), tensor.shape
         fits = len(shape) == len(self.shape) and all(
-            asked in (-1, side) for asked, side in zip(self.shape, shape, strict=True)
+            expected in (-1, side) for expected, side in zip(self.shape, shape, strict=True)
         )
         if datatype == self.datatype and fits:
             return None
@@ -44,7 +44,7 @@ class Port:
 
 
 class Runs(Protocol):
-    """What a server needs of a model."""
+    """The interface of a model that a server needs."""
 
     name: str
     inputs: tuple[Port, ...]
@@ -56,7 +56,7 @@ class Runs(Protocol):
 
 
 class Model:
-    """A model in memory; `threads` of them compute one pass."""
+    """A model in memory; `threads` compute one pass."""
 
     def __init__(self, path: Path, name: str, threads: int) -> None:
         try:
@@ -65,11 +65,11 @@ class Model:
             raise MissingExtra("serving a model", "serve") from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 4  # what goes wrong comes as an exception, too
-        # Threads spin while they wait for each other, which makes them fast, but not between two passes: that would
-        # take the core that the next request is read on.
+        options.log_severity_level = 4  # errors are raised as exceptions anyway
+        # Threads spin while they wait for each other, which is fast. Between two passes they must not: that would block
+        # the core that reads the next request.
         options.add_session_config_entry("session.force_spinning_stop", "1")
-        with told_on_one_line(path):
+        with runtime_errors(path):
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.name = name
         self.inputs = tuple(_port(each) for each in self._session.get_inputs())
@@ -82,17 +82,17 @@ class Model:
 
 
 def metadata(model: Runs) -> Mapping[str, Any]:
-    """What the protocol tells of a model."""
-    told = {
+    """The model's description in the protocol."""
+    described = {
         what: [{"name": port.name, "datatype": port.datatype, "shape": list(port.shape)} for port in ports]
         for what, ports in (("inputs", model.inputs), ("outputs", model.outputs))
     }
-    return {"name": model.name, "platform": "onnxruntime_onnx", **told}
+    return {"name": model.name, "platform": "onnxruntime_onnx", **described}
 
 
-def _port(told: Any) -> Port:
-    inner = str(told.type).removeprefix("tensor(").removesuffix(")")
+def _port(node: Any) -> Port:
+    inner = str(node.type).removeprefix("tensor(").removesuffix(")")
     if inner not in DATATYPES:
-        raise UserError(f"'{told.name}' is a {told.type}: only tensors of numbers and texts can be served")
-    shape = tuple(side if isinstance(side, int) and side >= 0 else -1 for side in told.shape)
-    return Port(told.name, DATATYPES[inner], shape)
+        raise UserError(f"'{node.name}' is a {node.type}: only tensors of numbers and texts can be served")
+    shape = tuple(side if isinstance(side, int) and side >= 0 else -1 for side in node.shape)
+    return Port(node.name, DATATYPES[inner], shape)

@@ -1,4 +1,4 @@
-"""A model at the precision that a server is asked for."""
+"""A model at the requested precision."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from mlcd.core.errors import UserError
 
 
 def at_precision(model: Path, precision: str, folder: Path) -> Path:
-    """The file to serve; one that has to be made is kept in the folder. UserError if it cannot be made.
+    """The file to serve; a quantised one is cached in the folder. UserError if the model cannot be quantised.
 
-    That is done by a process of its own: quantising takes more memory than serving, and a server is judged by the most
-    that it ever held.
+    In a separate process: quantising takes more memory than serving, and would count as the server's peak memory.
     """
     if precision == "fp32":
         return model

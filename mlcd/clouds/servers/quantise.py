@@ -1,4 +1,4 @@
-"""Quantise a model to int8, once: it is kept under the hash of what it was made from.
+"""Quantises a model to int8, and caches it under the hash of its source.
 
 A program: `python -m mlcd.clouds.servers.quantise MODEL FOLDER` prints the path of the int8 model.
 """
@@ -15,11 +15,11 @@ from pathlib import Path
 from mlcd.core.errors import MissingExtra, UserError
 
 QUANTISED = ("Integer", "DynamicQuantize", "QLinear", "DequantizeLinear")
-"""Parts of the names of operators that work on int8."""
+"""Parts of the names of int8 operators."""
 
 
 def quantise(model: Path, folder: Path) -> Path:
-    """The int8 model: weights quantised beforehand, activations as they come (ONNX Runtime's dynamic quantisation)."""
+    """The int8 model: weights quantised now, activations at run time (ONNX Runtime's dynamic quantisation)."""
     try:
         import onnx
         import onnxruntime
@@ -37,7 +37,7 @@ def quantise(model: Path, folder: Path) -> Path:
                 quantize_dynamic(model, fresh, weight_type=QuantType.QInt8)
             kinds = {node.op_type for node in onnx.load(fresh, load_external_data=False).graph.node}
             onnxruntime.InferenceSession(fresh, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnx and its runtime raise anything; the user needs one line
+        except Exception as error:  # onnx and its runtime raise many types; the user needs one line
             why = f"{type(error).__name__}: {error}".splitlines()[0]
             raise UserError(f"{model}: cannot be quantised to int8 ({why}): leave int8 out of `precision`") from error
         if not any(part in kind for part in QUANTISED for kind in kinds):
@@ -47,23 +47,23 @@ def quantise(model: Path, folder: Path) -> Path:
 
 
 def _hash(model: Path, version: str) -> str:
-    """Of the model's file and the weights that it keeps in others, and of who quantises."""
+    """The hash of the model's file, its external weights, and the version of ONNX Runtime."""
     import onnx
     from onnx.external_data_helper import uses_external_data
 
-    told = hashlib.sha256(version.encode())
+    digest = hashlib.sha256(version.encode())
     graph = onnx.load(model, load_external_data=False).graph
-    beside = {
+    external = {
         entry.value
         for tensor in graph.initializer
         if uses_external_data(tensor)
         for entry in tensor.external_data
         if entry.key == "location"
     }
-    for path in (model, *(model.parent / name for name in sorted(beside))):
+    for path in (model, *(model.parent / name for name in sorted(external))):
         with path.open("rb") as file:
-            told.update(hashlib.file_digest(file, "sha256").digest())
-    return told.hexdigest()[:16]
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 if __name__ == "__main__":
@@ -71,5 +71,5 @@ if __name__ == "__main__":
         print(quantise(Path(sys.argv[1]), Path(sys.argv[2])))
     except (UserError, MissingExtra) as error:
         sys.exit(str(error))
-    except Exception as error:  # this process is there to turn whatever happens into one line
+    except Exception as error:  # every error becomes one line for the parent process
         sys.exit(f"{sys.argv[1]}: cannot be read as an ONNX model ({type(error).__name__})")

@@ -1,4 +1,4 @@
-"""How the embedded server is set: its knobs."""
+"""The settings of the embedded server: its knobs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from mlcd.planners.serve.knobs import Knob
 
 PRECISIONS = ("fp32", "int8")
 UNSUPPORTED = 95
-"""The status of a server whose model cannot be had as its knobs ask (EOPNOTSUPP)."""
+"""Exit code of a server whose model does not support its knobs (EOPNOTSUPP)."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`threads`: CPU cores that the server is pinned to, and threads that compute. `batch`: requests that it answers
-    in one pass of the model at the most; `max_wait_ms`: how long the first of a batch waits for the others.
-    `memory_gb`: what its process may hold, in 1e9 bytes; None for no limit. `precision`: of the weights, where 'fp32'
-    leaves the model as it is.
+    """`threads`: cores that the server is pinned to, and computing threads. `batch`: most requests in one pass of the
+    model; `max_wait_ms`: how long the first of a batch waits for the others. `memory_gb`: memory limit of its process,
+    in 1e9 bytes; None for no limit. `precision`: of the weights; 'fp32' leaves the model unchanged.
     """
 
     threads: int = 1
@@ -29,7 +28,7 @@ class Settings:
 
     @classmethod
     def of(cls, knobs: Mapping[str, Knob]) -> Settings:
-        """The settings that these knobs ask for; those not named are as above."""
+        """The settings of these knobs; the others have their defaults."""
         known = [each.name for each in fields(cls)]
         for name in knobs:
             if name not in known:
@@ -50,9 +49,9 @@ class Settings:
 
     @property
     def arguments(self) -> list[str]:
-        """The same for the server's command line."""
-        told = {f"--{each.name.replace('_', '-')}": getattr(self, each.name) for each in fields(self)}
-        return [word for name, value in told.items() if value is not None for word in (name, str(value))]
+        """The settings as command-line arguments of the server."""
+        options = {f"--{each.name.replace('_', '-')}": getattr(self, each.name) for each in fields(self)}
+        return [word for name, value in options.items() if value is not None for word in (name, str(value))]
 
 
 def _count(name: str, value: Knob) -> int:

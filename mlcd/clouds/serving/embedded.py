@@ -46,8 +46,8 @@ class Embedded:
             if (ended := trial.wait_until_ready(server, lambda: _url(server) is not None)) is not None:
                 yield ended
                 return
-            made = targets(speak(_url(server) or "", NAME), samples, binary=True)
-            yield from trial.load(_pinned_to(cores, made), arrivals)
+            requests = targets(speak(_url(server) or "", NAME), samples, binary=True)
+            yield from trial.load(_pinned_to(cores, requests), arrivals)
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a trial."""

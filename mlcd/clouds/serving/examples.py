@@ -29,9 +29,9 @@ def from_server(server: Oip, service: ServingTask, folder: Path) -> tuple[Tensor
     if not service.path:
         return tuple(example_inputs(inputs, service.shapes, seed) for seed in range(EXAMPLES))
     samples = from_file(service, folder)
-    wanted, given = {each.name for each in inputs}, set(samples[0])
-    if wanted and wanted != given:
-        names = f"{', '.join(sorted(given))}; the server's model wants {', '.join(sorted(wanted))}"
+    expected, given = {each.name for each in inputs}, set(samples[0])
+    if expected and expected != given:
+        names = f"{', '.join(sorted(given))}; the server's model wants {', '.join(sorted(expected))}"
         raise UserError(f"{service.path}: its inputs are {names}: is it the same model?")
     return samples
 

@@ -103,10 +103,10 @@ class Follower:
         samples: list[Sample] = []
         for line in self.lines.feed(output):
             self.output = f"{self.output}{line}\n"[-KEPT_OUTPUT:]
-            if (left := _EXIT.match(line)) is not None:
+            if (exit_line := _EXIT.match(line)) is not None:
                 # The first node's end is the job's end; of the other nodes only a failure counts.
-                if self.exit_status is None and (left[2] == "0" or left[1] != "0"):
-                    self.exit_status = int(left[1])
+                if self.exit_status is None and (exit_line[2] == "0" or exit_line[1] != "0"):
+                    self.exit_status = int(exit_line[1])
             elif not line.startswith(ELSEWHERE) and self.following.submitted():
                 samples += reader.feed(line + "\n", self._now_s())
         return [sample for sample in samples if sample.elapsed_s <= self._stop_s]

@@ -77,16 +77,16 @@ def checkpoint_folder(job: Job, run: str) -> str:
 
 def _resources(job: Job, launch: Launch, name: str) -> dict[str, Any]:
     offer = launch.configuration.offer
-    kept = {key: value for key, value in (job.task.get("resources") or {}).items() if key not in SET_BY_LAUNCH}
+    resources = {key: value for key, value in (job.task.get("resources") or {}).items() if key not in SET_BY_LAUNCH}
     machine, _, attached = offer.instance_type.partition("+")  # n1-standard-8+1xT4: on GCP, GPUs are ordered separately
     count, _, accelerator = attached.partition("x")
     return {
-        **kept,
+        **resources,
         "infra": "/".join(part for part in (offer.cloud, offer.region) if part),
         "instance_type": machine,
         **({"accelerators": f"{accelerator}:{count}"} if attached else {}),
         "use_spot": offer.spot,
-        "labels": {**(kept.get("labels") or {}), "mlcd": name},
+        "labels": {**(resources.get("labels") or {}), "mlcd": name},
         # "jobs": an SSH connection that was left open must not keep the machines up.
         "autostop": {"idle_minutes": IDLE_MINUTES, "down": True, "wait_for": "jobs"},
     }

@@ -1,4 +1,4 @@
-"""Where the ledger and the team are kept: one SQLite file for a person, PostgreSQL for a team, the same tables."""
+"""The database of the ledger and the team: a SQLite file for one user, PostgreSQL for a team, with the same tables."""
 
 from mlcd.core.database.engine import Database, open_database
 

@@ -1,6 +1,6 @@
-"""Tables whose rows are never changed or removed once they are written: triggers see to it.
+"""Append-only tables: triggers refuse to change or delete rows.
 
-Migrations use this, too: what was released stays as it is.
+Migrations use this, so released statements must not change.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ APPEND_ONLY = {
 
 
 def append_only(table: str, dialect: str) -> list[str]:
-    """The statements after which nothing that is in this table can be changed."""
+    """The statements that make a table append-only."""
     return [statement.format(table=table) for statement in APPEND_ONLY[dialect]]

@@ -1,4 +1,4 @@
-"""Move everything into another database, from one person's SQLite file to a team's PostgreSQL, say.
+"""Copies everything into another database, for example from a user's SQLite file to a team's PostgreSQL.
 
 python -m mlcd.core.database.copy ~/.mlcd/ledger.db postgresql://USER:PASSWORD@HOST/DATABASE
 """
@@ -17,17 +17,17 @@ from mlcd.core.errors import MlcdError, UserError, WrongState
 
 ROWS_AT_ONCE = 500
 LARGE_ROWS_AT_ONCE = 4
-"""Of tables that hold files: a part of an upload has a megabyte."""
+"""For tables with files: a part of an upload has a megabyte."""
 
 
 def copy(source: Database, target: Database) -> int:
-    """Copy all rows into a database that has none yet, in one transaction; how many they are."""
+    """Copy all rows into an empty database, in one transaction; return their number."""
     rows = 0
-    with source.write() as old, target.write() as new:  # nobody writes to either meanwhile
+    with source.write() as old, target.write() as new:  # locks both against other writers
         tables = [table for table in METADATA.sorted_tables if table is not version]
         for table in tables:
             if new.execute(select(func.count()).select_from(table)).scalar_one():
-                raise WrongState(f"{target.name}: there is something in '{table.name}' already; copy into an empty one")
+                raise WrongState(f"{target.name}: table '{table.name}' is not empty; copy into an empty database")
         for table in tables:
             at_once = LARGE_ROWS_AT_ONCE if _holds_files(table) else ROWS_AT_ONCE
             query = select(table).order_by(*table.primary_key).execution_options(yield_per=at_once)
@@ -35,7 +35,7 @@ def copy(source: Database, target: Database) -> int:
                 new.execute(insert(table), [dict(row) for row in some])
                 rows += len(some)
         if target.dialect == "postgresql":
-            _count_on(new)
+            _set_sequences(new)
     return rows
 
 
@@ -43,8 +43,8 @@ def _holds_files(table: Table) -> bool:
     return any(isinstance(column.type, LargeBinary) for column in table.columns)
 
 
-def _count_on(connection: Connection) -> None:
-    """PostgreSQL does not see numbers that it was given: tell it where to go on."""
+def _set_sequences(connection: Connection) -> None:
+    """Set PostgreSQL's sequences, which do not notice inserted numbers."""
     for column in (entries.c.seq, audit.c.seq, runs.c.number):
         highest = connection.execute(select(func.max(column))).scalar()
         if highest is not None:
@@ -53,15 +53,15 @@ def _count_on(connection: Connection) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """The command: from where, to where."""
+    """The command line: FROM TO."""
     try:
         if len(arguments) != 2:
             raise UserError("write python -m mlcd.core.database.copy FROM TO: a file or a URL each")
         source, target = (word if "://" in word else Path(word).expanduser() for word in arguments)
         if isinstance(source, Path) and not source.exists():
-            raise UserError(f"{source}: there is no such file")
+            raise UserError(f"{source}: no such file")
         with closing(open_database(source)) as old, closing(open_database(target)) as new:
-            print(f"{copy(old, new)} rows are now in {new.name}; {old.name} is as it was")
+            print(f"{copy(old, new)} rows are now in {new.name}; {old.name} is unchanged")
     except MlcdError as error:
         sys.exit(f"mlcd: {error}")
 

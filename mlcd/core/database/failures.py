@@ -1,4 +1,4 @@
-"""What SQLite, PostgreSQL and the operating system raise, as errors of ours. The only place that does."""
+"""Translates errors of SQLite, PostgreSQL and the operating system into MLCD's. The only place that does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoneLeft
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from mlcd.core.errors import LedgerCorrupt, LedgerError, LedgerFull, LedgerLocked, LedgerReadOnly, LedgerUnreachable
 
@@ -20,22 +20,22 @@ UNREACHABLE = "the database cannot be reached; see that PostgreSQL runs there an
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Whatever goes wrong inside with the database of this name is told as one of our errors."""
+    """Turn errors of the database of this name into MLCD's."""
     try:
         yield
     except DBAPIError as error:
-        told = error.orig
-        explain = _explain if isinstance(told, sqlite3.Error) else _explain_postgres
-        raise explain(told or error, name) from error
-    except UnicodeDecodeError as error:  # Python's sqlite3, about a complaint that quotes what is damaged
+        original = error.orig
+        explain = _explain if isinstance(original, sqlite3.Error) else _explain_postgres
+        raise explain(original or error, name) from error
+    except UnicodeDecodeError as error:  # sqlite3, when its own error message quotes damaged data
         raise LedgerCorrupt(DAMAGED, name) from error
-    except NoneLeft as error:
+    except PoolTimeout as error:
         raise LedgerUnreachable("all connections of this process are in use; try again", name) from error
 
 
 @contextmanager
 def explained_files(name: str) -> Iterator[None]:
-    """The same for what the operating system says of files and folders."""
+    """The same for the operating system's errors about files and folders."""
     try:
         yield
     except OSError as error:
@@ -52,7 +52,7 @@ def _explain(error: BaseException, name: str) -> LedgerError:
         return LedgerFull(DISK_IS_FULL, name)
     if code.startswith("SQLITE_CANTOPEN"):
         return LedgerReadOnly("cannot be opened; check the folder, or choose another with MLCD_HOME", name)
-    # What SQLite can read but we did not write is damage, too: a column gone, or, without a name, text not in UTF-8.
+    # Also damage: a missing column (SQLITE_ERROR), or, without an error name, text that is not UTF-8.
     unnamed = not code and isinstance(error, sqlite3.OperationalError)
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_SCHEMA")) or code == "SQLITE_ERROR" or unnamed:
         return LedgerCorrupt(DAMAGED, name)
@@ -68,7 +68,7 @@ def _explain_os(error: OSError, name: str) -> LedgerError:
 
 
 STATES: tuple[tuple[str, type[LedgerError], str], ...] = (
-    # The first that a SQLSTATE begins with.
+    # The first match of a prefix of the SQLSTATE.
     ("53300", LedgerUnreachable, "PostgreSQL has no connection left; raise max_connections, or run fewer workers"),
     ("53100", LedgerFull, DISK_IS_FULL),
     ("53", LedgerUnreachable, "PostgreSQL is short of memory or disk; make room, then try again"),
@@ -84,8 +84,8 @@ STATES: tuple[tuple[str, type[LedgerError], str], ...] = (
     ("57P", LedgerUnreachable, UNREACHABLE),
     ("25P03", LedgerUnreachable, UNREACHABLE),
 )
-SAID = (
-    # While connecting there is no SQLSTATE, only words.
+MESSAGES = (
+    # Errors during connecting have no SQLSTATE, only a message.
     ("too many c", "53300"),
     ("connection slots are reserved", "53300"),
     ("authentication failed", "28"),
@@ -95,13 +95,13 @@ SAID = (
 
 
 def _explain_postgres(error: BaseException, name: str) -> LedgerError:
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     state: str = getattr(error, "sqlstate", None) or ""
     if not state:
-        state = next((meant for words, meant in SAID if words in said), "08")
-        if "database " in said and " does not exist" in said:
+        state = next((sqlstate for words, sqlstate in MESSAGES if words in message), "08")
+        if "database " in message and " does not exist" in message:
             state = "3D000"
     for begins, kind, words in STATES:
         if state.startswith(begins):
             return kind(words, name)
-    return LedgerError(f"{said}; check the server's log", name)
+    return LedgerError(f"{message}; check the server's log", name)

@@ -1,7 +1,7 @@
 """The tables, the same on SQLite and on PostgreSQL.
 
-`entries` and `audit` are append-only: triggers refuse any change of what is written. Times are ISO 8601 text in
-UTC. A change here needs a migration beside it; a test compares what both make.
+`entries` and `audit` are append-only: triggers refuse changes. Times are ISO 8601 text in UTC. A change here needs a
+migration; a test compares the results of both.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from mlcd.core.database.append_only import append_only
 
 HEAD = "0003"
-"""The newest migration, whose tables these are; its number is also SQLite's `user_version`."""
+"""The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 
 METADATA = MetaData()
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
-"""Of a row: SQLite numbers its rows itself only where the type is INTEGER to the letter."""
+"""Row numbers: SQLite assigns them only if the type is exactly INTEGER."""
 AMOUNT: Double[float] = Double().with_variant(REAL(), "sqlite")
 
 entries = Table(
@@ -151,7 +151,7 @@ logs = Table(
     Column("body", LargeBinary, nullable=False),
     PrimaryKeyConstraint("label", "process", "start", name="pieces_of_a_log"),
 )
-"""What launches on a worker's machine have written, from byte `start` of each process's log."""
+"""Logs of launches on workers' machines: pieces from byte `start` of each process's log."""
 
 models = Table(
     "models",
@@ -169,18 +169,18 @@ version = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-"""As Alembic itself would make it."""
+"""As created by Alembic."""
 
 
 @cache
 def creation(name: str) -> tuple[str, ...]:
-    """The statements that make all tables of an empty database, written once: many are opened, in memory."""
+    """The statements that create all tables; cached, since in-memory databases are opened often."""
     dialect = {"sqlite": sqlite, "postgresql": postgresql}[name].dialect()
-    made = []
+    statements = []
     for table in METADATA.sorted_tables:
-        made.append(str(CreateTable(table).compile(dialect=dialect)))
-        made += [str(CreateIndex(index).compile(dialect=dialect)) for index in table.indexes]
-    for append in (entries, audit):
-        made += append_only(append.name, name)
-    made.append(f"INSERT INTO {version.name} VALUES ('{HEAD}')")
-    return tuple(made)
+        statements.append(str(CreateTable(table).compile(dialect=dialect)))
+        statements += [str(CreateIndex(index).compile(dialect=dialect)) for index in table.indexes]
+    for table in (entries, audit):
+        statements += append_only(table.name, name)
+    statements.append(f"INSERT INTO {version.name} VALUES ('{HEAD}')")
+    return tuple(statements)

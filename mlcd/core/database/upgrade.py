@@ -1,7 +1,7 @@
-"""An opened database gets its tables: an empty one all of them, an older one what it lacks.
+"""Creates the tables of an empty database, and migrates an older one.
 
-Nearly always there is nothing to do, and Alembic is not even imported. SQLite files have their format's number as
-`user_version`, too; those of before migrations, number 1, have nothing else.
+Usually there is nothing to do, and Alembic is not imported. SQLite files also have their format's number as
+`user_version`; format 1, from before migrations, has only that.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ FORMAT = int(HEAD)
 
 
 def prepare(database: Database) -> None:
-    """Bring the tables up to date; a newer database, or one of another program, is not touched."""
+    """Migrate the tables; a newer database, or one of another program, is not changed."""
     with database.read() as connection:
         if _format(connection, database) == FORMAT:
             return
     with database.write() as connection:
-        # Asked again: another process may have done it meanwhile.
-        found = _format(connection, database)
-        if found == 0:
+        # Read again: another process may have migrated it meanwhile.
+        current = _format(connection, database)
+        if current == 0:
             for statement in creation(database.dialect):
                 connection.exec_driver_sql(statement)
-        elif found < FORMAT:
-            _upgrade(connection, found)
+        elif current < FORMAT:
+            _upgrade(connection, current)
         if database.dialect == "sqlite":
             connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
 
 def _format(connection: Connection, database: Database) -> int:
-    """The number of the format that is there; 0: nothing is there."""
+    """The database's format; 0: empty."""
     return _file_format(connection, database) if database.dialect == "sqlite" else _server_format(connection, database)
 
 
@@ -45,8 +45,8 @@ def _file_format(connection: Connection, database: Database) -> int:
     number = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
     if number > FORMAT:
         raise _too_new(database, number)
-    wanted = "" if number == 0 else " WHERE name = 'entries'"
-    tables = connection.exec_driver_sql(f"SELECT count(*) FROM sqlite_master{wanted}").scalar_one()
+    condition = "" if number == 0 else " WHERE name = 'entries'"
+    tables = connection.exec_driver_sql(f"SELECT count(*) FROM sqlite_master{condition}").scalar_one()
     if bool(tables) == (number == 0):
         raise LedgerCorrupt(
             "a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME", database.name
@@ -55,29 +55,29 @@ def _file_format(connection: Connection, database: Database) -> int:
 
 
 def _server_format(connection: Connection, database: Database) -> int:
-    ours = ", ".join(f"'{name}'" for name in METADATA.tables)
-    query = f"SELECT c.relname FROM pg_class c WHERE c.relname IN ({ours}) AND pg_table_is_visible(c.oid)"
-    there = {name for (name,) in connection.exec_driver_sql(query)}
-    if not there:
+    our_tables = ", ".join(f"'{name}'" for name in METADATA.tables)
+    query = f"SELECT c.relname FROM pg_class c WHERE c.relname IN ({our_tables}) AND pg_table_is_visible(c.oid)"
+    existing = {name for (name,) in connection.exec_driver_sql(query)}
+    if not existing:
         return 0
     number = ""
-    if version.name in there:
+    if version.name in existing:
         number = connection.execute(select(version.c.version_num)).scalar() or ""
-    if not number.isdigit() or "entries" not in there:
+    if not number.isdigit() or "entries" not in existing:
         raise LedgerCorrupt("has tables of another program; give MLCD a database of its own", database.name)
     if int(number) > FORMAT:
         raise _too_new(database, int(number))
     return int(number)
 
 
-def _upgrade(connection: Connection, found: int) -> None:
-    """Take the steps that are missing, in the transaction that is open."""
+def _upgrade(connection: Connection, current: int) -> None:
+    """Run the missing migrations in the open transaction."""
     from alembic import command
     from alembic.config import Config
 
-    if found and not inspect(connection).has_table(version.name):  # a file of before migrations
+    if current and not inspect(connection).has_table(version.name):  # from before migrations
         version.create(connection)
-        connection.execute(insert(version).values(version_num=f"{found:04}"))
+        connection.execute(insert(version).values(version_num=f"{current:04}"))
     settings = Config(attributes={"connection": connection})
     settings.set_main_option("script_location", "mlcd.core.database:migrations")
     command.upgrade(settings, HEAD)

@@ -1,4 +1,4 @@
-"""What elastic runs have learned, kept for the jobs to come: a file for each, or a row of a team's database."""
+"""Models learned by elastic runs, stored for later jobs: as files, or as rows of a team's database."""
 
 from mlcd.memory.models.files import Unreadable, all_models, find, forget, load, save
 from mlcd.memory.models.likeness import Kinship, Nearest, distance, nearest

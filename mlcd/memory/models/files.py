@@ -1,4 +1,4 @@
-"""The files of learned models: written whole or not at all, read with a clear word about those that cannot be."""
+"""The files of learned models: written atomically, with clear errors for unreadable ones."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ _CODEC: TypeAdapter[StoredModel] = TypeAdapter(StoredModel)
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that is no model of this version, and why."""
+    """A file that this version cannot read, and why."""
 
     name: str
     because: str
 
 
 def save(folder: Path, stored: StoredModel) -> Path:
-    """Keep a model; one of the same run and job is replaced. `ValueError` for a number that JSON does not have."""
+    """Store a model, replacing one of the same run and job. `ValueError` for NaN or infinity."""
     path, body = folder / f"{stored.name}.json", written(stored)
     folder.mkdir(parents=True, exist_ok=True)
-    # beside its place, so that the replacement is one step on one disk; hidden, so that a crash leaves no model behind
-    handle, beside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
+    # in the same folder, so that the replacement is atomic; hidden, so that a crash leaves no partial model
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".new")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
     return path
 
 
 def load(folder: Path, name: str) -> StoredModel:
-    """The model of that name; one line to the user if there is none, or if it cannot be read."""
+    """The model of that name; `UserError` if there is none, or if it cannot be read."""
     path = find(folder, name)
     try:
         return parsed(path.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def load(folder: Path, name: str) -> StoredModel:
 
 
 def all_models(folder: Path) -> tuple[dict[str, StoredModel], list[Unreadable]]:
-    """Every model by the name of its file, the newest first, and the files that could not be read."""
+    """All models by the name of their file, the newest first, and the unreadable files."""
     models, broken = {}, []
     for path in _paths(folder):
         try:
@@ -66,14 +66,14 @@ def all_models(folder: Path) -> tuple[dict[str, StoredModel], list[Unreadable]]:
 
 
 def forget(folder: Path, name: str) -> Path:
-    """Delete the model of that name, readable or not; returns where it was."""
+    """Delete the model of that name, readable or not; return its path."""
     path = find(folder, name)
-    path.unlink(missing_ok=True)  # somebody else may have deleted it in this moment
+    path.unlink(missing_ok=True)  # another process may have deleted it
     return path
 
 
 def find(folder: Path, name: str) -> Path:
-    """Where the model of that name is kept."""
+    """The file of the model of that name."""
     paths = {path.stem: path for path in _paths(folder)}
     if name not in paths:
         raise UnknownName("stored model", name, paths)
@@ -85,18 +85,18 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def newest_first(models: dict[str, StoredModel]) -> dict[str, StoredModel]:
-    """In the order in which they are told."""
+    """The models sorted by date, the newest first."""
     names = sorted(models, key=lambda name: (models[name].saved_at, name), reverse=True)
     return {name: models[name] for name in names}
 
 
 def written(stored: StoredModel) -> str:
-    """A model as JSON; `ValueError` for a number that JSON does not have."""
+    """A model as JSON; `ValueError` for NaN or infinity."""
     return json.dumps(_CODEC.dump_python(stored), indent=2, allow_nan=False, default=datetime.isoformat) + "\n"
 
 
 def parsed(body: str) -> StoredModel:
-    """The model that was written; `ValueError` says what is wrong with it."""
+    """Parse a model; `ValueError` describes a mistake."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -113,5 +113,5 @@ def parsed(body: str) -> StoredModel:
 
 
 def unusable(where: str, name: str, why: str) -> UserError:
-    """A model that cannot be read, and what to do about it."""
+    """The error about an unreadable model, with advice."""
     return UserError(f"{where}: {why}; drop it with: mlcd models forget {name}")

@@ -1,8 +1,8 @@
-"""Which stored model to ask about a job that nothing is known of yet.
+"""Selects the stored model for a new job.
 
-The distance of two jobs is a sum: 1 for another architecture, the decades between their numbers of parameters (3 at the
-most), 1 for other data, 1/2 for another optimiser. Where one of the two does not say, 1/2; of the optimiser, 1/4.
-A model within 1 is taken as it is; where none is so near, all of them are averaged, by whoever knows how.
+The distance of two jobs is a sum: 1 for another architecture, the decades between their numbers of parameters (at most
+3), 1 for other data, 1/2 for another optimiser. If one of the two is not stated: 1/2, for the optimiser 1/4.
+A model within distance 1 is used unchanged; if there is none, the caller averages all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_DECADES = 3.0
 
 
 class Kinship(StrEnum):
-    """How the models that were found are related to the job."""
+    """The relation of the selected models to the job."""
 
     SAME = "the same job"
     SIMILAR = "the most similar job"
@@ -28,7 +28,7 @@ class Kinship(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The models to ask: one of the same or of the most similar job, or all of them, to be averaged."""
+    """The selected models: one of the same or of the most similar job, or all of them, to be averaged."""
 
     kinship: Kinship
     models: tuple[StoredModel, ...]
@@ -36,31 +36,31 @@ class Nearest:
 
 
 def nearest(models: Collection[StoredModel], job: Identity, instance_types: Collection[str] = ()) -> Nearest | None:
-    """The models to ask about a job; None without any. Of equally near ones: on these machines, then the newest."""
+    """The models for a job; None without any. Ties are broken by equal machines, then by date."""
     if not models:
         return None
 
     def rank(model: StoredModel) -> tuple[bool, float, bool, float]:
-        elsewhere = not any(machine.instance_type in instance_types for machine in model.machines)
-        return not same(model.identity, job), distance(model.identity, job), elsewhere, -model.saved_at.timestamp()
+        other_machines = not any(machine.instance_type in instance_types for machine in model.machines)
+        return not same(model.identity, job), distance(model.identity, job), other_machines, -model.saved_at.timestamp()
 
     best = min(models, key=rank)
-    far = distance(best.identity, job)
+    distance_of_best = distance(best.identity, job)
     if same(best.identity, job):
-        return Nearest(Kinship.SAME, (best,), far)
-    if far <= SIMILAR:
-        return Nearest(Kinship.SIMILAR, (best,), far)
-    return Nearest(Kinship.AVERAGE, tuple(models), far)
+        return Nearest(Kinship.SAME, (best,), distance_of_best)
+    if distance_of_best <= SIMILAR:
+        return Nearest(Kinship.SIMILAR, (best,), distance_of_best)
+    return Nearest(Kinship.AVERAGE, tuple(models), distance_of_best)
 
 
 def same(one: Identity, other: Identity) -> bool:
-    """Whether two jobs are one: equal fingerprints that say enough, or else the same name."""
+    """Whether two jobs are the same: equal complete fingerprints, or else the same name."""
     sizes = {size for size in (one.parameters, other.parameters) if size}
-    return one.fingerprint == other.fingerprint and len(sizes) < 2 and (one.known or one.job == other.job)
+    return one.fingerprint == other.fingerprint and len(sizes) < 2 and (one.is_identified or one.job == other.job)
 
 
 def distance(one: Identity, other: Identity) -> float:
-    """How unlike two jobs are; 0 where both say everything, and the same."""
+    """The distance of two jobs; 0 if both are fully stated and equal."""
     mine, yours = one.fingerprint, other.fingerprint
     return (
         _differ(mine.architecture, yours.architecture)

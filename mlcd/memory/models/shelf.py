@@ -1,4 +1,4 @@
-"""Where learned models stand: one person's in files, a team's in its database, where every worker finds them."""
+"""Storage of learned models: a user's in files, a team's in its database, for all workers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mlcd.memory.models.stored import StoredModel
 
 
 class Shelf(Protocol):
-    """Keeps models, each under its name."""
+    """Stores models by name."""
 
     def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
-        """Every model, the newest first, and those that cannot be read."""
+        """All models, the newest first, and the unreadable ones."""
         ...
 
     def save(self, stored: StoredModel) -> None:
-        """Keep a model in place of one of the same run and job; `ValueError` for a number that JSON does not have."""
+        """Store a model, replacing one of the same run and job; `ValueError` for NaN or infinity."""
         ...
 
     def forget(self, name: str) -> None:
@@ -33,16 +33,16 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class InFiles:
-    """A file for each, in a folder."""
+    """A file for each model, in a folder."""
 
     folder: Path
 
     def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
-        """Every model, the newest first, and the files that cannot be read."""
+        """All models, the newest first, and the unreadable files."""
         return all_models(self.folder)
 
     def save(self, stored: StoredModel) -> None:
-        """Keep a model."""
+        """Store a model."""
         save(self.folder, stored)
 
     def forget(self, name: str) -> None:
@@ -52,12 +52,12 @@ class InFiles:
 
 @dataclass(frozen=True)
 class InDatabase:
-    """A row for each."""
+    """A row for each model."""
 
     database: Database
 
     def all(self) -> tuple[dict[str, StoredModel], list[Unreadable]]:
-        """Every model, the newest first, and the rows that cannot be read: a newer MLCD may have written them."""
+        """All models, the newest first, and the unreadable rows: a newer MLCD may have written them."""
         with self.database.read() as connection:
             rows = connection.execute(select(table.c.name, table.c.body).order_by(table.c.name)).all()
         models, broken = {}, []
@@ -69,7 +69,7 @@ class InDatabase:
         return newest_first(models), broken
 
     def save(self, stored: StoredModel) -> None:
-        """Keep a model."""
+        """Store a model."""
         row = {"name": stored.name, "saved_at": stored.saved_at.isoformat(), "body": written(stored)}
         with self.database.write() as connection:
             connection.execute(delete(table).where(table.c.name == stored.name))
@@ -79,11 +79,11 @@ class InDatabase:
         """Delete a row."""
         with self.database.write() as connection:
             names = connection.execute(select(table.c.name)).scalars().all()
-            if name not in names:  # compared here: not every text can be sent to PostgreSQL
+            if name not in names:  # compared here: PostgreSQL does not accept every text
                 raise UnknownName("stored model", name, names)
             connection.execute(delete(table).where(table.c.name == name))
 
 
 def shelf_of(database: Database, folder: Path) -> Shelf:
-    """The shelf beside a ledger: `folder` where that is one person's file."""
+    """The storage for a ledger's database: `folder` for SQLite, otherwise the database itself."""
     return InFiles(folder) if database.dialect == "sqlite" else InDatabase(database)

@@ -1,7 +1,7 @@
-"""A learned model as it is kept: what was learned, of which job, on which machines, when and by which run.
+"""A stored model: what was learned, for which job, on which machines, when and by which run.
 
-The model itself is plain data here. Whoever made it reads it back with `learned`, so that this room needs to know
-nothing of models.
+The model itself is plain data here; its owner parses it with `learned`, so that this package does not depend on any
+kind of model.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mlcd.core.job import Fingerprint, Job, Target
 from mlcd.core.version import VERSION
 
 FORMAT = 1
-"""Of the file. Raised whenever a file of before could be read wrongly."""
+"""Version of the file format. Incremented whenever an old file could be misread."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a job is known by: its name, what it trains, how large that is, and how many samples make an epoch."""
+    """The identity of a job: its name, its fingerprint, the size of its model and of its dataset."""
 
     job: str
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
@@ -37,18 +37,18 @@ class Identity:
 
     @staticmethod
     def of(job: Job) -> Identity:
-        """What this job is known by."""
+        """The identity of this job."""
         return Identity(job.name, job.fingerprint, job.hints.parameters, job.dataset_samples)
 
     @property
-    def known(self) -> bool:
-        """Whether the fingerprint alone says which job it is."""
+    def is_identified(self) -> bool:
+        """Whether the fingerprint alone identifies the job."""
         return bool(self.fingerprint.architecture and self.fingerprint.data)
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """An instance type that the model was learned on: its price for a node, and the devices in one that compute."""
+    """An instance type that the model was learned on: its price, and its computing devices."""
 
     instance_type: str
     usd_per_hour: float
@@ -59,7 +59,7 @@ class Machine:
 
     @staticmethod
     def of(offer: Offer) -> Machine:
-        """What is kept of an offer."""
+        """The stored part of an offer."""
         return Machine(offer.name, offer.usd_per_hour, offer.workers, offer.cloud, offer.region, offer.spot)
 
 
@@ -67,8 +67,8 @@ class Machine:
 class StoredModel:
     """A model that a run has learned.
 
-    `nodes` and `batches`: where it was asked for, so that it can be shown there. `epochs`: what the run itself took to
-    reach its `target`; None if it did not get there.
+    `nodes` and `batches`: its range, for display. `epochs`: what the run took to reach its `target`; None if it did not
+    reach it.
     """
 
     run: str
@@ -86,25 +86,25 @@ class StoredModel:
 
     @property
     def name(self) -> str:
-        """Of the file it is saved as: the run, and what tells two jobs apart whose runs have the same name."""
+        """The name of its file: the run, and a hash that distinguishes jobs whose runs have the same name."""
         job = self.identity.fingerprint
-        told = "\n".join((job.architecture, job.data, job.optimizer, str(self.identity.parameters)))
+        identifying = "\n".join((job.architecture, job.data, job.optimizer, str(self.identity.parameters)))
         run = re.sub(r"[^A-Za-z0-9._-]+", "-", self.run).strip(".-") or "run"
-        return f"{run}-{sha256(told.encode()).hexdigest()[:6]}"
+        return f"{run}-{sha256(identifying.encode()).hexdigest()[:6]}"
 
     def learned(self, read: Callable[[Mapping[str, Any]], T]) -> T:
-        """The model as what it was, by whoever can read it; one line to the user if it cannot be."""
+        """The model, parsed by `read`; `UserError` if that fails."""
         try:
             return read(self.model)
         except (KeyError, TypeError, ValueError) as error:
-            why = f"its model is none of this MLCD ({type(error).__name__}: {error})"
+            why = f"this MLCD cannot read its model ({type(error).__name__}: {error})"
             raise UserError(
                 f"stored model '{self.name}': {why}; drop it with: mlcd models forget {self.name}"
             ) from error
 
 
 def complaint(error: ValidationError) -> str:
-    """The first thing that is wrong, in a few words: 'identity.job is missing'."""
+    """The first mistake, in a few words: 'identity.job is missing'."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "the whole"
     if first["type"] in ("missing", "missing_argument"):

@@ -1,12 +1,12 @@
-"""What functions cost, and the storages that they meet at: `serverless.csv`, dated list prices.
+"""Prices of functions and of their storages: `serverless.csv`, dated list prices.
 
-The paper's model has one price p_s for each of the k (10n+2) requests of an epoch; clouds charge puts and gets apart.
-Of the requests of one meeting, by equation (3), n put a model and 2n-2 fetch one; n are deleted when it is over, and
-the others ask whether one is there yet: for a large n a tenth, two, one and six tenths. p_s is the mean with these
-weights. S3 deletes for nothing. DynamoDB charges by size, units of 1 KB put or deleted and of 4 KB read, so that its
-p_s depends on the model; asking in vain takes a unit.
+The paper's model has one price p_s for each of the k (10n+2) requests of an epoch; clouds bill puts and gets
+separately. Of the requests of one exchange, by equation (3), n put a model, 2n-2 get one, n delete one, and the rest
+poll: for large n that is 0.1, 0.2, 0.1 and 0.6 of them. p_s is the mean with these weights. On S3 deletes are free.
+DynamoDB bills by size, in units of 1 KB written or deleted and of 4 KB read, so its p_s depends on the model; a poll
+without result takes one unit.
 
-A parameter server and a cache are charged by the hour; p_s is a sixtieth of it.
+A parameter server and a cache are billed by the hour; p_s is a sixtieth of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNITS: dict[str, tuple[str, ...]] = {
     "elasticache": ("hour",),
     "vm-ps": ("hour",),
 }
-"""What each service is charged by; a file must price all of it for a service that it names."""
+"""The billing units of each service; a file must have all of them for each of its services."""
 PUTS, FETCHES, DELETES, POLLS = 0.1, 0.2, 0.1, 0.6
 KB = 1_024
 BYTES_PER_MB = 1_000_000
@@ -54,7 +54,7 @@ class Price:
 def load_tariff(cloud: str = "aws", directory: Path | None = None, model_mb: float = 0.0) -> Tariff:
     """The prices of a cloud, from the file in `directory` if there is one, else the packaged one.
 
-    `model_mb`: what one put stores, where size is charged for. `date` is that of the oldest price.
+    `model_mb`: the size of one put, where size is billed. `date` is that of the oldest price.
     """
     own = directory / FILE if directory is not None else None
     if own is not None and own.exists():
@@ -102,28 +102,28 @@ def _price(line: Line) -> Price:
 
 
 def _tariff(prices: list[Price], cloud: str, model_mb: float, name: str) -> Tariff:
-    ours = [price for price in prices if price.cloud == cloud]
-    if not ours:
+    of_cloud = [price for price in prices if price.cloud == cloud]
+    if not of_cloud:
         raise UnknownName("cloud with prices of functions", cloud, {price.cloud for price in prices})
-    regions = sorted({price.region for price in ours})
+    regions = sorted({price.region for price in of_cloud})
     if len(regions) > 1:
         raise CatalogError(f"{name}: {cloud} has prices of {', '.join(regions)}; keep those of one region")
-    usd = {(price.service, price.unit): price.usd for price in ours}
+    usd = {(price.service, price.unit): price.usd for price in of_cloud}
     for service in (FUNCTION, *STORAGES):
-        lacking = [unit for unit in UNITS[service] if (service, unit) not in usd]
-        if lacking and (service == FUNCTION or len(lacking) < len(UNITS[service])):
-            raise CatalogError(f"{name}: {cloud} has no price of {service} by the {lacking[0]}; add a row")
-    there = [service for service in STORAGES if (service, UNITS[service][0]) in usd]
+        missing = [unit for unit in UNITS[service] if (service, unit) not in usd]
+        if missing and (service == FUNCTION or len(missing) < len(UNITS[service])):
+            raise CatalogError(f"{name}: {cloud} has no price of {service} by the {missing[0]}; add a row")
+    priced = [service for service in STORAGES if (service, UNITS[service][0]) in usd]
     return Tariff(
         usd_per_gb_s=usd[FUNCTION, "gb-second"],
         usd_per_call=usd[FUNCTION, "call"],
         storages=tuple(
-            _rate(service, usd, model_mb, min(price.largest_mb for price in ours if price.service == service))
-            for service in there
+            _rate(service, usd, model_mb, min(price.largest_mb for price in of_cloud if price.service == service))
+            for service in priced
         ),
         cloud=cloud,
         region=regions[0],
-        date=min(price.date for price in ours),
+        date=min(price.date for price in of_cloud),
         source=f"list prices in {name}",
     )
 

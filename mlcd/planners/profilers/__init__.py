@@ -1,1 +1,1 @@
-"""How a running job is measured, one file for each kind of job."""
+"""Measuring a running job: one file for each kind of job."""

@@ -1,11 +1,12 @@
-"""Quantiles of latencies with intervals that hold whatever the distribution: order statistics.
+"""Quantiles of latencies with distribution-free confidence intervals, from order statistics.
 
-Of n requests that do not hang together, B of them below the q-quantile x_q is binomial, so that X_(k) >= x_q but for
-P(B >= k). Requests of one moment do hang together: a batch is answered at once, a stall holds up all that wait. By how
-much shows in how the share above the quantile differs between windows (Kish's design effect); n is divided by it.
+Of n independent requests, the number B below the q-quantile x_q is binomial, so X_(k) >= x_q with probability
+1 - P(B >= k). Requests at the same moment are correlated: a batch is answered at once, a stall delays all that wait.
+The variance of the share above the quantile between windows shows by how much (Kish's design effect); n is divided by
+it.
 
-Symbols   X_(k)    the k-th smallest latency         D    design effect, 1 where requests do not hang together
-          m        windows of requests               a    the chance that an end is wrong, of Z normal standard errors
+Symbols   X_(k)    the k-th smallest latency         D    design effect, 1 for independent requests
+          m        windows of requests               a    error probability of one end: that of Z normal standard errors
 """
 
 from __future__ import annotations
@@ -21,43 +22,43 @@ from mlcd.core.configuration import Floats
 from mlcd.core.measurement import Z
 
 WRONG = float(ndtr(-Z))
-"""The chance a that one end of an interval is on the wrong side of the truth."""
+"""The error probability a of one end of an interval: a one-sided Z-sigma bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure as measured, between the ends that it hardly ever passes."""
+    """A measured figure with its confidence interval."""
 
     low: float
     at: float
     high: float
 
     def widened(self, rel_error: float) -> Interval:
-        """With ends at least Z such errors away."""
+        """With ends at least Z relative errors away."""
         away = math.exp(Z * rel_error)
         return Interval(min(self.low, self.at / away), self.at, max(self.high, self.at * away))
 
     def clear_of(self, limit: float) -> bool:
-        """Whether a limit is not between the ends."""
+        """Whether a limit is outside of the interval."""
         return self.high <= limit or self.low > limit
 
 
 def quantile(windows: Sequence[Floats], q: float) -> Interval:
-    """Of all requests of these windows; an end for which there are too few requests is 0 or infinite."""
-    from scipy import stats  # slow to import, and few commands come here
+    """The quantile of all requests of these windows; with too few requests, an end is 0 or infinite."""
+    from scipy import stats  # slow to import, and rarely needed
 
     ordered = np.sort(np.concatenate(windows))
     n = len(ordered)
     at = float(ordered[max(0, math.ceil(n * q) - 1)])
-    alone = max(1, int(n / _design_effect(windows, at)))
-    below, above = int(stats.binom.ppf(WRONG, alone, q)), int(stats.binom.isf(WRONG, alone, q)) + 1
-    low = float(ordered[math.floor(below / alone * n) - 1]) if below >= 1 else 0.0
-    high = float(ordered[math.ceil(above / alone * n) - 1]) if above <= alone else math.inf
+    effective = max(1, int(n / _design_effect(windows, at)))
+    below, above = int(stats.binom.ppf(WRONG, effective, q)), int(stats.binom.isf(WRONG, effective, q)) + 1
+    low = float(ordered[math.floor(below / effective * n) - 1]) if below >= 1 else 0.0
+    high = float(ordered[math.ceil(above / effective * n) - 1]) if above <= effective else math.inf
     return Interval(min(low, at), at, max(high, at))
 
 
 def _design_effect(windows: Sequence[Floats], threshold: float) -> float:
-    """How many times more the share above a threshold varies than that of requests on their own would."""
+    """The variance of the share above a threshold, relative to that of independent requests."""
     sizes = np.array([len(window) for window in windows], dtype=float)
     above = np.array([np.count_nonzero(window > threshold) for window in windows], dtype=float)
     n, m = float(sizes.sum()), len(windows)

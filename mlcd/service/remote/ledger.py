@@ -101,19 +101,19 @@ class RemoteLedger:
 
     def last_seq(self, run: str) -> int:
         """The number of the last fetched entry; 0 if there is none."""
-        known = self._lines.get(run)
-        return known[-1].seq if known else 0
+        lines = self._lines.get(run)
+        return lines[-1].seq if lines else 0
 
     def newer(self, run: str) -> list[Line]:
         """The entries since the last call."""
-        known = self._lines.setdefault(run, [])
+        lines = self._lines.setdefault(run, [])
         new: list[Line] = []
         while True:
             answer = self.server.get(run_path(run, "entries"), after=self.last_seq(run), limit=self._page)
             with self.server.reading():
                 page = [_line(each) for each in answer["entries"]]
                 self._driven[run] = bool(answer["driven"])
-            known += page
+            lines += page
             new += page
             if len(page) < self._page:
                 return new

@@ -1,6 +1,15 @@
 """A team: its members, their roles and budgets, and the audit log."""
 
-from mlcd.service.team.allowance import Left, OverBudget, Used, left, recheck, release, submit, used
+from mlcd.service.team.allowance import (
+    OverBudget,
+    RemainingBudget,
+    Used,
+    recheck,
+    release,
+    remaining_budget,
+    submit,
+    used,
+)
 from mlcd.service.team.audit import Audit, AuditEntry
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.deeds import Team
@@ -12,17 +21,17 @@ __all__ = [
     "Audit",
     "AuditEntry",
     "Budget",
-    "Left",
     "Member",
     "Members",
     "OverBudget",
     "Per",
+    "RemainingBudget",
     "Role",
     "Team",
     "Used",
-    "left",
     "recheck",
     "release",
+    "remaining_budget",
     "submit",
     "used",
 ]

@@ -48,7 +48,7 @@ class OverBudget(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RemainingBudget:
     """The remaining budget: `of` whom, and of which total. `usd` None: no limit.
 
     `renewed_on`: when the budget starts anew; None: never.
@@ -79,13 +79,13 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def left(ledger: Ledger, member: Member | None, now: Now = _now) -> Left:
+def remaining_budget(ledger: Ledger, member: Member | None, now: Now = _now) -> RemainingBudget:
     """The remaining budget of a member: the smaller of their own and their team's. Without a member: no limit."""
     if member is None:
-        return Left()
+        return RemainingBudget()
     catch_up(ledger.database)
     with ledger.database.read() as connection:
-        return _left(connection, ledger.database, member.name, member.team, now())
+        return _remaining_budget(connection, ledger.database, member.name, member.team, now())
 
 
 def used(ledger: Ledger, of: Member | str, now: Now = _now) -> Used:
@@ -120,7 +120,7 @@ def submit(
         if most_queued is not None:
             _check_queued(connection, owner.name, most_queued)
         if not free:
-            remaining = _left(connection, ledger.database, owner.name, owner.team, now())
+            remaining = _remaining_budget(connection, ledger.database, owner.name, owner.team, now())
             _check_submission(job.goal.budget_usd, remaining)
         run = ledger.ask(job.name, submission, owner.name, owner.team, connection=connection)
         connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(free=free))
@@ -153,7 +153,7 @@ def recheck(
         if state.final and entry is None:
             raise WrongState(f"run '{name}' is over; there is nothing to go on with. See: mlcd show {name}")
         counts = owner is not None and not free
-        remaining = _left(connection, ledger.database, owner, team, now()) if counts else Left()
+        remaining = _remaining_budget(connection, ledger.database, owner, team, now()) if counts else RemainingBudget()
         launches = state.launches if launch is None else launch
         if launches != state.launches:
             set_launch(connection, name, launches)
@@ -184,7 +184,9 @@ def release(ledger: Ledger, run: str, because: str) -> None:
         ledger.append(name, _clock(connection, name), [Stopped(because)])
 
 
-def _left(connection: Connection, database: Database, name: str, team: str | None, now: datetime) -> Left:
+def _remaining_budget(
+    connection: Connection, database: Database, name: str, team: str | None, now: datetime
+) -> RemainingBudget:
     runs = schema.runs.c
     limits = [(name, budget_of(connection, schema.members, name), runs.owner == name)]
     if team is not None:
@@ -194,8 +196,8 @@ def _left(connection: Connection, database: Database, name: str, team: str | Non
         if budget.usd is not None:
             use = _used(connection, database, whose, budget.since(now))
             left_usd = max(0.0, budget.usd - use.spent_usd - use.claimed_usd)
-            remaining.append(Left(left_usd, of, budget, budget.renewed_on(now)))
-    return min(remaining, key=lambda each: (each.usd, each.of)) if remaining else Left(of=name)
+            remaining.append(RemainingBudget(left_usd, of, budget, budget.renewed_on(now)))
+    return min(remaining, key=lambda each: (each.usd, each.of)) if remaining else RemainingBudget(of=name)
 
 
 def _used(connection: Connection, database: Database, whose: ColumnElement[bool], since: str) -> Used:
@@ -203,7 +205,7 @@ def _used(connection: Connection, database: Database, whose: ColumnElement[bool]
     return Used(math.fsum(each.spent_since(since) for each in runs), math.fsum(each.claims_usd for each in runs))
 
 
-def _check_remaining(run: str, state: BudgetState, goal: Goal | None, remaining: Left) -> None:
+def _check_remaining(run: str, state: BudgetState, goal: Goal | None, remaining: RemainingBudget) -> None:
     """Check that the owner's remaining budget covers what the run may still spend, under new limits or its own."""
     budget_usd = state.budget_usd if goal is None else goal.budget_usd
     more_usd = None if budget_usd is None else max(0.0, budget_usd - state.spent_usd)
@@ -222,19 +224,19 @@ def _check_queued(connection: Connection, owner: str, most: int) -> None:
         raise WrongState(f"{owner} has {waiting} runs waiting, and {most} are the most: wait, or stop some of them")
 
 
-def _check_submission(budget_usd: float | None, remaining: Left) -> None:
+def _check_submission(budget_usd: float | None, remaining: RemainingBudget) -> None:
     if remaining.usd is not None and budget_usd is None:
         raise UserError(f"{remaining}: state a budget for this job that is not more, or ask an admin")
     if not _fits(budget_usd, remaining):
         raise _over_budget(remaining, f"this job may spend {_usd(budget_usd)}: lower its budget, or ask an admin")
 
 
-def _fits(usd: float | None, remaining: Left) -> bool:
+def _fits(usd: float | None, remaining: RemainingBudget) -> bool:
     """Whether these dollars can be claimed; None is an unlimited claim."""
     return remaining.usd is None or (usd is not None and usd <= remaining.usd + SLACK_USD)
 
 
-def _over_budget(remaining: Left, what: str) -> OverBudget:
+def _over_budget(remaining: RemainingBudget, what: str) -> OverBudget:
     return OverBudget(f"{remaining}; {what}", remaining.usd or 0.0)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.team.allowance import Used, left, used
+from mlcd.service.team.allowance import Used, remaining_budget, used
 from mlcd.service.team.audit import Audit, AuditEntry
 from mlcd.service.team.budget import Budget, Per
 from mlcd.service.team.members import Member, Members
@@ -24,7 +24,9 @@ class Team:
     def members(self) -> list[tuple[Member, Used, float | None]]:
         """The members by name, with what they have used and their remaining budget; None for no limit."""
         ledger, now = self._ledger, self._now
-        return [(each, used(ledger, each, now), left(ledger, each, now).usd) for each in self._members.all()]
+        return [
+            (each, used(ledger, each, now), remaining_budget(ledger, each, now).usd) for each in self._members.all()
+        ]
 
     def teams(self) -> dict[str, tuple[Budget, Used]]:
         """The teams, their budgets, and what is used of them."""

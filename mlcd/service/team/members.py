@@ -75,12 +75,12 @@ class Members:
         token = new_secret()
         row |= {"token_hash": hashed(token), "created_at": _text(self._now()), "removed_at": None}
         with self._database.write() as connection:
-            known = connection.execute(
+            earlier = connection.execute(
                 select(schema.members.c.removed_at).where(schema.members.c.name == name)
             ).one_or_none()
-            if known is None:
+            if earlier is None:
                 connection.execute(insert(schema.members).values(name=name, **row))
-            elif known.removed_at is not None:
+            elif earlier.removed_at is not None:
                 connection.execute(update(schema.members).where(schema.members.c.name == name).values(**row))
             else:
                 raise UserError(f"'{name}' is a member already; a new token: mlcd team token {name}")
@@ -254,8 +254,8 @@ def _end_sessions(connection: Connection, name: str) -> None:
 
 def _ensure_team(connection: Connection, team: str | None) -> None:
     """Create the team if it does not exist."""
-    known = connection.execute(select(schema.teams.c.name).where(schema.teams.c.name == team)).first()
-    if team is not None and known is None:
+    row = connection.execute(select(schema.teams.c.name).where(schema.teams.c.name == team)).first()
+    if team is not None and row is None:
         connection.execute(insert(schema.teams).values(name=team, budget_usd=None))
 
 

@@ -135,17 +135,17 @@ def budget_states(connection: Connection, database: Database, whose: ColumnEleme
     """The states of these runs, within a transaction or without."""
     runs = schema.runs.c
     rows = connection.execute(select(runs.name, runs.refused).where(whose)).all()
-    _, known = _read(connection, database)
-    settled = {name for name, refused in rows if _can_spend(known.get(name), refused) is False}
+    _, states = _read(connection, database)
+    settled = {name for name, refused in rows if _can_spend(states.get(name), refused) is False}
     submissions = _submissions(connection, [name for name, _ in rows if name not in settled])
-    return [_budget_state(name, known.get(name), refused, submissions.get(name)) for name, refused in rows]
+    return [_budget_state(name, states.get(name), refused, submissions.get(name)) for name, refused in rows]
 
 
 def budget_state(connection: Connection, database: Database, run: str) -> BudgetState:
     """The state of this run, with the data of its submission."""
     refused = connection.execute(select(schema.runs.c.refused).where(schema.runs.c.name == run)).scalar_one()
-    _, known = _read(connection, database)
-    return _budget_state(run, known.get(run), refused, _submissions(connection, [run]).get(run))
+    _, states = _read(connection, database)
+    return _budget_state(run, states.get(run), refused, _submissions(connection, [run]).get(run))
 
 
 def set_launch(connection: Connection, run: str, launch: bool) -> None:
@@ -173,14 +173,14 @@ def _read(connection: Connection, database: Database) -> tuple[int, Mapping[str,
     entries = schema.entries.c
     month = func.substr(entries.written_at, 1, 7)  # 2026-11-17T... in UTC
     query = select(entries.seq, entries.run, entries.kind, month, entries.usd, entries.instance_type)
-    last, known = _CACHE.get(database, (0, {}))
+    last, states = _CACHE.get(database, (0, {}))
     facts: dict[str, Facts] | None = None
     while rows := connection.execute(query.where(entries.seq > last).order_by(entries.seq).limit(PAGE)).all():
-        facts = dict(known) if facts is None else facts  # a copy: others may be reading the cache
+        facts = dict(states) if facts is None else facts  # a copy: others may be reading the cache
         for _, run, *entry in rows:
             facts[run] = facts.get(run, Facts()).after(*entry)
         last = rows[-1][0]
-    return last, known if facts is None else facts
+    return last, states if facts is None else facts
 
 
 def _can_spend(facts: Facts | None, refused: str | None) -> bool | None:

@@ -33,10 +33,10 @@ class LoadedRun:
     @staticmethod
     def of(lines: Sequence[Line]) -> LoadedRun:
         """From the ledger's lines."""
-        whole = LoadedRun()
+        loaded = LoadedRun()
         for line in lines:
-            whole.add(line)
-        return whole
+            loaded.add(line)
+        return loaded
 
     @property
     def last(self) -> int:
@@ -102,9 +102,9 @@ class RunCache:
             self._runs.move_to_end(run)
         return loaded
 
-    def put(self, run: str, whole: LoadedRun) -> None:
+    def put(self, run: str, loaded: LoadedRun) -> None:
         """Add a run, and evict others if there are too many entries."""
-        self._runs[run] = whole
+        self._runs[run] = loaded
         self._runs.move_to_end(run)
         self.trim()
 
@@ -114,13 +114,13 @@ class RunCache:
 
     def trim(self) -> None:
         """Evict the least recently used runs until the rest is small enough; one always stays."""
-        kept = sum(len(whole.lines) for whole in self._runs.values())
-        while kept > self._most and len(self._runs) > 1:
+        lines = sum(len(loaded.lines) for loaded in self._runs.values())
+        while lines > self._most and len(self._runs) > 1:
             _, evicted = self._runs.popitem(last=False)
-            kept -= len(evicted.lines)
+            lines -= len(evicted.lines)
 
     def __len__(self) -> int:
-        return sum(len(whole.lines) for whole in self._runs.values())
+        return sum(len(loaded.lines) for loaded in self._runs.values())
 
 
 def entry_frame(line: Line, words: str) -> bytes:

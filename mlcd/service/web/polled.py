@@ -176,10 +176,10 @@ class LedgerPoller:
         whole.add(line)
         return whole
 
-    def _summarize(self, brief: RunState, whole: LoadedRun) -> None:
-        owner, team = self._owners.get(brief.run, (None, None))
+    def _summarize(self, state: RunState, whole: LoadedRun) -> None:
+        owner, team = self._owners.get(state.run, (None, None))
         begun_at = whole.lines[0].written_at
-        brief.summary = summary_of(brief.run, begun_at, whole.account, brief.driven, owner, team, whole.reason)
+        state.summary = summary_of(state.run, begun_at, whole.account, state.driven, owner, team, whole.reason)
 
     async def _update_driven(self, driven: set[str]) -> set[str]:
         """Update which runs are driven; return the runs for which that has changed, or that are over."""

@@ -20,11 +20,11 @@ from mlcd.planners.form.jobs import kinds
 from mlcd.planners.form.words import parsed
 from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.words import goal_words
-from mlcd.service.team import Member, left, submit
+from mlcd.service.team import Member, remaining_budget, submit
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.places import confined, internal_place, is_free, public_place
 from mlcd.service.web.reading import SPACE, TEXT, in_child_process
-from mlcd.service.web.reading.works import FACTS, foreseen, job_of_recorded, job_of_text, job_of_upload
+from mlcd.service.web.reading.works import FACTS, job_of_recorded, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.state import State
 from mlcd.service.web.uploads import Uploads, profiled
 from mlcd.service.workers.asked import from_json, to_json
@@ -89,7 +89,7 @@ def check(state: State, who: Member | None, request: Submission) -> Foreseen:
     job = read(state, request)
     preview: dict[str, Any] = {"configurations": None, "types": []}
     if is_free(job.on):
-        preview = json.loads(in_child_process("the job", SPACE, foreseen, to_json(job, False)))
+        preview = json.loads(in_child_process("the job", SPACE, preview_of, to_json(job, False)))
     return Foreseen(
         job.name,
         goal_words(job.goal, job.target, serving_task(job)),
@@ -97,7 +97,7 @@ def check(state: State, who: Member | None, request: Submission) -> Foreseen:
         [str(each) for each in preview["types"]],
         public_place(job.on, state.settings),
         job.goal.budget_usd,
-        None if _is_uncounted(state, job) else left(state.ledger, who).usd,
+        None if _is_uncounted(state, job) else remaining_budget(state.ledger, who).usd,
     )
 
 

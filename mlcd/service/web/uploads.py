@@ -67,9 +67,9 @@ class Uploads:
         """Refuse bytes beyond the owner's quota."""
         query = select(func.coalesce(func.sum(uploads.c.size), 0)).where(uploads.c.owner == owner)
         with self._database.read() as connection:
-            kept = int(connection.execute(query).scalar_one())
-        if kept + more > most:
-            raise Refusal(413, f"{owner} has {kept >> 20} MB of models here, and {most >> 20} MB are the most")
+            used = int(connection.execute(query).scalar_one())
+        if used + more > most:
+            raise Refusal(413, f"{owner} has {used >> 20} MB of models here, and {most >> 20} MB are the most")
 
     @contextmanager
     def incoming(self) -> Iterator[Incoming]:

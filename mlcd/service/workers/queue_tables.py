@@ -27,9 +27,9 @@ def prepare(database: Database) -> None:
         if connection.exec_driver_sql("SELECT to_regclass('procrastinate_jobs')").scalar() is None:
             _execute(connection, SchemaManager.get_schema())
         else:
-            seen = connection.exec_driver_sql("SELECT obj_description('procrastinate_jobs'::regclass)").scalar()
+            version = connection.exec_driver_sql("SELECT obj_description('procrastinate_jobs'::regclass)").scalar()
             for migration in migrations:
-                if seen is not None and migration.name > seen:
+                if version is not None and migration.name > version:
                     _execute(connection, migration.read_text(encoding="utf-8"))
         _execute(connection, NEWEST.format(migrations[-1].name))
         _execute(connection, FAIR_SHARE.read_text(encoding="utf-8").format(locks=LOCKS))

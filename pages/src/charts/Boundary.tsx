@@ -1,4 +1,4 @@
-/** On functions: the allocations that nothing beats in both time and cost of one epoch. */
+/** On functions: the Pareto boundary of allocations by time and cost of one epoch. */
 
 import type { JSX } from "preact";
 import { duration, usd } from "../format";
@@ -15,9 +15,9 @@ export function Boundary({ boundary: points }: { boundary: Point[] }): JSX.Eleme
   const order = seriesOrder(points.map((point) => point.storage));
   return (
     <Figure
-      title="What an epoch takes"
-      summary={`${points.length} allocations that nothing beats, from ${duration(points[0]!.seconds)} and ${usd(points[0]!.usd)} to ${duration(points.at(-1)!.seconds)} and ${usd(points.at(-1)!.usd)} for an epoch.`}
-      note="Each mark is an allocation that nothing beats in both time and cost of one epoch."
+      title="Time and cost of an epoch"
+      summary={`${points.length} best trade-offs, from ${duration(points[0]!.seconds)} and ${usd(points[0]!.usd)} to ${duration(points.at(-1)!.seconds)} and ${usd(points.at(-1)!.usd)} for an epoch.`}
+      note="Each mark is a best trade-off: no other allocation is both faster and cheaper for one epoch."
       keys={[
         ...seriesKeys(order),
         ...(points.some((point) => point.used) ? [{ ...CHOSEN, words: "in the plan" }] : []),

@@ -1,4 +1,4 @@
-/** The loss as it falls: what is done, up to what was planned. */
+/** The loss by epoch or stage, so far and planned. */
 
 import type { JSX } from "preact";
 import { duration, significant, usd } from "../format";
@@ -36,7 +36,7 @@ export function Epochs({ done, planned, target }: Props): JSX.Element {
       summary={
         first && last
           ? `From ${significant(first.loss, 4)} after ${word} ${first.at} to ${significant(last.loss, 4)} after ${word} ${last.at}${planned ? `, of ${planned} planned` : ""}.`
-          : "No loss is known yet."
+          : "No loss yet."
       }
       note={word === "stage" ? "The best loss of all trials of a stage." : undefined}
       table={{

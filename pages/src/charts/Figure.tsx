@@ -1,4 +1,4 @@
-/** The frame of a chart: its title, what it says in a sentence, what its marks mean, and the same as a table. */
+/** The frame of a chart: title, summary, legend, and the data as a table. */
 
 import type { ComponentChildren, JSX, RefObject } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -17,7 +17,7 @@ export interface Told {
 
 interface Props {
   title: string;
-  /** One sentence for who does not see the chart. */
+  /** One sentence for screen readers. */
   summary: string;
   note?: string | undefined;
   keys?: Key[];

@@ -1,4 +1,4 @@
-/** Each trial of a server: its latency against what it answers, as large as its price; what a cap forbids is shaded. */
+/** The trials of a server: latency against throughput; the size of a mark is its price; forbidden areas are shaded. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -22,7 +22,7 @@ interface Props {
   first?: string;
 }
 
-const BREAKS: Key = { mark: <circle r={4.5} class="hollow" />, words: "breaks what is asked" };
+const BREAKS: Key = { mark: <circle r={4.5} class="hollow" />, words: "misses a requirement" };
 const FAILED: Key = { mark: <path d={crossed()} class="cross" />, words: "failed: no rate" };
 
 export function Latency({ serving, caps = capsOf(serving), minRate = null, chosen, first }: Props): JSX.Element {
@@ -52,11 +52,11 @@ export function Latency({ serving, caps = capsOf(serving), minRate = null, chose
   return (
     <Figure
       title="Latency against throughput"
-      summary={`${shown.length} trials by ${figure} latency and ${unit}; ${shown.filter(keeps).length} keep what is asked${ringed ? `; trial ${ringed} is chosen` : ""}.`}
-      note="Up and to the left is better. The larger a mark, the more an answer costs there. Numbers are the order of the trials."
+      summary={`${shown.length} trials by ${figure} latency and ${unit}; ${shown.filter(keeps).length} meet all requirements${ringed ? `; trial ${ringed} is chosen` : ""}.`}
+      note="Up and to the left is better. A larger mark means a higher cost per answer. Numbers are the order of the trials."
       keys={keys}
       table={{
-        head: ["Trial", unit, ...figures, "$ a million", "Keeps"],
+        head: ["Trial", unit, ...figures, "$ per million", "Meets all"],
         rows: trials.map((trial) => [
           `${trial.number}: ${trial.label}`,
           trial.rate === null ? null : rateWords(trial.rate),
@@ -285,7 +285,7 @@ function hover(trial: Trial, { figure, unit, keeps }: Look): string {
     `${trial.number}: ${trial.label}`,
     `${rateWords(trial.rate!)} ${unit}`,
     `${figure} ${milliseconds(latency(trial, figure)!)}`,
-    ...(trial.usd_per_million === null ? [] : [`${price(trial.usd_per_million)} a million`]),
-    ...(keeps(trial) ? [] : ["breaks what is asked"]),
+    ...(trial.usd_per_million === null ? [] : [`${price(trial.usd_per_million)} per million`]),
+    ...(keeps(trial) ? [] : ["misses a requirement"]),
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-/** The limits of a chart of time and cost: what they forbid is shaded, and their lines can be moved. */
+/** The limits in a chart of time and cost: forbidden areas are shaded, and the lines can be dragged. */
 
 import type { JSX } from "preact";
 import { duration, usd } from "../format";

@@ -1,4 +1,4 @@
-/** What a model is made of: the operators that take its time. */
+/** The operators of a model by their share of its time. */
 
 import * as Plot from "@observablehq/plot";
 import type { JSX } from "preact";
@@ -17,7 +17,7 @@ export function Operators({ operators }: { operators: Operator[] }): JSX.Element
   return (
     <Figure
       title="Key operators"
-      summary={`${operators.length} kinds of operators; ${first ? `${first.kind} takes most of the time, ${percent(first.share)}` : "none is known"}.`}
+      summary={`${operators.length} kinds of operators; ${first ? `${first.kind} takes most of the time, ${percent(first.share)}` : "none known"}.`}
       note={
         rest.length > 0
           ? `${rest.length} more take ${percent(rest.reduce((sum, each) => sum + each.share, 0))} together.`

@@ -1,4 +1,4 @@
-/** How configurations compare where nobody knows yet what the target takes: factors, and no time. */
+/** Configurations relative to each other, while the time to the target is unknown: factors instead of times. */
 
 import type { JSX } from "preact";
 import { plural } from "../format";
@@ -22,9 +22,9 @@ export function Ranking({ ranking, chosen, series }: Props): JSX.Element {
   const knee = bend(ranking);
   return (
     <Figure
-      title="How they compare until the target"
-      summary={`${plural(ranking.length, "configuration")} by time and cost until the target, as factors of the least; ${ranking.filter((place) => place.frontier).length} are beaten by none${knee ? `; the knee is ${knee}` : ""}${chosen ? `; ${chosen} is chosen` : ""}.`}
-      note="Factors of the fastest and of the cheapest: how soon the target comes is not known, so this ranks and claims no time. Large marks have a measured rate, small ones a forecast of it."
+      title="Relative time and cost to the target"
+      summary={`${plural(ranking.length, "configuration")} by time and cost to the target, as factors of the least; ${ranking.filter((place) => place.frontier).length} are best trade-offs${knee ? `; the knee is ${knee}` : ""}${chosen ? `; ${chosen} is chosen` : ""}.`}
+      note="Factors of the fastest and of the cheapest: the time to the target is unknown, so this is a ranking without times. Large marks have a measured rate, small ones a predicted one."
       keys={[
         ...seriesKeys(shown),
         BOUNDARY,
@@ -65,13 +65,13 @@ function drawn(width: number, ranking: Ranked[], order: Map<string, number>, cho
   return plotted(
     width,
     wide ? 360 : 310,
-    { ...axis(ranking.map((place) => place.time_factor), wide ? 8 : 5, "time, of the fastest"), grid: true },
-    axis(ranking.map((place) => place.cost_factor), 6, "cost, of the cheapest"),
+    { ...axis(ranking.map((place) => place.time_factor), wide ? 8 : 5, "time, relative to the fastest"), grid: true },
+    axis(ranking.map((place) => place.cost_factor), 6, "cost, relative to the cheapest"),
     front(stands, order, chosen),
     stands.map(({ x, y, label, measured }) => ({
       x,
       y,
-      words: `${label}\ntime ${factor(x)}, cost ${factor(y)}\n${measured ? "ranked by its measured rate" : "ranked by a forecast of its rate"}`,
+      words: `${label}\ntime ${factor(x)}, cost ${factor(y)}\n${measured ? "ranked by its measured rate" : "ranked by its predicted rate"}`,
     })),
     58,
   );

@@ -1,4 +1,4 @@
-/** Every probe by its number of nodes and its rate, or what the whole would cost there; failures along the bottom. */
+/** Every probe by number of nodes and rate, or total cost; failures along the bottom. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -50,7 +50,7 @@ export function SearchPath({ path, refusals = [], underWay = [], driven, unit }:
     <Figure
       title="Search path"
       summary={said(path, failed)}
-      note="Numbers are the order of the probes, bars the interval of what was measured."
+      note="Numbers are the order of the probes; bars are confidence intervals."
       keys={keys}
       table={table(path, unit)}
       draw={(width) => drawn(width, path, order, reading, unit, rowsBelow(path, refused, going, driven))}
@@ -58,11 +58,11 @@ export function SearchPath({ path, refusals = [], underWay = [], driven, unit }:
       switches={
         priced ? (
           <Segments
-            label="What goes up"
+            label="Vertical axis"
             of={["rate", "cost"] as const}
             chosen={reading}
             onChoose={setReading}
-            name={(each) => (each === "rate" ? unit : "whole cost")}
+            name={(each) => (each === "rate" ? unit : "total cost")}
           />
         ) : null
       }
@@ -70,7 +70,7 @@ export function SearchPath({ path, refusals = [], underWay = [], driven, unit }:
   );
 }
 
-/** What goes up: the middle, and both ends of its interval. Cost has one end: what is counted on at the most. */
+/** The value and both ends of its interval. Cost has only an upper end: the worst case. */
 function read(step: Step, reading: Reading): [number, number, number] | null {
   if (reading === "cost") return step.finish && [step.finish.usd, step.finish.usd, step.finish.worst_usd];
   return step.rate === null ? null : [step.rate, step.low ?? step.rate, step.high ?? step.rate];
@@ -116,7 +116,7 @@ function drawn(
       log: true,
       ticks: measured.length > 0 ? ticks(up, wide ? 7 : 5, true) : [],
       format: reading === "rate" ? rateTick : usdTick,
-      label: measured.length > 0 ? (reading === "rate" ? unit : "cost of the whole job, from here") : "",
+      label: measured.length > 0 ? (reading === "rate" ? unit : "total cost of the job") : "",
       inset: [strip + 12, 10],
     },
     [points(measured, order, reading), below(rows, order)],
@@ -228,7 +228,7 @@ function said(path: Step[], failed: Step[]): string {
 
 function table(path: Step[], unit: string): { head: string[]; rows: (string | null)[][] } {
   return {
-    head: ["Configuration", "Probe", "Nodes", unit, "Low", "High", "Whole cost", "Outcome"],
+    head: ["Configuration", "Probe", "Nodes", unit, "Low", "High", "Total cost", "Outcome"],
     rows: path.map((step) => [
       step.label,
       String(step.number),

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 
 interface Props<T extends string> {
-  /** What is chosen here, for who does not see it. */
+  /** For screen readers. */
   label: string;
   of: readonly T[];
   chosen: T;

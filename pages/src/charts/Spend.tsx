@@ -1,4 +1,4 @@
-/** What was spent as time went by, the reserve above it, and the limit that both stay under. */
+/** Spending over time, the reserve above it, and the limit for both. */
 
 import type { JSX } from "preact";
 import { duration, usd } from "../format";
@@ -10,7 +10,7 @@ import { ticks, timeTick, timeTicks, usdTick } from "./ticks";
 
 interface Props {
   spend: Spending;
-  /** What the decided run is expected to take from here; null when it is over, or nothing is decided. */
+  /** Expected time and cost of the decided run; null if it is over, or nothing is decided. */
   ahead?: Finish | null;
 }
 
@@ -22,9 +22,9 @@ export function Spend({ spend, ahead = null }: Props): JSX.Element {
   const last = points.at(-1)!;
   const kept = spend.budget_usd !== null && points.some((point) => point.kept_usd !== null);
   const note = [
-    kept && "The band is what has to be kept to finish on the best configuration so far, at the slow end of its rate.",
-    passes(points, spend) && "Where it passes the limit, nothing measured was safe yet.",
-    broken(points, spend, ahead) && "The time axis changes its scale at the last probe.",
+    kept && "The band is the reserve: the worst-case cost to finish on the best configuration so far.",
+    passes(points, spend) && "Where it exceeds the limit, no measured configuration was safe yet.",
+    broken(points, spend, ahead) && "The scale of the time axis changes at the last probe.",
   ];
   return (
     <Figure
@@ -33,7 +33,7 @@ export function Spend({ spend, ahead = null }: Props): JSX.Element {
       note={note.filter(Boolean).join(" ") || undefined}
       keys={keys(kept || isTimeKept(last, spend), ahead)}
       table={{
-        head: ["After", "Elapsed", "Spent", "Kept to finish", "Sum"],
+        head: ["After", "Elapsed", "Spent", "Reserve", "Sum"],
         rows: spend.points.map((point) => [
           point.label || "start",
           duration(point.elapsed_s),
@@ -51,7 +51,7 @@ export function Spend({ spend, ahead = null }: Props): JSX.Element {
 function keys(kept: boolean, ahead: Finish | null) {
   return [
     { mark: <path d="M-8,5h6V-1h6V-5h4" class="spent" />, words: "spent" },
-    ...(kept ? [{ mark: <rect x={-8} y={-6} width={16} height={12} class="band" />, words: "kept to finish" }] : []),
+    ...(kept ? [{ mark: <rect x={-8} y={-6} width={16} height={12} class="band" />, words: "reserve" }] : []),
     ...(ahead ? [{ mark: <path d="M-8,5L8,-5" class="spent expected" />, words: "expected" }] : []),
   ];
 }
@@ -260,6 +260,6 @@ function name(group: SVGGElement, room: Room, x: number, y: number, words: strin
 
 function hover(point: SpendPoint, limit: number | null): string {
   const lines = [point.label, `${usd(point.spent_usd)} spent after ${duration(point.elapsed_s)}`];
-  if (point.kept_usd !== null && limit !== null) lines.push(`${usd(point.kept_usd)} kept to finish`);
+  if (point.kept_usd !== null && limit !== null) lines.push(`${usd(point.kept_usd)} reserve`);
   return lines.filter(Boolean).join("\n");
 }

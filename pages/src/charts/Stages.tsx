@@ -1,4 +1,4 @@
-/** The stages of a tuning run as each method plans them: what a trial is given, and when a stage ends. */
+/** The stages of a tuning run in each method's plan: cost of a trial, cost of a stage, and when it ends. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -16,15 +16,15 @@ const READINGS = {
     of: (plan: Plan) => plan.stages.map((stage) => stage.usd / Math.max(1, stage.trials)),
   },
   stage: { name: "cost of a stage", of: (plan: Plan) => plan.stages.map((stage) => stage.usd) },
-  time: { name: "time until it ends", of: endings },
+  time: { name: "time to its end", of: endings },
 };
 export type Reading = keyof typeof READINGS;
 
 const NOTES: Record<Reading, string> = {
   trial:
-    "What one trial of each stage is given. Trials of early stages are mostly stopped, so money for them is mostly lost.",
-  stage: "What all trials of a stage cost together.",
-  time: "The time from the beginning of the run to the end of each stage.",
+    "The cost of one trial in each stage. Most trials of early stages are stopped, so money spent on them is mostly lost.",
+  stage: "The cost of all trials of a stage together.",
+  time: "The time from the start of the run to the end of each stage.",
 };
 
 /** `first`: what goes up at first. */
@@ -58,7 +58,7 @@ export function Stages({ plans, first = "trial" }: { plans: Plan[]; first?: Read
       of={[plans, reading]}
       switches={
         <Segments
-          label="What goes up"
+          label="Vertical axis"
           of={Object.keys(READINGS) as Reading[]}
           chosen={reading}
           onChoose={setReading}

@@ -1,4 +1,4 @@
-/** Time against cost of everything measured, what nothing beats, and the limits, which can be dragged. */
+/** Time against cost of everything measured, the Pareto boundary, and the limits, which can be dragged. */
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -50,17 +50,17 @@ export function Tradeoff({ tradeoff, budget, deadline, chosen, series, onBudget,
   return (
     <Figure
       title={ranked ? "Time against cost, all of the work" : "Time against cost"}
-      summary={`${plural(points.length, "configuration")} by total time and total cost; ${best > 0 ? `${best} are beaten by none; ` : ""}${certified} can be certified within the limits${chosen ? `; ${chosen} is chosen` : ""}.`}
+      summary={`${plural(points.length, "configuration")} by total time and total cost; ${best > 0 ? `${best} are best trade-offs; ` : ""}${certified} can be certified within the limits${chosen ? `; ${chosen} is chosen` : ""}.`}
       note={[
         ranked
-          ? "How soon the target comes is not known yet: these are totals of all the work, probes included. It may end sooner."
+          ? "The time to the target is unknown: these are totals of all the work, probes included. The job may end sooner."
           : "Totals, probes included.",
-        "Bars reach to the worst case.",
-        ...(dragged ? ["Drag a limit, or move it by arrow keys, to ask what it would change."] : []),
+        "Bars extend to the worst case.",
+        ...(dragged ? ["Drag a limit, or move it by arrow keys, to see what it would change."] : []),
       ].join(" ")}
       keys={keys}
       table={{
-        head: ["Configuration", "Time", "Time at most", "Cost", "Cost at most", "Certified", "Boundary"],
+        head: ["Configuration", "Time", "Worst time", "Cost", "Worst cost", "Certified", "Boundary"],
         rows: points.map((point) => [
           point.label,
           duration(point.seconds),
@@ -96,7 +96,7 @@ interface Scales {
   y: (wide: boolean) => Axis;
 }
 
-/** They hold every point and every limit that can be dragged to, so that nothing moves below a finger; not one far away. */
+/** The scales include every point and the whole range of the limits, so that they do not change while a limit is dragged. */
 function scales({ points, ranges }: Doc): Scales {
   const times = [
     ...points.flatMap((point) => [point.seconds, point.worst_seconds ?? 0]),
@@ -177,11 +177,11 @@ function limited(budget: number | null, deadline: number | null) {
 function hover(point: TradeoffPoint, safe: boolean): string {
   return [
     point.label,
-    `in all ${duration(point.seconds)}, ${usd(point.usd)}`,
+    `total ${duration(point.seconds)}, ${usd(point.usd)}`,
     point.worst_seconds === null || point.worst_usd === null
       ? "no worst case is known"
       : `at most ${duration(point.worst_seconds)}, ${usd(point.worst_usd)}`,
-    ...(point.measured ? [] : ["not measured: forecast"]),
+    ...(point.measured ? [] : ["not measured: predicted"]),
     ...(safe ? [] : ["cannot be certified"]),
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-/** Under a search path: what failed, what was refused, what is being measured, each in a row of its own. */
+/** Below a search path: rows of failed, refused and active probes. */
 
 import type { Refusal, Step } from "../types";
 import { colour, crossed, outline } from "./marks";

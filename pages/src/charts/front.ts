@@ -1,4 +1,4 @@
-/** Marks of a chart of time against cost: what nothing beats, worst cases, the knee, the chosen one, names. */
+/** Marks of a chart of time against cost: the Pareto boundary, worst cases, the knee, the chosen one, names. */
 
 import { colour, outline } from "./marks";
 import { add, type Draw, lineOf, type Placed } from "./plotted";

@@ -53,10 +53,10 @@ export function seriesKeys(order: Map<string, number>): Key[] {
     .map(([name, index]) => ({ mark: <Swatch index={index} />, words: name }));
 }
 
-export const BOUNDARY: Key = { mark: <path d="M-8,-6H-2V2H8" class="boundary" />, words: "what nothing beats" };
+export const BOUNDARY: Key = { mark: <path d="M-8,-6H-2V2H8" class="boundary" />, words: "best trade-offs" };
 export const CHOSEN: Key = { mark: <circle r={6} class="ring" />, words: "chosen" };
 export const FAILED: Key = { mark: <path d={crossed()} class="cross" />, words: "failed" };
-export const REFUSED: Key = { mark: <circle r={4} class="off" />, words: "refused: it could not be paid for" };
+export const REFUSED: Key = { mark: <circle r={4} class="off" />, words: "refused: over the limit" };
 export const HOLLOW: Key = { mark: <circle r={4.5} class="hollow" />, words: "cannot be certified" };
 export const KNEE: Key = { mark: <rect x={-6} y={-6} width={12} height={12} class="knee" />, words: "knee" };
 

@@ -1,4 +1,4 @@
-/** Where labels may stand without covering marks or each other. */
+/** Finds places for labels that cover neither marks nor each other. */
 
 export type Box = [left: number, top: number, right: number, bottom: number];
 
@@ -11,7 +11,7 @@ export interface Spot {
   anchor: "start" | "middle" | "end";
 }
 
-/** Pixels of a cell: what is looked for is looked for nearby alone, so that a thousand marks are drawn at once. */
+/** Pixels of a grid cell: only nearby boxes are compared, so that a thousand marks are fast. */
 const CELL = 40;
 
 export class Room {

@@ -1,4 +1,4 @@
-/** Where the ticks of an axis stand, and what they say. */
+/** Positions and labels of an axis's ticks. */
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -91,7 +91,7 @@ export function rateTick(rate: number): string {
   return rate >= 1 ? rate.toLocaleString("en-US", { maximumFractionDigits: 1 }) : String(Number(rate.toPrecision(2)));
 }
 
-/** 'Milliseconds as people say them': 21 ms, 1.5 s. */
+/** 21 ms, 1.5 s. */
 export function msTick(ms: number): string {
   return ms >= 1000 ? `${trimmed(ms / 1000)} s` : ms >= 1 ? `${trimmed(ms)} ms` : `${trimmed(ms * 1000)} µs`;
 }

@@ -39,13 +39,13 @@ export default function Explore({ run }: { run: string }): JSX.Element {
       <Link to="/">Runs</Link>
       <span aria-hidden="true">/</span>
       <Link to={toRun(run)}>{run}</Link>
-      <Badge tone="accent">from stored probes, nothing is spent</Badge>
+      <Badge tone="accent">from stored probes, at no cost</Badge>
     </p>
   );
   const lead = (
     <>
-      Move a limit: what was measured is decided again under it, as <code>mlcd what-if</code> does. A search that had
-      this limit from its start might have looked elsewhere.
+      Move a limit: the decision is made again from the stored measurements, as <code>mlcd what-if</code> does. A search
+      with this limit from the start might have probed other configurations.
     </>
   );
   return (
@@ -103,8 +103,8 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
           example="1d 4h"
         />
       </section>
-      <section class="card decided" aria-label="What would be decided">
-        <h2>What would be decided</h2>
+      <section class="card decided" aria-label="Decision under these limits">
+        <h2>Decision under these limits</h2>
         <Outcome
           view={view}
           real={real}
@@ -137,7 +137,7 @@ function Search({ view, tradeoff }: { view: View; tradeoff: TradeoffDoc }): JSX.
         )}
         {tradeoff.points.length + tradeoff.ranking.length === 0 && (
           <section class="card">
-            <p class="soft">There is no chart: nothing was measured yet. The limits decide all the same.</p>
+            <p class="soft">There is no chart: nothing was measured yet. The decision still follows the limits.</p>
           </section>
         )}
       </div>
@@ -162,7 +162,7 @@ function Service({ view, serving }: { view: View; serving: Serving }): JSX.Eleme
   const chosen = serving.trials.find((trial) => trial.label === asking.answer?.label)?.number ?? null;
   return (
     <div class="explore">
-      <section class="card controls" aria-label="What is asked">
+      <section class="card controls" aria-label="Requirements">
         <Goals of={GOALS.serve} goal={goal} onGoal={setGoal} />
         {figures.map((figure) => (
           <Limit
@@ -182,7 +182,7 @@ function Service({ view, serving }: { view: View; serving: Serving }): JSX.Eleme
         ))}
         {rates.length > 0 && (
           <Limit
-            name={`Least ${serving.unit}`}
+            name={`Minimum ${serving.unit}`}
             value={minRate}
             range={around(rates, serving.min_rate ?? undefined)}
             words={rate}
@@ -194,8 +194,8 @@ function Service({ view, serving }: { view: View; serving: Serving }): JSX.Eleme
           />
         )}
       </section>
-      <section class="card decided" aria-label="What would be decided">
-        <h2>What would be decided</h2>
+      <section class="card decided" aria-label="Decision under these limits">
+        <h2>Decision under these limits</h2>
         <Outcome view={view} real={summary.chosen} asking={asking} onTake={() => undefined} />
         <Command words={["what-if", summary.run, ...optionsOf(changed)]} />
       </section>

@@ -8,10 +8,10 @@ import { Link, toRun } from "../parts/router";
 import { Table, type Column } from "../parts/Table";
 import type { KnowledgeBase, Learned, LearnedModel, SeenModel } from "../types";
 
-/** What earlier runs have taught, and the models that were measured before. */
+/** What earlier runs have learned, and knowledge bases of measured models. */
 export default function Models(): JSX.Element {
   return (
-    <Page title="Models" lead="What MLCD has learned: later searches start from it, and need fewer probes.">
+    <Page title="Models" lead="What MLCD has learned. Later searches start from it and need fewer probes.">
       <LearnedModels />
       <Seen />
     </Page>
@@ -43,7 +43,7 @@ function LearnedModels(): JSX.Element {
       {data !== null && data.models.length === 0 && (
         <Empty title="No model yet">
           <p>
-            A run of <code>mlcd scale</code> leaves one behind. <Link to="/submit">Submit one</Link>.
+            A run of <code>mlcd scale</code> creates one. <Link to="/submit">Submit one</Link>.
           </p>
         </Empty>
       )}
@@ -130,7 +130,7 @@ function Seen(): JSX.Element {
   const { data, error } = useGet<{ knowledge: KnowledgeBase[] }>("/knowledge");
   return (
     <section>
-      <h2>Seen before, for serving</h2>
+      <h2>Knowledge bases for serving</h2>
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
       {data === null && error === null && <Loading what="the knowledge bases" />}
       {data?.knowledge.map((base) => (
@@ -177,7 +177,7 @@ const SEEN: Column<SeenModel>[] = [
     cell: (model) => (model.weights_mb ? bytes(model.weights_mb * 2 ** 20) : "–"),
   },
   { name: "cells", head: "Configurations", num: true, wide: true, cell: (model) => whole(model.cells) },
-  { name: "operators", head: "Where its time goes", cell: (model) => <Operators of={model.operators} /> },
+  { name: "operators", head: "Share of time by operator", cell: (model) => <Operators of={model.operators} /> },
 ];
 
 const NAMED = 3;

@@ -4,9 +4,9 @@ import { Link } from "../parts/router";
 
 export default function NotFound({ path }: { path: string }): JSX.Element {
   return (
-    <Page title="There is no such page" lead={<code>{path}</code>} narrow>
+    <Page title="Page not found" lead={<code>{path}</code>} narrow>
       <p>
-        <Link to="/">All runs</Link> are on the first page, and <Link to="/submit">Submit</Link> starts another.
+        See <Link to="/">all runs</Link>, or <Link to="/submit">submit</Link> a new one.
       </p>
     </Page>
   );

@@ -14,7 +14,7 @@ const CLOUDS = ["aws", "gcp", "azure"] as const;
 const FILTERS = ["text", "gpu", "max_price", "cloud"] as const;
 const MOST = 500;
 
-/** What can be rented, and for how much: filtered by the address of the page, so that a view can be shared. */
+/** Offers and prices. The filters are in the page's address, so that a view can be shared. */
 export default function Offers(): JSX.Element {
   const { query } = usePlace();
   const [text, gpu, max_price, cloud] = FILTERS.map((name) => query.get(name) ?? "");
@@ -55,8 +55,8 @@ export default function Offers(): JSX.Element {
         />
         <input
           type="text"
-          aria-label="Dollars an hour at the most"
-          placeholder="$ an hour at most"
+          aria-label="Most dollars an hour"
+          placeholder="max. $ an hour"
           inputMode="decimal"
           value={filter.max_price}
           onInput={write("max_price")}
@@ -71,8 +71,8 @@ export default function Offers(): JSX.Element {
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
       {data === null && error === null && <Loading what="the catalog" />}
       {data !== null && data.offers.length === 0 && (
-        <Empty title="No offer fits">
-          <p>Take a filter away, or a higher price.</p>
+        <Empty title="No matching offer">
+          <p>Remove a filter, or allow a higher price.</p>
         </Empty>
       )}
       {data !== null && data.offers.length > 0 && (
@@ -90,7 +90,7 @@ export default function Offers(): JSX.Element {
           <p class="note">
             {whole(data.offers.length)}
             {data.total > data.offers.length && ` of ${whole(data.total)}`} offers. TFLOPS are the peak of all
-            accelerators of a node; per $: for a dollar an hour.
+            accelerators of a node; per $: per dollar an hour.
           </p>
         </>
       )}

@@ -14,16 +14,6 @@ import type { Headway, News, View } from "../types";
 import { Actions } from "./run/Actions";
 import { Body } from "./run/Body";
 import { About } from "./run/Headline";
-import { Certificate } from "./run/Certificate";
-import { Exported } from "./run/Exported";
-import { About, lead, Now } from "./run/Headline";
-import { Ledger } from "./run/Ledger";
-import { Logs } from "./run/Logs";
-import { OnFunctions } from "./run/OnFunctions";
-import { Probes } from "./run/Probes";
-import { Serving, Trials } from "./run/Serving";
-import { cardsOf, Told } from "./run/Told";
-import { Training } from "./run/Training";
 import { goesOn, useWatched } from "./run/watched";
 
 const RECENT_MS = 5_000;
@@ -58,7 +48,6 @@ export default function Run({ run }: { run: string }): JSX.Element {
     );
   }
   const { summary } = view;
-  const cards = cardsOf(view);
   return (
     <Page
       title={summary.job}
@@ -68,22 +57,7 @@ export default function Run({ run }: { run: string }): JSX.Element {
       actions={<Actions view={view} onActed={acted} />}
     >
       {error !== null && <Notice tone="bad">{error.message}</Notice>}
-      <section ref={answer} class="answer-part" aria-label="The answer">
-        <p class="answer">{view.answer.sentence}</p>
-        {lead(view) && <p class="answer-more">{lead(view)}</p>}
-        {summary.status === "refused" && <Again />}
-        {view.warnings.map((warning) => (
-          <Notice key={warning} tone="caution">
-            {warning}
-          </Notice>
-        ))}
-        <Now of={view.under_way} driven={summary.driven} progress={progress} />
-      </section>
-      {cards.length > 0 && <Figures of={cards} />}
-      {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
-      <Charts view={view} />
-      <Told view={view} />
-      <Everything view={view} seen={seen} />
+      <Body view={view} progress={progress} seen={seen} answer={answer} />
     </Page>
   );
 }

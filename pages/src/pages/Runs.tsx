@@ -31,7 +31,7 @@ const KINDS = ["train", "scale", "serve", "tune", "functions"];
 const TOLD = new Set(["started", "decided", "stopped", "resumed", "ended"]);
 const ROWS = 50;
 
-/** All runs: filtered and ordered by the address of the page, so that a view can be shared; live. */
+/** All runs, live. Filters and order are in the page's address, so that a view can be shared. */
 export default function Runs(): JSX.Element {
   const me = useMe();
   const { query } = usePlace();
@@ -51,7 +51,7 @@ export default function Runs(): JSX.Element {
     refresh();
   };
   const line = useNews("/events", { entry: hear, state: refresh });
-  const known = spend.data !== null || spend.error !== null; // at once with the runs: what comes later would push them down
+  const known = spend.data !== null || spend.error !== null; // shown together with the runs, so that they do not move down later
   const listed = known ? found.data : null;
   const narrowed = filters.some(([name, value]) => name !== "order" && value !== "");
   const submit = may(me, "runner") && (
@@ -80,7 +80,7 @@ export default function Runs(): JSX.Element {
             />
             <p class="note total">
               {plural(listed.total, "run")}
-              {narrowed && " that fit"}, {usd(listed.spent_usd)} spent
+              {narrowed && " that match"}, {usd(listed.spent_usd)} spent
               <CsvButton filters={Object.fromEntries(filters)} />
               {listed.total > listed.runs.length && (
                 <button type="button" class="button small" onClick={() => setLimit(limit + 2 * ROWS)}>
@@ -114,9 +114,9 @@ function CsvButton({ filters }: { filters: Record<string, string> }): JSX.Elemen
 }
 
 function Live({ line }: { line: string }): JSX.Element {
-  if (line === "lost") return <span class="line lost">The connection is lost; trying again …</span>;
+  if (line === "lost") return <span class="line lost">Connection lost; reconnecting …</span>;
   return (
-    <span class={`line ${line}`}>{line === "live" ? "Live: what happens shows here by itself." : "Connecting …"}</span>
+    <span class={`line ${line}`}>{line === "live" ? "Live: this page updates automatically." : "Connecting …"}</span>
   );
 }
 
@@ -135,7 +135,7 @@ function Filters({ me, spend }: { me: Me; spend: Spend | null }): JSX.Element {
       />
       <Picker
         label="Kind"
-        every="every kind"
+        every="all kinds"
         of={KINDS}
         chosen={query.get("kind") ?? ""}
         onChoose={(kind) => refine({ kind })}
@@ -143,7 +143,7 @@ function Filters({ me, spend }: { me: Me; spend: Spend | null }): JSX.Element {
       {me.mode === "service" && (
         <Picker
           label="Owner"
-          every="everybody"
+          every="all owners"
           of={owners}
           chosen={query.get("owner") ?? ""}
           onChoose={(owner) => refine({ owner })}
@@ -182,7 +182,7 @@ function Picker({ label, every, of, chosen, onChoose }: PickerProps): JSX.Elemen
 
 function NothingFits(): JSX.Element {
   return (
-    <Empty title="No run fits">
+    <Empty title="No matching run">
       <button type="button" class="button" onClick={() => go("/", true)}>
         Show all runs
       </button>
@@ -194,15 +194,15 @@ function FirstSteps({ me }: { me: Me }): JSX.Element {
   if (!may(me, "runner")) {
     return (
       <Empty title="No runs yet">
-        <p>You may look, not run: what others submit will show here.</p>
+        <p>Your role is viewer: runs that others submit will appear here.</p>
       </Empty>
     );
   }
   return (
     <Empty title="No runs yet">
-      <p>Submit a job file or an ONNX model here, or begin with an example on a simulated cloud: it costs nothing.</p>
+      <p>Submit a job file or an ONNX model, or start with an example on a simulated cloud, at no cost.</p>
       <p>
-        In a shell: <code>mlcd {me.mode === "ui" ? "" : "--server URL "}train JOB.yaml</code>. It will show here, too.
+        In a shell: <code>mlcd {me.mode === "ui" ? "" : "--server URL "}train JOB.yaml</code>. It will appear here, too.
       </p>
       <Link to="/submit" class="button primary">
         Submit a job

@@ -5,7 +5,7 @@ import { Field } from "../parts/Field";
 import { Logo } from "../parts/Layout";
 import { useTab } from "../parts/tab";
 
-/** A token, once; then a cookie that no script can read. */
+/** Exchanges a token for a cookie that scripts cannot read. */
 export default function SignIn({ onEnter }: { onEnter: () => void }): JSX.Element {
   const [token, setToken] = useState("");
   const [error, setError] = useState<string | null>(null);
@@ -33,7 +33,7 @@ export default function SignIn({ onEnter }: { onEnter: () => void }): JSX.Elemen
           error={error}
           hint={
             <>
-              An admin gives it: <code>mlcd team token NAME</code>
+              Ask an admin for it: <code>mlcd team token NAME</code>
             </>
           }
         >
@@ -48,7 +48,7 @@ export default function SignIn({ onEnter }: { onEnter: () => void }): JSX.Elemen
           />
         </Field>
         <button type="submit" class="button primary" disabled={busy || token.trim() === ""}>
-          {busy ? "Looking …" : "Sign in"}
+          {busy ? "Signing in …" : "Sign in"}
         </button>
       </form>
     </main>

@@ -30,7 +30,7 @@ const KNOBS = `knobs:
   threads: [1, 2]
   batch: [1, 2, 4, 8]`;
 
-/** A job file or a model, how to run it, a check that costs nothing, and the start. */
+/** A form for a job file or a model: options, a free check, and the start. */
 export default function Submit(): JSX.Element {
   const me = useMe();
   const refreshMe = useRefreshMe();
@@ -97,7 +97,7 @@ export default function Submit(): JSX.Element {
   };
   useEffect(() => {
     if (wrong === null) return;
-    setChecked(null); // what was checked does not hold any more
+    setChecked(null); // the check is outdated
     setAsks(null);
   }, [wrong]);
   useEffect(() => {
@@ -105,8 +105,8 @@ export default function Submit(): JSX.Element {
   }, [wrong]);
   const about = (name: string): Pick<Mistake, "words" | "line"> | null => (wrong?.about === name ? wrong : null);
   return (
-    <Page title="Submit" lead="Drop it, check it, start it. A check costs nothing and reserves nothing.">
-      {!allowed && <Notice tone="caution">You may look, not run: ask an admin for the role runner.</Notice>}
+    <Page title="Submit" lead="Drop a file, check it, start it. A check costs nothing and reserves nothing.">
+      {!allowed && <Notice tone="caution">Your role is viewer: ask an admin for the role runner to submit runs.</Notice>}
       <div class="submit">
         <div class="submit-source">
           <Drop onFile={(file) => void take(file)} busy={busy?.startsWith("Reading") ? busy : null} error={fileError} />
@@ -115,7 +115,7 @@ export default function Submit(): JSX.Element {
               <Served draft={draft} onChange={change} error={about("model")?.words ?? null} />
               <Editor
                 id="knobs"
-                label="Knobs: what may vary, and its price (empty: what MLCD knows)"
+                label="Knobs: settings to try, and their prices (empty: defaults)"
                 rows={9}
                 placeholder={KNOBS}
                 text={draft.knobs}
@@ -125,7 +125,7 @@ export default function Submit(): JSX.Element {
                 onSend={() => void proceed()}
               />
               <Examples
-                label="Begin with"
+                label="Start with"
                 of={examples.filter(({ kind }) => kind === "serve")}
                 onChoose={({ text }) => change({ knobs: text })}
               />
@@ -133,7 +133,7 @@ export default function Submit(): JSX.Element {
           ) : (
             <>
               <Examples
-                label="Begin with"
+                label="Start with"
                 of={examples.filter(({ kind }) => kind !== "serve")}
                 onChoose={({ name, kind, text }) =>
                   change({
@@ -176,7 +176,7 @@ export default function Submit(): JSX.Element {
               {isReady(draft) ? (
                 <span class="note by-keys">or Ctrl+Enter in the file</span>
               ) : (
-                <span class="note">first a job file or a model</span>
+                <span class="note">add a job file or a model first</span>
               )}
             </div>
           </form>
@@ -196,12 +196,12 @@ function startWords(checked: Checked, asks: string | null): string {
 function tooMuch(file: File, me: Me): string | null {
   if (/\.onnx$/i.test(file.name)) {
     const most = (me.limits["upload_mb"] ?? 200) * 2 ** 20;
-    return file.size > most ? `${file.name} has ${bytes(file.size)}; a model may have ${bytes(most)}` : null;
+    return file.size > most ? `${file.name} has ${bytes(file.size)}; the limit for a model is ${bytes(most)}` : null;
   }
   if (!/\.(ya?ml|json|txt)$/i.test(file.name))
     return `${file.name}: expected a job file (.yaml) or an ONNX model (.onnx)`;
   const most = (me.limits["body_kb"] ?? 256) * 1e3;
-  return file.size > most ? `${file.name} has ${bytes(file.size)}; a job file may have ${bytes(most)}` : null;
+  return file.size > most ? `${file.name} has ${bytes(file.size)}; the limit for a job file is ${bytes(most)}` : null;
 }
 
 interface ServedProps {
@@ -217,7 +217,7 @@ function Served({ draft, error, onChange }: ServedProps): JSX.Element {
     <Field
       label="Or a model of a recorded cloud"
       error={error}
-      hint="Its name there; choose the recording under Where."
+      hint="Its name in the recording; choose the recording under Where."
     >
       <input
         type="text"

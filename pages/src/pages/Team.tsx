@@ -15,7 +15,7 @@ import { Teams } from "../parts/team/Teams";
 import { Token } from "../parts/team/Token";
 import type { Member } from "../types";
 
-/** Members, what they may do and spend, and who did what. For admins. */
+/** Members, roles, budgets and the audit log. For admins. */
 export default function Team(): JSX.Element {
   const me = useMe();
   const members = useGet<{ members: Member[] }>("/members");
@@ -56,7 +56,7 @@ export default function Team(): JSX.Element {
   return (
     <Page
       title="Team"
-      lead="A budget is over everything a member runs, or over each month anew. A run that can still spend counts with all that is left of its own."
+      lead="A budget covers all runs of a member, in total or per month. An active run counts with its whole remaining budget."
     >
       {given !== null && <Token name={given.name} token={given.token} onDone={() => setGiven(null)} />}
       {(error ?? members.error?.message) && <Notice tone="bad">{error ?? members.error?.message}</Notice>}

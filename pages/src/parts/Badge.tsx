@@ -39,7 +39,7 @@ export function Badge({
   );
 }
 
-/** A status with a mark that does not rest on colour alone: it moves while somebody drives the run. */
+/** A status with a mark, not only a colour; it moves while the run is driven. */
 export function StatusBadge({ of }: { of: Pick<Summary, "status" | "driven"> }): JSX.Element {
   const standing = standingOf(of);
   return (

@@ -6,7 +6,7 @@ interface BarsProps {
   of: { name: string; usd: number; note: string }[];
 }
 
-/** A few amounts as bars: a table, whose second column is drawn. */
+/** Amounts as bars: a table with a drawn second column. */
 export function Bars({ caption, of }: BarsProps): JSX.Element {
   const most = Math.max(...of.map((each) => each.usd), 1e-12);
   return (

@@ -30,7 +30,7 @@ export interface Figure {
   note?: ComponentChildren;
 }
 
-/** The few numbers that matter, large. */
+/** Key figures. */
 export function Figures({ of }: { of: Figure[] }): JSX.Element {
   return (
     <dl class="figures">

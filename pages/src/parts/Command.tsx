@@ -4,7 +4,7 @@ import type { Me } from "../types";
 import { useCopy } from "./copy";
 import { useMe } from "./me";
 
-/** The same in a shell: a command to be copied. */
+/** The equivalent shell command, to copy. */
 export function Command({ words }: { words: string[] }): JSX.Element {
   const me = useMe();
   const shown = useRef<HTMLElement>(null);
@@ -13,7 +13,7 @@ export function Command({ words }: { words: string[] }): JSX.Element {
   const [copied, copy] = useCopy(line, "The command", shown);
   return (
     <p class="command">
-      <span class="soft">The same in a shell</span>
+      <span class="soft">As a shell command</span>
       <code ref={shown} title={line}>
         {said.map((word, i) => [i > 0 && " ", <span key={i}>{word}</span>])}
       </code>
@@ -24,7 +24,7 @@ export function Command({ words }: { words: string[] }): JSX.Element {
   );
 }
 
-/** With the server where there is one, and quoted where a shell would read more than a word. */
+/** With the server, if there is one, and with shell quoting. */
 export function commandLine(words: string[], me: Pick<Me, "mode">, origin: string): string[] {
   return ["mlcd", ...(me.mode === "service" ? ["--server", origin] : []), ...words].map(quoted);
 }

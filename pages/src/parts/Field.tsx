@@ -5,13 +5,13 @@ import { useId } from "preact/hooks";
 interface FieldProps {
   label: string;
   hint?: ComponentChildren;
-  /** What is wrong with it, beside it. */
+  /** An error message. */
   error?: string | null | undefined;
   class?: string;
   children: VNode<JSX.HTMLAttributes<HTMLElement>>;
 }
 
-/** A label, one control, a hint, and what is wrong with what was written. */
+/** A label, one control, a hint, and an error message. */
 export function Field({ label, hint, error, children, ...rest }: FieldProps): JSX.Element {
   const id = useId();
   const about = [hint !== undefined && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");

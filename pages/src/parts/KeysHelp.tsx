@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 const KEYS: [string[], string][] = [
-  [["/"], "filter what is listed"],
+  [["/"], "filter the list"],
   [["n"], "submit a job"],
   [["r"], "all runs"],
   [["Ctrl", "Enter"], "in a job file: check it, then start it"],
@@ -10,7 +10,7 @@ const KEYS: [string[], string][] = [
   [["?"], "this list"],
 ];
 
-/** Which keys do what. */
+/** The keyboard shortcuts. */
 export function KeysHelp({ onClose }: { onClose: () => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);

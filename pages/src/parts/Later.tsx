@@ -4,7 +4,7 @@ import { Loading, Notice } from "./Notice";
 
 type Module<P> = { default: ComponentType<P> };
 
-/** A page whose code is fetched when it is first looked at: charts weigh more than all the rest. */
+/** A page whose code is loaded when it is first opened: charts are the largest part. */
 export function later<P extends object>(fetched: () => Promise<Module<P>>): (props: P) => JSX.Element {
   let found: ComponentType<P> | null = null;
   return function Later(props: P): JSX.Element {
@@ -20,7 +20,7 @@ export function later<P extends object>(fetched: () => Promise<Module<P>>): (pro
         () => setFailed(true),
       );
     }, []);
-    if (failed) return <Notice tone="bad">This page could not be read from the server. Load it again.</Notice>;
+    if (failed) return <Notice tone="bad">This page could not be loaded from the server. Reload it.</Notice>;
     if (found === null) return <Loading what="the page" />;
     const Found = found;
     return <Found {...props} />;

@@ -101,7 +101,7 @@ function Who({ me }: { me: Me }): JSX.Element | null {
           {me.team !== null && ` in ${me.team}`}
         </p>
         <p>
-          {me.left_usd === null ? "No limit on what you may spend." : `${usd(me.left_usd)} left`}
+          {me.left_usd === null ? "No spending limit." : `${usd(me.left_usd)} left`}
           {me.left_usd !== null && me.budget_usd !== null && ` of ${usd(me.budget_usd)}`}
           {me.left_usd !== null && me.renewed_on && `, renewed ${day(me.renewed_on)}`}
         </p>

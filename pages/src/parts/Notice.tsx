@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 
-/** A line that matters. What went wrong is read out at once. */
+/** A notice. Errors are read out at once. */
 export function Notice({
   tone = "plain",
   children,
@@ -15,7 +15,7 @@ export function Notice({
   );
 }
 
-/** Nothing is here yet, and what to do about it. */
+/** An empty state, with what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
   return (
     <div class="empty">

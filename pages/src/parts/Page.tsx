@@ -5,9 +5,9 @@ interface PageProps {
   title: string;
   /** One sentence under the title. */
   lead?: ComponentChildren;
-  /** What can be done here: buttons, at the right of the title. */
+  /** Buttons, at the right of the title. */
   actions?: ComponentChildren;
-  /** Above the title: where this belongs. */
+  /** Above the title: breadcrumbs. */
   above?: ComponentChildren;
   narrow?: boolean;
   /** In the browser's tab; else the title. */

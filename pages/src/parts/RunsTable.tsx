@@ -7,7 +7,7 @@ import { Table, type Column } from "./Table";
 
 interface RunsTableProps {
   runs: Summary[];
-  /** The run that something has just happened to. */
+  /** The run with the newest event. */
   fresh: string;
   order: string;
   onOrder: (order: string) => void;

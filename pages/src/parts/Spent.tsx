@@ -6,7 +6,7 @@ import { Card } from "./Card";
 
 const MOST = 6;
 
-/** What was spent: in all, by month, and where there are several, by person and by team. */
+/** Spending: in total, by month, and, if there are several, by person and by team. */
 export function Spent({ spend, me }: { spend: Spend; me: Me }): JSX.Element {
   const real = spend.by_provenance.find((each) => each.name === "live");
   const others = spend.by_provenance.filter((each) => each.name !== "live" && each.runs > 0);
@@ -15,12 +15,12 @@ export function Spent({ spend, me }: { spend: Spend; me: Me }): JSX.Element {
   const teams = top(spend.by_team, "no team");
   return (
     <div class="spent">
-      <Card title="Spent for real">
+      <Card title="Actual cost">
         <p class="sum">{usd(real?.usd ?? 0)}</p>
         <p class="note">
           in {plural(real?.runs ?? 0, "run")}
-          {me.left_usd !== null && `; ${usd(me.left_usd)} left to you`}.
-          {others.length > 0 && ` No money, but counted below: ${others.map(unreal).join(", ")}.`}
+          {me.left_usd !== null && `; ${usd(me.left_usd)} of your budget left`}.
+          {others.length > 0 && ` Not real money, but included below: ${others.map(unreal).join(", ")}.`}
         </p>
       </Card>
       <Card title="By month">

@@ -1,4 +1,4 @@
-/** News for people who listen to the page: one polite live region, in the layout. */
+/** Announcements for screen readers: one polite live region, in the layout. */
 
 export const NEWS_ID = "news";
 

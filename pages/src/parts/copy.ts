@@ -1,4 +1,4 @@
-/** Copy a text: a button says for a moment that it was done. */
+/** Copies a text; the button confirms it for a moment. */
 
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** All runs that fit as a table for a spreadsheet: where the money went. */
+/** All matching runs as CSV. */
 
 import { get, withQuery } from "../api";
 import type { Runs, Summary } from "../types";
@@ -29,7 +29,7 @@ export function toCsv(runs: Row[]): string {
   return [COLUMNS.join(","), ...lines, ""].join("\r\n");
 }
 
-/** Quoted where it must be; a word that a spreadsheet would compute is told to be a word. */
+/** Quoted if needed; a text that a spreadsheet would execute as a formula is escaped. */
 function cell(value: string | number | null): string {
   if (typeof value === "number") return String(value);
   const words = String(value ?? "");
@@ -37,7 +37,7 @@ function cell(value: string | number | null): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Fetch all that fit these filters, piece by piece, and hand them to the browser as a file. */
+/** Fetch all matching runs, page by page, and download them as a file. */
 export async function download(filters: Record<string, string>): Promise<void> {
   const runs: Summary[] = [];
   let piece: Runs;

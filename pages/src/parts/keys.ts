@@ -1,4 +1,4 @@
-/** Keys of the whole page: never while somebody writes, never with Ctrl, Alt or Meta. */
+/** Page-wide keyboard shortcuts: not while typing, not with Ctrl, Alt or Meta. */
 
 import { useEffect } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-/** Who looks at the page, and what they may do. */
+/** The current user and their role. */
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
@@ -14,7 +14,7 @@ export function useMe(): Me {
   return found.me;
 }
 
-/** Ask again what is left: after something was submitted. */
+/** Refresh the remaining budget, after a submission. */
 export function useRefreshMe(): () => void {
   return useContext(MeContext)?.refresh ?? (() => undefined);
 }

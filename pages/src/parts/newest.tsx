@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 import { whole } from "../format";
 import { usePrinting } from "./printing";
 
-/** More rows than this take a browser longer than an eye. */
+/** More rows than this are slow to render. */
 const MOST = 200;
 
-/** The newest of many rows, and a button for those before them; null where all are shown. */
+/** The newest of many rows, and a button for older ones; null if all are shown. */
 export function useNewest<T>(rows: T[]): [T[], JSX.Element | null] {
   const [all, setAll] = useState(false);
   const printing = usePrinting();
@@ -15,7 +15,7 @@ export function useNewest<T>(rows: T[]): [T[], JSX.Element | null] {
   const before = (
     <p>
       <button type="button" class="button small" onClick={() => setAll(true)}>
-        Show the {whole(hidden)} before these
+        Show {whole(hidden)} older
       </button>
     </p>
   );

@@ -1,4 +1,4 @@
-/** Asks now, or once more after what is under way: never two at once, and who asked last is answered. */
+/** Runs a task now, or once more after the running one: never two at once, and the last request is served. */
 export function oneAtATime(ask: () => Promise<void>): () => void {
   let busy = false;
   let again = false;

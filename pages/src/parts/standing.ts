@@ -1,4 +1,4 @@
-/** How a run stands, in a word: one that nobody drives any more is not searching, whatever its ledger says last. */
+/** A run's status in a word: an unfinished run that is not driven is interrupted, whatever its ledger says. */
 
 import type { Status, Summary } from "../types";
 

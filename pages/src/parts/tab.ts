@@ -1,4 +1,4 @@
-/** The browser's tab: its title and its icon say how a run stands while another tab is looked at. */
+/** The browser's tab: its title and icon show a run's status. */
 
 import { useEffect } from "preact/hooks";
 import type { Status, Summary } from "../types";

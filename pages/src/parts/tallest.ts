@@ -1,7 +1,7 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-/** A part that does not shrink while it is `held`: what comes and goes in it moves nothing below. */
+/** An element that does not shrink while it is `held`, so that the content below does not move. */
 export function useTallest(held: boolean): RefObject<HTMLElement> {
   const part = useRef<HTMLElement>(null);
   useLayoutEffect(() => {

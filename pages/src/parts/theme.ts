@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says. public/theme.js puts a stored choice in place before the first drawing. */
+/** Light, dark, or the system's theme. public/theme.js applies a stored choice before the first paint. */
 
 import { useState } from "preact/hooks";
 

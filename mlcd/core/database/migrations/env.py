@@ -1,4 +1,4 @@
-"""What Alembic runs: the steps, on the connection and inside the transaction that it was given."""
+"""Alembic's environment: runs the migrations on the given connection, in its transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where functions meet: S3, DynamoDB, Redis and a parameter server, and how they average there."""
+"""The storages through which functions exchange data, S3, DynamoDB, Redis and a parameter server, and averaging."""
 
 from mlcd.planners.functions.storages.connecting import connect
 from mlcd.planners.functions.storages.exchange import Meeting, MeetingBroken

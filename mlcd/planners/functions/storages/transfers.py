@@ -1,4 +1,4 @@
-"""How long a storage takes for objects of some sizes: what latency and bandwidth are fitted to."""
+"""Times transfers of objects of several sizes, to which latency and bandwidth are fitted."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ BYTES_PER_MB = 1_000_000
 def time_transfers(
     storage: Storage, sizes_mb: Sequence[float], repeats: int, clock: Clock
 ) -> tuple[tuple[float, float], ...]:
-    """(megabytes, seconds) for each size: the median over so many puts and as many gets. One transfer is one of them.
+    """(megabytes, seconds) for each size: the median over `repeats` puts and as many gets. Each is one transfer.
 
-    The first object is there to open the connection, and is not counted. Nothing is left in the storage.
+    The first object only opens the connection, and does not count. All objects are deleted.
     """
     prefix = f"transfers/{uuid.uuid4().hex}/"
-    found = []
+    timed = []
     try:
         for mb in sizes_mb:
-            value = random.randbytes(max(1, round(mb * BYTES_PER_MB)))  # nothing that a server could compress
+            value = random.randbytes(max(1, round(mb * BYTES_PER_MB)))  # random, so that a server cannot compress it
             times = [each for i in range(repeats + 1) for each in _put_and_get(storage, f"{prefix}{i}", value, clock)]
-            found.append((mb, statistics.median(times[2:])))
+            timed.append((mb, statistics.median(times[2:])))
     finally:
         storage.delete([f"{prefix}{i}" for i in range(repeats + 1)])
-    return tuple(found)
+    return tuple(timed)
 
 
 def _put_and_get(storage: Storage, key: str, value: bytes, clock: Clock) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Vectors of float32 as they travel, and their mean."""
+"""Vectors of float32: their encoding and their mean."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float32]
 WIRE = np.dtype("<f4")
-"""The same on every machine: little-endian."""
+"""Little-endian on every machine."""
 
 
 def to_bytes(vector: Vector) -> bytes:
-    """As it travels."""
+    """Encode a vector."""
     return np.ascontiguousarray(vector, WIRE).tobytes()
 
 
 def from_bytes(data: bytes | bytearray) -> Vector:
-    """As it was; it may be written to."""
+    """Decode a vector, as a writable copy."""
     return np.frombuffer(data, WIRE).astype(np.float32)
 
 
 def mean(vectors: Iterable[Vector]) -> Vector:
-    """Their mean, summed up in float64 in the order given: the same order is the same mean, to the last bit."""
+    """Their mean, summed in float64 in the given order: the same order gives the same mean, bit by bit."""
     each = iter(vectors)
     total = next(each).astype(np.float64)
     count = 1
     for vector in each:
         total += vector
         count += 1
-    found: Vector = (total / count).astype(np.float32)
-    return found
+    result: Vector = (total / count).astype(np.float32)
+    return result

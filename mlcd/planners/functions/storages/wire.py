@@ -1,9 +1,9 @@
-"""How the parameter server and its clients talk: a frame is a fixed prefix, a small JSON header, and bytes.
+"""The protocol of the parameter server: a frame is a fixed prefix, a small JSON header, and bytes.
 
     prefix   "mlps", the length of the header (4 bytes), the length of the body (8 bytes), both big-endian
 
-A question's header has `do` and what that needs; an answer's has `is`, what the answer is, and `life`, which is another
-one after each start of the server. Who knows it says it with every question: a server that has restarted does nothing.
+A request's header has `do` and its arguments; a reply's has `is`, the kind of reply, and `life`, an id that changes
+with each start of the server. Clients send the `life` that they know: a restarted server then refuses the request.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ LARGEST_HEADER, LARGEST_BODY = 1 << 20, 1 << 33
 Header = dict[str, Any]
 
 
-class NotOurs(ConnectionError):
-    """Whoever is at the other end does not speak this."""
+class ProtocolError(ConnectionError):
+    """The other end does not speak this protocol."""
 
 
 def frame(header: Header, size: int) -> bytes:
-    """The prefix and the header; a body of that size follows."""
-    told = json.dumps(header, separators=(",", ":")).encode()
-    return PREFIX.pack(MAGIC, len(told), size) + told
+    """The prefix and the header; the body follows."""
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    return PREFIX.pack(MAGIC, len(encoded), size) + encoded
 
 
 def sizes(prefix: bytes | bytearray) -> tuple[int, int]:
-    """How long the header is, and the body."""
+    """The lengths of header and body."""
     magic, header, body = PREFIX.unpack(prefix)
     if magic != MAGIC or header > LARGEST_HEADER or body > LARGEST_BODY:
-        raise NotOurs("it does not speak the protocol of mlcd's parameter server")
+        raise ProtocolError("it does not speak the protocol of mlcd's parameter server")
     return header, body
 
 
-def parsed(told: bytes | bytearray) -> Header:
+def parse_header(encoded: bytes | bytearray) -> Header:
     """The header."""
     try:
-        found = json.loads(told)
+        header = json.loads(encoded)
     except ValueError:
-        raise NotOurs("a header is not JSON") from None
-    if not isinstance(found, dict):
-        raise NotOurs("a header is not an object")
-    return found
+        raise ProtocolError("a header is not JSON") from None
+    if not isinstance(header, dict):
+        raise ProtocolError("a header is not an object")
+    return header
 
 
-def say(to: socket.socket, header: Header, body: bytes | bytearray = b"") -> None:
+def send_frame(to: socket.socket, header: Header, body: bytes | bytearray = b"") -> None:
     """Send a frame."""
     to.sendall(frame(header, len(body)))
     if body:
         to.sendall(body)
 
 
-def hear(source: socket.socket) -> tuple[Header, bytearray]:
+def receive_frame(source: socket.socket) -> tuple[Header, bytearray]:
     """Receive a frame."""
     header, body = sizes(_exactly(source, PREFIX.size))
-    return parsed(_exactly(source, header)), _exactly(source, body)
+    return parse_header(_exactly(source, header)), _exactly(source, body)
 
 
 def _exactly(source: socket.socket, size: int) -> bytearray:
@@ -68,7 +68,7 @@ def _exactly(source: socket.socket, size: int) -> bytearray:
     while left:
         got = source.recv_into(left)
         if not got:
-            raise ConnectionResetError("the connection was closed in the middle of an answer")
+            raise ConnectionResetError("the connection was closed in the middle of a reply")
         left = left[got:]
     return data
 
@@ -76,11 +76,11 @@ def _exactly(source: socket.socket, size: int) -> bytearray:
 async def read(source: asyncio.StreamReader) -> tuple[Header, bytes]:
     """Receive a frame."""
     header, body = sizes(await source.readexactly(PREFIX.size))
-    return parsed(await source.readexactly(header)), await source.readexactly(body)
+    return parse_header(await source.readexactly(header)), await source.readexactly(body)
 
 
 def write(to: asyncio.StreamWriter, header: Header, body: bytes = b"") -> None:
-    """Send a frame, some time before the next drain."""
+    """Queue a frame; it is sent by the next drain."""
     to.write(frame(header, len(body)))
     if body:
         to.write(body)

@@ -1,7 +1,7 @@
-"""Classes that a job brings itself, as `module:Class` in the folder of its job file.
+"""A job's own classes, as `module:Class` in the folder of its job file.
 
-The module is read from its file, under a name of its own: the search path is as it was afterwards, and two jobs may
-both have a `net.py`. While it is read, it may import its neighbours.
+The module is loaded from its file under a unique name: the search path stays unchanged, and two jobs may both have a
+`net.py`. While it is loaded, it can import modules beside it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlcd.core.errors import UnknownName, UserError
 
 
 def find_class(what: str, name: str, folder: str) -> Any:
-    """The class that `name` says, such as `net:Net`; `what` it is for goes into complaints."""
+    """The class of a name such as `net:Net`; `what`: for error messages."""
     module_name, _, class_name = name.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), class_name)):
         raise UserError(f"{what} '{name}': write it as module:Class, such as net:Net for class Net in net.py")
@@ -29,7 +29,7 @@ def find_class(what: str, name: str, folder: str) -> Any:
         raise UserError(f"{what} '{name}': there is no {path}")
     try:
         module = _module(path, path.stat().st_mtime_ns)
-    except Exception as error:  # whatever the user's own code does
+    except Exception as error:  # the user's own code may raise anything
         words = " ".join(str(error).split())
         raise UserError(f"{what} '{name}': {path} cannot be imported: {type(error).__name__}: {words}") from error
     if not isinstance(getattr(module, class_name, None), type):
@@ -40,13 +40,13 @@ def find_class(what: str, name: str, folder: str) -> Any:
 
 @cache
 def _module(path: Path, changed_ns: int) -> ModuleType:
-    """Once for each version of the file, so that a class stays the same one from call to call."""
+    """Load a file once per version, so that a class is the same object in every call."""
     name = f"mlcd_job_{hashlib.sha256(f'{path}@{changed_ns}'.encode()).hexdigest()[:16]}_{path.stem}"
     spec = spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     try:
         with _on_search_path(str(path.parent)):
             spec.loader.exec_module(module)

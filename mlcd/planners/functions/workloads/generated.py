@@ -1,8 +1,7 @@
-"""Data that MLCD makes itself, each from a process that is stated here; no download, no files.
+"""Synthetic data sets, each from a random process that is described here; no downloads, no files.
 
-Samples come in blocks of 256, each drawn from (seed, block): any slice of the set is the same whoever asks for it, and
-takes no longer than its own length. The laws themselves (which direction tells the classes of `yfcc` apart, say) are
-fixed: another seed gives other samples of the same set.
+Samples are generated in blocks of 256, each from (seed, block): any slice of a set is reproducible, and takes time in
+proportion to its length. The distributions are fixed: another seed gives other samples of the same set.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ Floats = NDArray[np.float64]
 
 
 class _Generated(ABC):
-    """A set that is drawn block by block. `process` keeps the numbers of one set apart from those of another."""
+    """A set that is generated block by block. `process`: part of the seed, different for each set."""
 
     shape: tuple[int, ...]
     classes: int
     process: ClassVar[int]
 
     def rows(self, first: int, last: int, seed: int) -> tuple[Features, Labels]:
-        """The blocks that hold these samples, cut to them."""
+        """Generate the blocks with these samples, and cut them."""
         features = np.empty((last - first, *self.shape), np.float32)
         labels = np.empty(last - first, np.int32)
         for number in range(first // BLOCK, -(-last // BLOCK)):
@@ -45,14 +44,14 @@ class _Generated(ABC):
 
 
 class Higgs(_Generated):
-    """Collisions like those of the Higgs set (Baldi et al., 2014): 28 features, 53 % of them signal.
+    """Collisions like those of the Higgs set (Baldi et al., 2014): 28 features; 53 % of the samples are signal.
 
     In the set's own order and units: lepton, missing energy and four jets with momenta (log-normal, mean 1), directions
     (eta normal, phi uniform, both of variance 1) and b-tags (0, 1.09 or 2.17); then the seven invariant masses.
-    Momenta and masses share how hard the collision was, z. A mass is log-normal, about as far as it is in the
-    real set; a signal's are smaller and narrower, as a resonance is. So much of what there is to know is not linear:
-    logistic regression ends at a loss of 0.63 (64 % right; CE-scaling's target on the real set is 0.66), boosted trees
-    at 0.55 (72 %). The hinge loss ends at 0.79; what CE-scaling's 0.48 for it counts, the paper does not say.
+    Momenta and masses share a common factor z, the hardness of the collision. Masses are log-normal with about the
+    spread of the real set; a signal's are smaller and narrower, like a resonance. So much of the information is not
+    linear: logistic regression ends at a loss of 0.63 (64 % right; CE-scaling's target on the real set is 0.66),
+    boosted trees at 0.55 (72 %). The hinge loss ends at 0.79; the paper does not define its 0.48 for CE-scaling.
     """
 
     shape = (28,)
@@ -73,20 +72,24 @@ class Higgs(_Generated):
     SHARED = 0.6
     """Correlation of each momentum and mass with z."""
     SMALLER, NARROWER = 0.2, 0.75
-    """A signal's masses lie so many widths lower, and spread by so much of the width."""
+    """A signal's masses: lower by this many widths, with this factor on the width."""
 
     def _block(self, rng: np.random.Generator) -> tuple[Features, Labels]:
         signal = rng.random(BLOCK) < self.SIGNAL
         hard = rng.standard_normal((BLOCK, 1))
-        found = np.empty((BLOCK, 28))
-        found[:, self.MOMENTA] = np.exp(self.MOMENTUM_WIDTH * self._spread(rng, hard, 6) - self.MOMENTUM_WIDTH**2 / 2)
-        found[:, self.ETA] = rng.standard_normal((BLOCK, 5))
-        found[:, self.PHI] = rng.uniform(-np.sqrt(3), np.sqrt(3), (BLOCK, 6))
-        found[:, self.TAGS] = self.TAG_VALUES[rng.choice(3, (BLOCK, 4), p=(0.5, 0.25, 0.25))]
+        features = np.empty((BLOCK, 28))
+        features[:, self.MOMENTA] = np.exp(
+            self.MOMENTUM_WIDTH * self._spread(rng, hard, 6) - self.MOMENTUM_WIDTH**2 / 2
+        )
+        features[:, self.ETA] = rng.standard_normal((BLOCK, 5))
+        features[:, self.PHI] = rng.uniform(-np.sqrt(3), np.sqrt(3), (BLOCK, 6))
+        features[:, self.TAGS] = self.TAG_VALUES[rng.choice(3, (BLOCK, 4), p=(0.5, 0.25, 0.25))]
         widths = self.WIDTHS * np.where(signal, self.NARROWER, 1.0)[:, None]
         lower = self.SMALLER * self.WIDTHS * signal[:, None]
-        found[:, self.MASSES] = self.CENTRES * np.exp(widths * self._spread(rng, hard, 7) - lower - self.WIDTHS**2 / 2)
-        return found.astype(np.float32), signal.astype(np.int32)
+        features[:, self.MASSES] = self.CENTRES * np.exp(
+            widths * self._spread(rng, hard, 7) - lower - self.WIDTHS**2 / 2
+        )
+        return features.astype(np.float32), signal.astype(np.int32)
 
     def _spread(self, rng: np.random.Generator, hard: Floats, count: int) -> Floats:
         own = rng.standard_normal((BLOCK, count))
@@ -94,10 +97,10 @@ class Higgs(_Generated):
 
 
 class Yfcc(_Generated):
-    """Deep features of photographs like those of YFCC100M: 4,096 that are never negative, and mostly zero.
+    """Deep features of photographs like those of YFCC100M: 4,096, never negative, and mostly zero.
 
     x = max(0, W h + e - 1/2) / 4: h are 32 normal factors, the first of which differs by 2 between the classes; W mixes
-    them, e is noise, both normal. One tag of 20 is wrong, as people's tags are.
+    them, e is noise, both normal. One label in 20 is wrong, like people's tags.
     """
 
     shape = (4_096,)
@@ -105,7 +108,7 @@ class Yfcc(_Generated):
     process = 2
 
     FACTORS = 32
-    APART = 2.0
+    SEPARATION = 2.0
     WRONG = 0.05
     THRESHOLD = 0.5
     SCALE = 0.25
@@ -113,27 +116,27 @@ class Yfcc(_Generated):
     def _block(self, rng: np.random.Generator) -> tuple[Features, Labels]:
         labels = (rng.random(BLOCK) < 0.5).astype(np.int32)
         factors = rng.standard_normal((BLOCK, self.FACTORS), np.float32)
-        factors[:, 0] += np.float32(self.APART) * (labels - np.float32(0.5))
-        found = rng.standard_normal((BLOCK, 4_096), np.float32)
-        found += factors @ _mixing()
-        found -= np.float32(self.THRESHOLD)
-        np.maximum(found, 0, out=found)
-        found *= np.float32(self.SCALE)
-        return found, labels ^ (rng.random(BLOCK) < self.WRONG)
+        factors[:, 0] += np.float32(self.SEPARATION) * (labels - np.float32(0.5))
+        features = rng.standard_normal((BLOCK, 4_096), np.float32)
+        features += factors @ _mixing()
+        features -= np.float32(self.THRESHOLD)
+        np.maximum(features, 0, out=features)
+        features *= np.float32(self.SCALE)
+        return features, labels ^ (rng.random(BLOCK) < self.WRONG)
 
 
 @cache
 def _mixing() -> Features:
-    """W, of the same variance in all as one unit of noise."""
+    """W, scaled so that W h has the variance of the noise."""
     mixing = np.random.default_rng(Yfcc.process).standard_normal((Yfcc.FACTORS, 4_096), np.float32)
     return mixing / np.float32(np.sqrt(Yfcc.FACTORS))
 
 
 class Images(_Generated):
-    """Pictures of 3 x 32 x 32 in ten classes: stripes in five directions, wide or narrow, under noise.
+    """Images of 3 x 32 x 32 in ten classes: stripes in five directions, wide or narrow, with noise.
 
-    Where the stripes begin, their colour and their contrast are drawn for each picture, so that no pixel by itself says
-    anything of the class: it takes filters that look at neighbours, as a convolution has.
+    Phase, colour and contrast of the stripes are random, so a single pixel has no information on the class: it needs
+    filters over neighbouring pixels, as in a convolution.
     """
 
     shape = (3, 32, 32)

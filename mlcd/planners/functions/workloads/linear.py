@@ -3,7 +3,7 @@
     z = w x + b        the margin; y = +1 for class 1, -1 for class 0
     lr                 loss log(1 + e^{-y z})       d loss / dz = -y / (1 + e^{y z})
     svm                loss max(0, 1 - y z)         d loss / dz = -y where y z < 1, else 0
-    l2                 adds l2 w to the gradient of w, as (l2 / 2) |w|^2 in the objective would; b is left alone
+    l2                 adds l2 w to the gradient of w: (l2 / 2) |w|^2 in the objective, without b
 
 As many parameters as features, and the bias.
 """
@@ -19,7 +19,7 @@ from mlcd.core.errors import UserError
 from mlcd.planners.functions.workloads.protocol import Features, Labels, Vector
 
 SVM_L2 = 1e-4
-"""What a support vector machine is held together with where nobody says: scikit-learn's SGDClassifier has the same."""
+"""Default penalty of a support vector machine, as in scikit-learn's SGDClassifier."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,28 @@ class _Linear(ABC):
 
     def __post_init__(self) -> None:
         if self.classes != 2:
-            raise UserError(f"a linear model tells 2 classes apart, and the data has {self.classes}: use 'mobilenet'")
+            raise UserError(f"a linear model has 2 classes, but the data have {self.classes}: use 'mobilenet'")
 
     @property
     def size(self) -> int:
-        """The features, and the bias, which comes last."""
+        """The number of features plus one for the bias, which comes last."""
         return int(np.prod(self.shape)) + 1
 
     def initial(self, seed: int) -> Vector:
-        """Zero: the objective is convex, so that a start at random would gain nothing."""
+        """Zeros: the objective is convex, so a random start has no advantage."""
         return np.zeros(self.size, np.float32)
 
     def gradient(self, parameters: Vector, features: Features, labels: Labels) -> tuple[float, Vector]:
-        """The mean loss, and the mean gradient with the penalty's."""
+        """The mean loss, and the mean gradient with that of the penalty."""
         rows = features.reshape(len(features), -1)
-        found = np.empty_like(parameters)
-        with np.errstate(over="ignore", invalid="ignore"):  # a step too large is told by its loss
+        result = np.empty_like(parameters)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is too large shows in the loss
             signs = _signs(labels)
             agreed = signs * _margins(parameters, rows)
             slopes = signs * self._slopes(agreed)
-            found[:-1] = slopes @ rows / len(rows) + np.float32(self.l2) * parameters[:-1]
-            found[-1] = slopes.mean()
-            return float(self._losses(agreed).mean(dtype=np.float64)), found
+            result[:-1] = slopes @ rows / len(rows) + np.float32(self.l2) * parameters[:-1]
+            result[-1] = slopes.mean()
+            return float(self._losses(agreed).mean(dtype=np.float64)), result
 
     def loss(self, parameters: Vector, features: Features, labels: Labels) -> float:
         """The mean loss."""
@@ -63,11 +63,11 @@ class _Linear(ABC):
 
     @abstractmethod
     def _losses(self, agreed: Vector) -> Vector:
-        """Of each sample, from y z."""
+        """The loss of each sample, from y z."""
 
     @abstractmethod
     def _slopes(self, agreed: Vector) -> Vector:
-        """How each loss changes with y z."""
+        """The derivative of each loss by y z."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class SupportVectorMachine(_Linear):
 
 
 def _margins(parameters: Vector, rows: Features) -> Vector:
-    found: Vector = rows @ parameters[:-1] + parameters[-1]
-    return found
+    margins: Vector = rows @ parameters[:-1] + parameters[-1]
+    return margins
 
 
 def _signs(labels: Labels) -> Vector:

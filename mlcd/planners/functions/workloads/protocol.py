@@ -1,7 +1,7 @@
-"""What is asked of a model that is trained on functions, and of the data that it learns from.
+"""The interfaces of a model that is trained on functions, and of its data.
 
-A function holds no state between calls: the parameters come in as one vector, and a gradient goes out. Plain SGD on the
-averaged gradient happens where functions meet, so a trainer knows neither learning rates nor other functions.
+A function is stateless: it gets the parameters as one vector, and returns a gradient. SGD on the averaged gradient is
+done by the exchange between functions, so a trainer knows neither the learning rate nor other functions.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float32]
-"""All parameters of a model, or their gradient, one after the other."""
+"""All parameters of a model, or their gradient, flattened."""
 Features = NDArray[np.float32]
 """Samples first: (samples, *shape)."""
 Labels = NDArray[np.int32]
 """One class for each sample, from 0."""
 BYTES = 4
-"""Of a parameter, of a feature, of a label."""
+"""Of a parameter, a feature and a label."""
 
 
 class Trainer(Protocol):
-    """A model that can learn.
+    """A model that can be trained.
 
-    Built as `Class(shape, classes, **hyperparameters)`: the shape of one sample, and how many classes there are.
-    `gradient` also takes in what a penalty on the parameters adds; the losses are those of the data alone, so that
-    trials with different penalties compare. A step too large may end in `inf` or `nan`, which is then the loss.
+    Built as `Class(shape, classes, **hyperparameters)`: the shape of one sample, and the number of classes.
+    `gradient` includes that of a penalty on the parameters; the losses are without the penalty, so that trials with
+    different penalties can be compared. A step that is too large may give a loss of `inf` or `nan`.
     """
 
     @property
@@ -35,7 +35,7 @@ class Trainer(Protocol):
         ...
 
     def initial(self, seed: int) -> Vector:
-        """The parameters to begin with."""
+        """The initial parameters."""
         ...
 
     def gradient(self, parameters: Vector, features: Features, labels: Labels) -> tuple[float, Vector]:
@@ -48,7 +48,7 @@ class Trainer(Protocol):
 
 
 class Dataset(Protocol):
-    """Samples without an end, numbered from 0; one that the job brings is built as `Class()`."""
+    """An unlimited sequence of samples, numbered from 0; a job's own class is built as `Class()`."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,11 +61,11 @@ class Dataset(Protocol):
         ...
 
     def rows(self, first: int, last: int, seed: int) -> tuple[Features, Labels]:
-        """Samples `first` up to and without `last`. A sample depends on its number and the seed alone."""
+        """Samples `first` to `last` (exclusive). A sample depends only on its number and the seed."""
         ...
 
 
 def lacks(thing: Any, protocol: type) -> tuple[str, ...]:
-    """The names that a protocol asks for and a thing does not have."""
+    """The names of a protocol that a thing lacks."""
     wanted = (name for name in vars(protocol) if not name.startswith("_"))
     return tuple(name for name in wanted if not hasattr(thing, name))

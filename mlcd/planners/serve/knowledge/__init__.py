@@ -1,4 +1,4 @@
-"""What models that were measured before have shown."""
+"""Knowledge bases: measurements of models."""
 
 from mlcd.planners.serve.knowledge.folder import read_knowledge
 from mlcd.planners.serve.knowledge.shipped import shipped, shipped_names

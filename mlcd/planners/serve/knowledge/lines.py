@@ -1,4 +1,4 @@
-"""The tables of a knowledge folder, read to the letter: a name may begin with a space, or hold a line's end."""
+"""Reads the tables of a knowledge folder exactly: a name may begin with a space or contain a line break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlcd.planners.serve.knobs import Knob
 
 
 def read_lines(path: Path, columns: Sequence[str]) -> list[Line]:
-    """The data lines of a CSV file that must have these columns."""
+    """The data lines of a CSV file with these columns."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return list(_lines(csv.reader(file, strict=True), path, columns))
@@ -44,7 +44,7 @@ def _lines(reader: Iterator[list[str]], path: Path, columns: Sequence[str]) -> I
 
 
 def as_knob(written: str) -> Knob:
-    """A knob's value as it was written: a whole number, a number, or a word."""
+    """A knob's value in text: an integer, a number, or a word."""
     for kind in (int, float):
         try:
             value = kind(written)

@@ -1,7 +1,7 @@
-"""Folders of recorded load tests: what may vary there, what it costs, and what every model did.
+"""Folders of recorded load tests: the knobs, their prices, and the results of every model.
 
-points.csv        one GPU, cut by multiprocessors: rate and memory by precision, share and batch; host.csv beside it
-latency.csv       whole machines: latency by instance type and batch; price.csv beside it
+points.csv        one GPU, partitioned by multiprocessors: rate and memory by precision, share and batch; with host.csv
+latency.csv       whole machines: latency by instance type and batch; with price.csv
 load_tests.csv    language models: tokens a second and latencies by GPU type, count and users
 """
 
@@ -23,12 +23,12 @@ from mlcd.planners.serve.nouns import Counted, Figure, ModelFacts, Operator, Pro
 from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)
-"""How long a recorded load test took, or would have."""
+"""The duration of a recorded load test."""
 CORES, MEMORY_GB = (1, 2, 3, 4, 5), (0.5, 1, 2, 4, 8, 16)
 USD_PER_CORE, USD_PER_GPU, USD_PER_GB = 0.05, 4.00, 0.02
 IMAGES = {"inception": "image299", "efficientnet": "image380", "yolo": "image416"}
 IMAGE_TRANSFORMERS = ("vit", "swin", "deit", "beit")
-"""Parts of names, for models that nobody profiled."""
+"""Parts of names, for models without a profile."""
 
 POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb")
 OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")
@@ -50,7 +50,7 @@ GPUS = ("gpu", "gpu_n_gpus", "gpu_memory_capacity_gb_total", "gpu_memory_bandwid
 
 @dataclass(frozen=True)
 class ServingFolder:
-    """Everything that was recorded. `tables`: what may vary, by model; the same for all but where machines differ."""
+    """A recording. `tables`: the knobs of each model; equal for all models unless their machines differ."""
 
     name: str
     knowledge: Knowledge
@@ -59,20 +59,20 @@ class ServingFolder:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Their names, in order."""
+        """The models' names, in order."""
         return tuple(model.facts.name for model in self.knowledge.models)
 
     def model(self, name: str) -> SeenModel:
-        """One of them."""
+        """The model of that name."""
         return next(model for model in self.knowledge.models if model.facts.name == name)
 
     def space(self, name: str) -> Space:
-        """Every configuration that a search for this model may try, whether it ran there or not."""
+        """All configurations of this model, whether it was measured there or not."""
         return serving_space(self.tables[name], TRIAL)
 
 
 def read_folder(folder: Path) -> ServingFolder:
-    """The recordings of a folder, whichever kind it holds."""
+    """Read a folder of any kind."""
     kinds: dict[str, Callable[[Path], ServingFolder]] = {
         "points.csv": _read_device,
         "latency.csv": _read_instances,
@@ -86,14 +86,14 @@ def read_folder(folder: Path) -> ServingFolder:
 
 def _lines(path: Path, columns: tuple[str, ...], *, may_be_empty: bool = False) -> list[Line]:
     if not path.is_file():
-        raise RecordingError(f"{path}: no such file; it belongs to the load tests beside it")
+        raise RecordingError(f"{path}: no such file; the load tests beside it need it")
     lines = read_lines(path, columns)
     if not lines and not may_be_empty:
         raise RecordingError(f"{path}: it has no rows")
     return lines
 
 
-def _whole(line: Line, column: str) -> int:
+def _positive_count(line: Line, column: str) -> int:
     if (count := line.count(column)) == 0:
         raise line.error(f"{column} '{line.cells[column]}': must be more than zero")
     return count
@@ -114,10 +114,10 @@ def _seconds(line: Line, column: str) -> float:
 
 
 def _by_model(lines: list[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = defaultdict(list)
+    groups: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        found[line.text("model")].append(line)
-    return found
+        groups[line.text("model")].append(line)
+    return groups
 
 
 def _read_device(folder: Path) -> ServingFolder:
@@ -128,9 +128,9 @@ def _read_device(folder: Path) -> ServingFolder:
         family = lines[0].cells["family"]
         cells = {_device_knobs(line): _device_cell(line) for line in lines}
         weights = lines[0].number("weights_mb")
-        looked_at = profiles.get(name, ())
-        inputs = lines[0].cells.get("inputs") or inputs_of(name, family, looked_at)
-        facts = ModelFacts(name, family, inputs, weights, profiles=looked_at)
+        model_profiles = profiles.get(name, ())
+        inputs = lines[0].cells.get("inputs") or inputs_of(name, family, model_profiles)
+        facts = ModelFacts(name, family, inputs, weights, profiles=model_profiles)
         models.append(SeenModel(facts, cells))
     hosts: dict[str, dict[float, float]] = defaultdict(dict)
     for line in _lines(folder / "host.csv", HOSTS):
@@ -139,8 +139,8 @@ def _read_device(folder: Path) -> ServingFolder:
     table = KnobTable(
         {
             "precision": tuple(sorted({line.text("precision") for line in points}, reverse=True)),
-            "sm_share": tuple(sorted({_whole(line, "sm_share") for line in points})),
-            "batch": tuple(sorted({_whole(line, "batch") for line in points})),
+            "sm_share": tuple(sorted({_positive_count(line, "sm_share") for line in points})),
+            "batch": tuple(sorted({_positive_count(line, "batch") for line in points})),
             "cpu_cores": CORES,
             "memory_gb": MEMORY_GB,
         },
@@ -153,10 +153,10 @@ def _read_device(folder: Path) -> ServingFolder:
 
 
 def inputs_of(name: str, family: str, profiles: Sequence[Profile] = ()) -> str:
-    """The kind of a model's input where the recording has no column for it.
+    """The kind of a model's input, if the recording has no column for it.
 
-    A transformer takes images if it runs a convolution, which cuts an image into patches; words need none. Its name
-    only decides where nobody profiled it. The side of an image follows the recording's own rule.
+    A transformer takes images if it runs a convolution, which cuts an image into patches; for text it needs none. The
+    name decides only without a profile. The size of an image follows the recording's own rule.
     """
     if family == "cnn" or (family == "transformer" and _takes_images(name, profiles)):
         return next((kind for start, kind in IMAGES.items() if name.startswith(start)), "image224")
@@ -170,17 +170,17 @@ def _takes_images(name: str, profiles: Sequence[Profile]) -> bool:
 
 
 def _device_knobs(line: Line) -> Knobs:
-    share, batch = _whole(line, "sm_share"), _whole(line, "batch")
+    share, batch = _positive_count(line, "sm_share"), _positive_count(line, "batch")
     return ("precision", line.text("precision")), ("sm_share", share), ("batch", batch)
 
 
 def _device_cell(line: Line) -> Cell:
     rate = line.number("rps", above_zero=True)
-    return _even(rate, _whole(line, "batch") / rate, line.number("peak_mb") / 1_024)
+    return _even(rate, _positive_count(line, "batch") / rate, line.number("peak_mb") / 1_024)
 
 
 def _even(rate: float, latency_s: float, peak_gb: float | None = None) -> Cell:
-    """A cell whose every request takes the same time."""
+    """A cell in which every request takes the same time."""
     return Cell(rate, dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), latency_s), peak_gb)
 
 
@@ -189,11 +189,11 @@ def _profiles(lines: list[Line]) -> dict[str, tuple[Profile, ...]]:
     for line in lines:
         sizes = line.number("self_device_us") / 1e6, _signed(line, "device_mem_mb")  # an operator may free memory
         operator = Operator(line.text("operator"), line.count("calls"), *sizes)
-        passes[line.text("model"), line.text("precision"), _whole(line, "batch")].append(operator)
-    found: dict[str, list[Profile]] = defaultdict(list)
+        passes[line.text("model"), line.text("precision"), _positive_count(line, "batch")].append(operator)
+    profiles: dict[str, list[Profile]] = defaultdict(list)
     for (model, precision, batch), operators in passes.items():
-        found[model].append(Profile(batch, tuple(operators), precision))
-    return {model: tuple(profiles) for model, profiles in found.items()}
+        profiles[model].append(Profile(batch, tuple(operators), precision))
+    return {model: tuple(each) for model, each in profiles.items()}
 
 
 def _read_instances(folder: Path) -> ServingFolder:
@@ -207,17 +207,17 @@ def _read_instances(folder: Path) -> ServingFolder:
         for line in lines:
             if (kind := line.text("instance_type")) not in prices:
                 raise line.error(f"{kind} has no price; add it to price.csv")
-            batch = _whole(line, "batch_size")
+            batch = _positive_count(line, "batch_size")
             figures = {figure: _seconds(line, f"{figure}_ms") for figure in (Figure.P50, Figure.P95, Figure.P99)}
             cells[("instance_type", kind), ("batch", batch)] = Cell(batch / _seconds(line, "mean_ms"), figures)
         models.append(SeenModel(ModelFacts(name), cells))
         types = tuple(sorted({line.text("instance_type") for line in lines}))
-        batches = tuple(sorted({_whole(line, "batch_size") for line in lines}))
+        batches = tuple(sorted({_positive_count(line, "batch_size") for line in lines}))
         tables[name] = KnobTable(
             {"instance_type": types, "batch": batches}, {"instance_type": {each: prices[each] for each in types}}
         )
     anatomy = Anatomy(("instance_type", "batch"))
-    # EC2 names say it: families that begin with g or p carry a GPU.
+    # By EC2's names: families that begin with g or p have a GPU.
     numbers = {each: {"accelerators": float(each[0] in "gp")} for each in prices}
     knowledge = Knowledge(
         Kind.INSTANCES, anatomy, tuple(models), resources={"instance_type": numbers}, source=str(folder)
@@ -238,10 +238,10 @@ def _read_language(folder: Path) -> ServingFolder:
             gpus = f"{line.text('n_gpus')} x {line.text('gpu_type')}"
             prices[gpus] = line.number("price_usd_per_hour", above_zero=True)
             figures = {figure: _seconds(line, column) for figure, column in LANGUAGE_FIGURES.items()}
-            knobs = (("gpus", gpus), ("users", _whole(line, "num_users")))
+            knobs = (("gpus", gpus), ("users", _positive_count(line, "num_users")))
             cells[knobs] = Cell(line.number("throughput_tok_per_s", above_zero=True), figures)
         models.append(SeenModel(ModelFacts(name, parameters=parameters.get(name)), cells))
-    users = tuple(sorted({_whole(line, "num_users") for line in tests}))
+    users = tuple(sorted({_positive_count(line, "num_users") for line in tests}))
     table = KnobTable({"gpus": tuple(sorted(prices)), "users": users}, {"gpus": prices})
     features = _lines(folder / "gpu_features.csv", GPUS, may_be_empty=True)
     numbers = {line.text("gpu"): _gpu_numbers(line) for line in features}
@@ -256,7 +256,7 @@ def _read_language(folder: Path) -> ServingFolder:
 
 
 def _gpu_numbers(line: Line) -> dict[str, float]:
-    """A rate that a GPU does not have is written as -1."""
+    """The numbers of a GPU. A rate that it does not have is written as -1."""
     rates = [_signed(line, column) for column in line.cells if column.startswith("gpu_tflops")]
     if not rates:
         raise line.error("no column gpu_tflops...: expected at least one published rate")

@@ -1,4 +1,4 @@
-"""What a model is made of: its operators, their time and memory, and the key ones."""
+"""The operators of a model, their time and memory, and the key ones."""
 
 from mlcd.planners.serve.key_operators import KEY_SHARE, Part, key_operators, parts
 from mlcd.planners.serve.operators.facts import facts_of

@@ -1,4 +1,4 @@
-"""What is known of a model's file before the first trial: size, family, kind of input, and passes of it."""
+"""Facts about a model's file before the first trial: size, family, kind of input, and profiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlcd.planners.serve.operators.onnx_file import OnnxModel, open_model
 from mlcd.planners.serve.operators.onnx_profile import profile_onnx
 
 BATCHES = (8, 64)
-"""As the models of a knowledge base were profiled."""
+"""The batches at which models of a knowledge base were profiled."""
 
 _RECURRENT = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"}
 _GROWING = {"ConvTranspose", "Resize", "Upsample", "DepthToSpace"}
@@ -24,7 +24,7 @@ def facts_of(
     *,
     threads: int = 1,
 ) -> ModelFacts:
-    """Open a model, run a few passes of it at each batch, and tell what it is."""
+    """Open a model, run a few passes at each batch, and return its facts."""
     model = open_model(path)
     if model.batch is not None:
         batches = (model.batch,)
@@ -39,7 +39,7 @@ def facts_of(
 
 
 def family(model: OnnxModel) -> str:
-    """A guess by the operators: 'rnn', 'transformer', 'gan', 'recsys', 'cnn'; or '' for none of them."""
+    """A guess from the operators: 'rnn', 'transformer', 'gan', 'recsys', 'cnn'; '' if unknown."""
     kinds = set(model.operators)
     if kinds & _RECURRENT:
         return "rnn"
@@ -53,7 +53,7 @@ def family(model: OnnxModel) -> str:
 
 
 def kind_of_input(model: OnnxModel, shapes: Mapping[str, int]) -> str:
-    """A guess by the shapes: 'image224', 'tokens128'; '' where preparing a request is next to nothing, or unknown."""
+    """A guess from the shapes: 'image224', 'tokens128'; '' if preparing a request is trivial or unknown."""
     size = _image_size(model, shapes)
     if size is not None:
         return f"image{size}" if size else ""
@@ -67,12 +67,12 @@ def kind_of_input(model: OnnxModel, shapes: Mapping[str, int]) -> str:
 
 
 def _image_size(model: OnnxModel, shapes: Mapping[str, int] | None = None) -> int | None:
-    """The longer side of an input with a batch, channels, a height and a width; 0 if it is free."""
+    """The longer side of an image input (batch, channels, height, width); 0 if it is free."""
     for each in model.inputs:
         if len(each.shape) == 4 and each.rows is None:
             sides = [side if isinstance(side, int) else (shapes or {}).get(side, 0) for side in each.shape[1:]]
             channels_first = sides[0] in (1, 3, 4) or sides[-1] not in (1, 3, 4)
             longer = max(sides[1:] if channels_first else sides[:-1])
-            if longer != 1:  # noise for a generator may come as an image of one dot
+            if longer != 1:  # a generator's noise may be a 1 x 1 image
                 return longer
     return None

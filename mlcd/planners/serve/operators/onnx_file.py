@@ -1,4 +1,4 @@
-"""An ONNX file: what it asks for, how large it is, and one clear line for each thing that can be wrong with it."""
+"""Reads an ONNX file: its inputs and sizes, with one clear line for each possible mistake."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from mlcd.planners.serve.operators.onnx_wire import Wholeness, wholeness
 
 MB = 1 << 20
 LARGEST_FILE = (1 << 31) - 1
-"""Bytes that protobuf reads, of any message."""
+"""protobuf's limit of a message."""
 _PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64", "int8": "int8"}
 _PRECISIONS |= {"uint8": "int8", "int4": "int4", "uint4": "int4"}
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What goes into a model or comes out of it.
+    """An input or an output of a model.
 
-    `dtype`: as numpy names it. `shape`: a number for a fixed axis, a name for a free one. `rows`: of the table that
-    its numbers pick from, such as the size of a vocabulary; None if they pick from none.
+    `dtype`: numpy's name. `shape`: a number for a fixed axis, a name for a free one. `rows`: the size of the table that
+    its values index, such as a vocabulary; None if they index none.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """What an ONNX file says of its model.
+    """The content of an ONNX file.
 
-    `weights_mb`: of 2**20 bytes. `operators`: how often each kind stands in the graph, before any fusion.
-    `precision`: the type of most of the weights. `attends`: if there is attention.
+    `weights_mb`: in MiB. `operators`: the count of each kind in the graph, before any fusion. `precision`: the type of
+    most of the weights. `attends`: whether there is attention.
     """
 
     path: Path
@@ -54,21 +54,21 @@ class OnnxModel:
 
     @cached_property
     def batch(self) -> int | None:
-        """The batch that it is fixed to; None if any will do."""
+        """The batch if it is fixed; None if it is free."""
         first = [each.shape[0] for each in self.inputs if each.shape]
         fixed = [axis for axis in first if isinstance(axis, int)]
         return fixed[0] if fixed and len(fixed) == len(first) else None
 
     @cached_property
     def free_axes(self) -> Mapping[str, str]:
-        """The axes that somebody has to size, besides the batch: its name -> the first input that has it."""
+        """The free axes beside the batch: name -> the first input that has it."""
         batches = {each.shape[0] for each in self.inputs if each.shape}
         axes = ((axis, each.name) for each in reversed(self.inputs) for axis in each.shape[1:])
         return {axis: name for axis, name in axes if isinstance(axis, str) and axis not in batches}
 
 
 def open_model(path: Path | str) -> OnnxModel:
-    """Read a model's file, without the weights that lie beside it."""
+    """Read a model's file, without external weights."""
     path = Path(path)
     _check_file(path)
     graph = _parsed(path).graph
@@ -77,21 +77,21 @@ def open_model(path: Path | str) -> OnnxModel:
         name, why = missing
         raise UserError(f"{path}: its weights are in '{name}', which {why}; put the whole file beside the model")
     rows, given = table_rows(graph), {tensor.name for tensor in graph.initializer}
-    asked = [each for each in graph.input if each.name not in given]  # old files list their weights as inputs, too
-    inputs = tuple(_tensor(path, each, rows) for each in asked)
+    true_inputs = [each for each in graph.input if each.name not in given]  # old files also list weights as inputs
+    inputs = tuple(_tensor(path, each, rows) for each in true_inputs)
     if not inputs:
-        raise UserError(f"{path}: the model has no input, so nothing can be asked of it; export it again")
-    for each in asked:
+        raise UserError(f"{path}: the model has no input; export it again")
+    for each in true_inputs:
         if not each.type.tensor_type.HasField("shape"):
             raise UserError(f"{path}: its input '{each.name}' has no shape; export it with one")
-    found = weights(graph)
-    kind = max(found.kinds, key=lambda name: found.kinds[name], default="float32")
+    all_weights = weights(graph)
+    kind = max(all_weights.kinds, key=lambda name: all_weights.kinds[name], default="float32")
     return OnnxModel(
         path=path,
         inputs=inputs,
         outputs=tuple(_tensor(path, each, {}) for each in graph.output),
-        weights_mb=found.bytes / MB,
-        parameters=found.parameters,
+        weights_mb=all_weights.bytes / MB,
+        parameters=all_weights.parameters,
         operators=operators(graph),
         precision=_PRECISIONS.get(kind, "fp32"),
         attends=attends(graph),
@@ -99,7 +99,7 @@ def open_model(path: Path | str) -> OnnxModel:
 
 
 def _check_file(path: Path) -> None:
-    """What can be said before a parser sees it; nothing of a large file is read."""
+    """Checks before parsing; they read only a little of a large file."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; name the .onnx file in it")
     try:
@@ -111,7 +111,7 @@ def _check_file(path: Path) -> None:
             )
         state = wholeness(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     if size == 0:
@@ -136,16 +136,16 @@ def _parsed(path: Path) -> Any:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _tensor(path: Path, told: Any, rows: Mapping[str, int]) -> Tensor:
-    """An input or output; its free axes without a name are called 'INPUT.AXIS'."""
+def _tensor(path: Path, value: Any, rows: Mapping[str, int]) -> Tensor:
+    """An input or output; free axes without a name are called 'INPUT.AXIS'."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    kind = told.type.WhichOneof("value")
+    kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
-        raise UserError(f"{path}: '{told.name}' is a {str(kind).removesuffix('_type')}; only tensors can be served")
+        raise UserError(f"{path}: '{value.name}' is a {str(kind).removesuffix('_type')}; only tensors can be served")
     shape = tuple(
-        axis.dim_value if axis.dim_value > 0 else axis.dim_param or f"{told.name}.{place}"
-        for place, axis in enumerate(told.type.tensor_type.shape.dim)
+        axis.dim_value if axis.dim_value > 0 else axis.dim_param or f"{value.name}.{place}"
+        for place, axis in enumerate(value.type.tensor_type.shape.dim)
     )
-    dtype = np.dtype(tensor_dtype_to_np_dtype(told.type.tensor_type.elem_type)).name
-    return Tensor(told.name, dtype, shape, rows.get(told.name))
+    dtype = np.dtype(tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)).name
+    return Tensor(value.name, dtype, shape, rows.get(value.name))

@@ -1,4 +1,4 @@
-"""What the graph of an ONNX model tells without being run: weights, operators, and what its inputs mean."""
+"""Analyses the graph of an ONNX model without running it: weights, operators, and the meaning of its inputs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 _SAME_VALUES = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Split", "Slice"}
 _SAME_VALUES |= {"Expand", "Concat", "Clip", "Abs"}
-"""What hands numbers on as they are, in another shape, type or order."""
+"""Operators that keep the values, in another shape, type or order."""
 _NEAR_SOFTMAX = {"Cast", "Dropout", "Identity", "Where", "Mul", "Reshape", "Transpose"}
-"""What may stand between the weights of an attention and their product with the values."""
+"""Operators between the softmax of an attention and its product with the values."""
 _EXTERNAL, _INT64, _BOOL = 1, 7, 9  # of onnx.TensorProto
 _TABLES = {"Gather": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
-"""Which input of an operator holds row numbers, and which the table of those rows."""
+"""For each operator: the inputs with row numbers and with the table of rows."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Weights:
 
     @property
     def bytes(self) -> int:
-        """Of all types."""
+        """Bytes of all types."""
         return sum(self.kinds.values())
 
 
 def weights(graph: Any) -> Weights:
-    """Count them, wherever they are kept; sizes and indices are no parameters but do take memory."""
+    """Count the weights, internal or external; sizes and indices are not parameters, but take memory."""
     parameters, kinds = 0, Counter[str]()
     for tensor in tensors(graph):
         elements = prod(tensor.dims)
@@ -46,7 +46,7 @@ def weights(graph: Any) -> Weights:
 
 
 def tensors(graph: Any) -> Iterator[Any]:
-    """All arrays that a graph carries, also those of constants and of the graphs inside it."""
+    """All tensors of a graph, including constants and subgraphs."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
@@ -60,78 +60,78 @@ def tensors(graph: Any) -> Iterator[Any]:
 
 
 def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
-    """The first file of weights that is not there or too short, and what is wrong with it."""
+    """The first external file of weights that is missing or too short, and what is wrong with it."""
     for tensor in tensors(graph):
         if tensor.data_location != _EXTERNAL:
             continue
-        told = {entry.key: entry.value for entry in tensor.external_data}
-        name = told.get("location", "")
-        there = folder / name
-        if not name or not there.is_file():
-            return name, "is not there"
-        length = int(told.get("length", int(prod(tensor.dims) * item_bytes(tensor.data_type))))
-        needed = int(told.get("offset", 0)) + length
-        if there.stat().st_size < needed:
-            return name, f"is cut short: {there.stat().st_size:,} bytes, and at least {needed:,} are needed"
+        external = {entry.key: entry.value for entry in tensor.external_data}
+        name = external.get("location", "")
+        file = folder / name
+        if not name or not file.is_file():
+            return name, "does not exist"
+        length = int(external.get("length", int(prod(tensor.dims) * item_bytes(tensor.data_type))))
+        needed = int(external.get("offset", 0)) + length
+        if file.stat().st_size < needed:
+            return name, f"is cut short: {file.stat().st_size:,} bytes, and at least {needed:,} are needed"
     return None
 
 
 def operators(graph: Any) -> Mapping[str, int]:
-    """How often each kind of operator stands in the graph."""
+    """The count of each kind of operator in the graph."""
     return Counter(node.op_type for node in graph.node)
 
 
 def table_rows(graph: Any) -> Mapping[str, int]:
-    """For each input that picks rows of a table, such as words of a vocabulary: how many rows there are."""
+    """For each input that indexes a table, such as a vocabulary: the number of rows."""
     makers, users = _makers(graph), _users(graph)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    found = {}
+    rows_of = {}
     for each in graph.input:
         tables = [
             rows
-            for name in _followed(each.name, users, _hands_on)
+            for name in _followed(each.name, users, _passes_on)
             for node in users.get(name, ())
             if (rows := _rows(node, name, makers, shapes)) is not None
         ]
         if tables:
-            found[each.name] = min(tables)
-    return found
+            rows_of[each.name] = min(tables)
+    return rows_of
 
 
 def attends(graph: Any) -> bool:
-    """If there is attention: a softmax whose result is multiplied with something."""
+    """Whether there is attention: a softmax whose result is multiplied with something."""
     fused = {"Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"}
     if any(node.op_type in fused for node in graph.node):
         return True
     users = _users(graph)
-    weighed = [name for node in graph.node if node.op_type == "Softmax" for name in node.output]
+    softmaxes = [name for node in graph.node if node.op_type == "Softmax" for name in node.output]
     return any(
         node.op_type in ("MatMul", "Einsum")
-        for first in weighed
+        for first in softmaxes
         for name in _followed(first, users, lambda node, _: node.op_type in _NEAR_SOFTMAX)
         for node in users.get(name, ())
     )
 
 
-def _followed(first: str, users: Mapping[str, list[Any]], hands_on: Any) -> Iterable[str]:
-    """A value, and all those that it is handed on to."""
-    found, todo = {first}, [first]
+def _followed(first: str, users: Mapping[str, list[Any]], passes_on: Any) -> Iterable[str]:
+    """A value, and all values that it is passed on to."""
+    reached, todo = {first}, [first]
     while todo:
         name = todo.pop()
         for node in users.get(name, ()):
-            if hands_on(node, name):
-                fresh = set(node.output) - found
-                found |= fresh
+            if passes_on(node, name):
+                fresh = set(node.output) - reached
+                reached |= fresh
                 todo += fresh
-    return found
+    return reached
 
 
-def _hands_on(node: Any, name: str) -> bool:
+def _passes_on(node: Any, name: str) -> bool:
     return node.op_type in _SAME_VALUES or (node.op_type == "Gather" and node.input[0] == name)
 
 
 def _rows(node: Any, name: str, makers: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> int | None:
-    """The rows that a value picks from, if this operator picks rows by it."""
+    """The number of rows of the table that this operator indexes by the value; None if it does not."""
     for picks, table in _TABLES.get(node.op_type, ()):
         if picks >= len(node.input) or table >= len(node.input) or node.input[picks] != name:
             continue
@@ -143,7 +143,7 @@ def _rows(node: Any, name: str, makers: Mapping[str, Any], shapes: Mapping[str, 
 
 
 def _shape(name: str, makers: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Of a constant, also one that is still to be cast or scaled."""
+    """The shape of a constant, also if it is cast or scaled."""
     while name not in shapes:
         maker = makers.get(name)
         if maker is None:
@@ -161,15 +161,15 @@ def _makers(graph: Any) -> Mapping[str, Any]:
 
 
 def _users(graph: Any) -> Mapping[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    users: dict[str, list[Any]] = {}
     for node in graph.node:
         for name in set(node.input):
-            found.setdefault(name, []).append(node)
-    return found
+            users.setdefault(name, []).append(node)
+    return users
 
 
 def item_bytes(data_type: int) -> float:
-    """Of one number of this type."""
+    """Bytes of one number of this type."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     kind = np.dtype(tensor_dtype_to_np_dtype(data_type))

@@ -1,4 +1,4 @@
-"""ONNX Runtime: a session for a model, and its refusals on one line."""
+"""ONNX Runtime: a session for a model, and its errors in one line."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from mlcd.core.errors import MissingExtra, UserError
 
 LONGEST = 300
-"""Characters of a reason; what matters may be at its end."""
+"""Most characters of a reason; the important part may be at its end."""
 MOST_READ = 4_000
-"""Characters of a message that are looked at, at both of its ends: a model may name its nodes as it likes."""
+"""Most characters of a message that are parsed, from both ends: node names can be very long."""
 _FATAL_ONLY = 4
-"""What ONNX Runtime may print by itself: its errors are told by us, on one line."""
+"""ONNX Runtime's log level: its errors are raised as exceptions anyway."""
 
 
 def open_session(path: Path | str, threads: int = 1, profile_to: Path | None = None) -> Any:
-    """An onnxruntime.InferenceSession on the CPU, all its graph optimisations on, as a server runs it.
+    """An onnxruntime.InferenceSession on the CPU with all graph optimisations, as in a server.
 
-    `profile_to`: where to write a profile, of every run until `end_profiling`; the name gets a date behind it.
+    `profile_to`: prefix of the file for a profile of every run until `end_profiling`; a date is appended.
     """
     runtime = _runtime()
     options = runtime.SessionOptions()
@@ -29,25 +29,25 @@ def open_session(path: Path | str, threads: int = 1, profile_to: Path | None = N
     options.log_severity_level = _FATAL_ONLY
     if profile_to is not None:
         options.enable_profiling, options.profile_file_prefix = True, str(profile_to)
-    with told_on_one_line(path):
+    with runtime_errors(path):
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 @contextmanager
-def told_on_one_line(path: Path | str) -> Iterator[None]:
-    """Whatever ONNX Runtime refuses inside is a `UserError` with its own reason."""
+def runtime_errors(path: Path | str) -> Iterator[None]:
+    """Turn errors of ONNX Runtime into `UserError` with its reason."""
     try:
         yield
     except MemoryError:
         raise UserError(f"{path}: this machine has not enough memory for it; try a smaller batch") from None
-    except Exception as error:  # its errors have no ancestor of their own
+    except Exception as error:  # its errors have no common base class
         if not type(error).__module__.startswith("onnxruntime") and not isinstance(error, RuntimeError | ValueError):
             raise
         raise UserError(f"{path}: ONNX Runtime cannot run it: {reason(str(error))}") from error
 
 
 def reason(message: str) -> str:
-    """What ONNX Runtime says, without its own file names and codes, on one line of a readable length."""
+    """ONNX Runtime's message without its file names and codes, in one line of limited length."""
     text = " ".join(_cut(message, MOST_READ).split())
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", text)
     text = re.sub(r"^Load model from .*? failed: ?", "", text)
@@ -57,7 +57,7 @@ def reason(message: str) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """Its beginning and its end, where it is longer."""
+    """The text, shortened in the middle if it is too long."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 

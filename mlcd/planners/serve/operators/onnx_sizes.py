@@ -1,7 +1,7 @@
-"""How large the values are that an ONNX model makes by itself, found without running it.
+"""Checks the sizes of an ONNX model's intermediate values without running it.
 
-A file of 170 bytes may ask for a constant of a billion numbers (ConstantOfShape, Expand, Tile, Range ...). ONNX's
-own shape inference tells their shapes wherever they do not depend on an input.
+A file of 170 bytes may create a constant of a billion numbers (ConstantOfShape, Expand, Tile, Range ...). ONNX's shape
+inference finds the shapes that do not depend on an input.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mlcd.core.errors import UserError
 from mlcd.planners.serve.operators.onnx_graph import item_bytes
 
 LARGEST_VALUE = 1 << 30
-"""Bytes of one value of a fixed shape."""
+"""Most bytes of one value."""
 _SMALL = 64 << 10
-"""Bytes of a tensor that may be a shape; of larger ones only their own shape matters, and copies would cost memory."""
+"""Most bytes of a tensor that may be a shape. Of larger ones only the shape matters; copying them would cost memory."""
 
 
 def check_values(path: Path | str, model: Any) -> None:
-    """Refuse a model of which some value is larger than `LARGEST_VALUE`; it is not usable afterwards."""
+    """Refuse a model with a value larger than `LARGEST_VALUE`. It modifies the model, so do not use it afterwards."""
     for name, kind, shape in _values(_without_weights(model)):
         size_bytes = prod(shape) * item_bytes(kind)
         if size_bytes > LARGEST_VALUE:
@@ -32,7 +32,7 @@ def check_values(path: Path | str, model: Any) -> None:
 
 
 def _without_weights(model: Any) -> Any:
-    """The same graph, with large weights as inputs of their shape."""
+    """The same graph, with large weights replaced by inputs of the same shape."""
     from onnx.helper import make_tensor_value_info
 
     graph = model.graph
@@ -46,13 +46,13 @@ def _without_weights(model: Any) -> Any:
 
 
 def _values(model: Any) -> Iterator[tuple[str, int, list[int]]]:
-    """Each value whose whole shape is known: its name, type and shape."""
+    """Each value with a known shape: its name, type and shape."""
     from onnx.shape_inference import InferenceError, infer_shapes
 
     try:
         # Without `data_prop`: that computes the values themselves.
         inferred = infer_shapes(model)
-    except (InferenceError, RuntimeError, ValueError):  # what is wrong with it, ONNX Runtime tells better
+    except (InferenceError, RuntimeError, ValueError):  # ONNX Runtime has a better message
         return
     for graph in _graphs(inferred.graph):
         for each in (*graph.input, *graph.value_info, *graph.output):
@@ -63,7 +63,7 @@ def _values(model: Any) -> Iterator[tuple[str, int, list[int]]]:
 
 
 def _graphs(graph: Any) -> Iterator[Any]:
-    """A graph, and those inside its nodes."""
+    """A graph, and its subgraphs."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:

@@ -1,7 +1,7 @@
-"""The outermost layer of an ONNX file, read without reading the file.
+"""Checks the outermost layer of an ONNX file without reading all of it.
 
-An ONNX file is a protobuf message: a chain of fields, each a tag and then a number or a length and so many bytes. The
-lengths alone tell if it is an ONNX file, and if all of it is there. A parser only says that it failed.
+An ONNX file is a protobuf message: a chain of fields, each a tag and then a number, or a length and so many bytes. The
+lengths alone show whether it is an ONNX file, and whether it is complete. A parser would only report a failure.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _KINDS = {1: _VARINT, 2: _BYTES, 3: _BYTES, 4: _BYTES, 5: _VARINT, 6: _BYTES, 7: _BYTES, 8: _BYTES}
 _KINDS |= {14: _BYTES, 20: _BYTES, 25: _BYTES, 26: _BYTES}
-"""The fields of onnx.ModelProto, and how each is written."""
+"""The fields of onnx.ModelProto, and their wire types."""
 _IR_VERSION, _GRAPH = 1, 7
 
 
 class Wholeness(Enum):
-    """What the chain of fields says."""
+    """The result of the check."""
 
     WHOLE = "whole"
     CUT_SHORT = "cut short"
@@ -28,7 +28,7 @@ class Wholeness(Enum):
 
 
 def wholeness(path: Path) -> Wholeness:
-    """Follow the fields from length to length; a file's size does not matter."""
+    """Skip from field to field; the time does not depend on the file's size."""
     size, seen = path.stat().st_size, set[int]()
     with path.open("rb") as file:
         while file.tell() < size:
@@ -42,12 +42,12 @@ def wholeness(path: Path) -> Wholeness:
 
 
 def _incomplete(seen: set[int]) -> Wholeness:
-    # every writer puts the version first: a file that does not begin with it never was one
+    # every writer puts the version first: a file without it is not an ONNX file
     return Wholeness.CUT_SHORT if _IR_VERSION in seen else Wholeness.NOT_ONNX
 
 
 def _skip(file: BinaryIO, kind: int, size: int) -> bool:
-    """Go behind a field's content; False if the file has less than that, or there is no such kind of field."""
+    """Skip a field's content; False if the file is too short, or the wire type is invalid."""
     if kind == _VARINT:
         return _varint(file) is not None
     length = _varint(file) if kind == _BYTES else _WIDTHS.get(kind)
@@ -58,7 +58,7 @@ def _skip(file: BinaryIO, kind: int, size: int) -> bool:
 
 
 def _varint(file: BinaryIO) -> int | None:
-    """A number in groups of seven bits, the lowest first; None where it is cut off or longer than any."""
+    """A varint: groups of seven bits, the lowest first; None if it is truncated or too long."""
     number = 0
     for place in range(10):
         byte = file.read(1)

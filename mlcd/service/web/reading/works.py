@@ -57,13 +57,13 @@ def job_of_upload(facts: str, upload: str, words: Mapping[str, Any], knobs: str 
 def anatomy(path: str, name: str) -> str:
     """What a model's file says without being run: facts, and the count of each kind of operator."""
     with _with_senders_name(path, name):
-        whole = _self_contained(path)
+        message = _self_contained(path)
         model = open_model(path)
         size = Path(path).stat().st_size
         claimed = model.weights_mb * (1 << 20)
         if not 0 <= claimed <= WIDEST * size:
             raise UserError(f"{path}: it claims {claimed:,.0f} bytes of weights, but the file has {size:,}")
-        check_values(path, whole)
+        check_values(path, message)
         facts = ModelFacts(
             Path(name).stem, family(model), kind_of_input(model, {}), model.weights_mb, model.parameters / 1e9
         )
@@ -79,7 +79,7 @@ def passes(path: str, name: str, shapes: Mapping[str, int], folder: str) -> str:
         return PROFILES.dump_json(profiles).decode()
 
 
-def foreseen(submitted: str) -> str:
+def preview_of(submitted: str) -> str:
     """The number of configurations in a job's space, and their types; only for simulated and recorded places."""
     from mlcd.planners.functions.prepare import prepared
 
@@ -134,12 +134,12 @@ def _self_contained(path: str) -> Any:
     except ImportError:
         raise MissingExtra("reading ONNX models", "serve") from None
     try:
-        whole = onnx.load(path, load_external_data=False)
+        model = onnx.load(path, load_external_data=False)
     except DecodeError:
         return None
-    if any(_is_external(message) for message in _messages(whole)):
+    if any(_is_external(message) for message in _messages(model)):
         raise UserError(f"{path}: its weights are in other files; save it as one file, and upload that")
-    return whole
+    return model
 
 
 def _is_external(message: Any) -> bool:

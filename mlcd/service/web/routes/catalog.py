@@ -57,8 +57,8 @@ async def offers(
     """The catalog that searches use."""
     rows = await asyncio.to_thread(_rows, state.settings.home / "catalog")
     offers_found = select(rows, gpu=gpu or None, max_price=max_price, cloud=cloud or None, sort=sort)
-    wanted = (text or "").lower()
-    offers_found = [row for row in offers_found if wanted in f"{row.instance_type} {row.accelerator}".lower()]
+    pattern = (text or "").lower()
+    offers_found = [row for row in offers_found if pattern in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
     return Offers(offers=[OfferRow.model_validate(row) for row in offers_found[:limit]], total=len(offers_found), dated=dated)
 

@@ -79,7 +79,7 @@ def _piece(state: State, seen: Seen, launch: int | None, process: int, after: in
     """Whole characters only: one that is cut at the end comes with the next piece."""
     numbers = [launch] if launch is not None else list(range(seen.account.orders, 0, -1))
     launches, pieces = Launches(state.settings.home / "launches"), LogPieces(state.database)
-    copied = pieces.known([f"{seen.run}-{n}" for n in numbers], process)
+    copied = pieces.with_log([f"{seen.run}-{n}" for n in numbers], process)
     for number in numbers:
         label = f"{seen.run}-{number}"
         if (folder := launches.find(label)) is not None:  # it ran on this machine
@@ -88,7 +88,7 @@ def _piece(state: State, seen: Seen, launch: int | None, process: int, after: in
             end, over = pieces.end(label, process)
             body = pieces.read(label, process, after, PIECE)
             is_last = (over or _was_settled(seen, label)) and after + len(body) >= end
-        elif _may_write(seen, label) and not pieces.known([label], 0):
+        elif _may_write(seen, label) and not pieces.with_log([label], 0):
             body, is_last = b"", False
         else:
             continue

@@ -61,14 +61,14 @@ async def runs(
     offset: Annotated[int, Query(ge=0, le=10**9, description="Runs to pass over.")] = 0,
 ) -> Response:
     """Including those that wait for a worker or were refused."""
-    wanted = (text or "").lower()
+    pattern = (text or "").lower()
     matches = [
         each
         for each in state.feed.summaries()
         if (status is None or status in (each.status, standing_of(each.status, each.driven)))
         and (owner is None or each.owner == owner)
         and (kind is None or each.kind == kind)
-        and (wanted in each.run.lower() or wanted in each.job.lower())
+        and (pattern in each.run.lower() or pattern in each.job.lower())
     ]
     if order == "spent":
         matches.sort(key=lambda each: -each.spent_usd)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import WrongState
 from mlcd.core.version import VERSION
-from mlcd.service.team import SESSION_LASTS, left
+from mlcd.service.team import SESSION_LASTS, remaining_budget
 from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.identity import Viewer, rates_of
@@ -59,7 +59,7 @@ class Me(Answer):
 @router.get("/me", responses=problems())
 def who_am_i(state: CurrentState, who: Viewer) -> Me:
     """The current user."""
-    limits, allowed = state.settings.limits, left(state.ledger, who)
+    limits, allowed = state.settings.limits, remaining_budget(state.ledger, who)
     return Me(
         name=who.name if who is not None else None,
         role=who.role.value if who is not None else "admin",

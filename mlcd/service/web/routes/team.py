@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import WrongState
-from mlcd.service.team import Budget, Member, Members, Per, Role, Used, left, used
+from mlcd.service.team import Budget, Member, Members, Per, Role, Used, remaining_budget, used
 from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.failures import unknown_is_404
 from mlcd.service.web.identity import Admin, audited
@@ -204,7 +204,7 @@ def _member_answer(state: State, member: Member) -> MemberAnswer:
         name=member.name,
         role=member.role.value,
         team=member.team,
-        left_usd=left(state.ledger, member).usd,
+        left_usd=remaining_budget(state.ledger, member).usd,
         **_spent(member.budget, used(state.ledger, member)),
     )
 

@@ -9,7 +9,7 @@ from mlcd.service.web.safety.rates import RateLimits
 from mlcd.service.web.safety.turns import ConcurrencyLimits
 from mlcd.service.web.state import State
 
-__all__ = ["Gate", "Rates", "Turns", "protect"]
+__all__ = ["ConcurrencyLimits", "Gate", "RateLimits", "protect"]
 
 
 def protect(app: FastAPI, state: State) -> None:

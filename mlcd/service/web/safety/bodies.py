@@ -57,11 +57,11 @@ def check_size(request: Request, most: int) -> None:
         raise Refusal(415, "compressed bodies are not read here; send it as it is")
 
 
-def check_type(request: Request, wanted: str) -> None:
+def check_type(request: Request, expected: str) -> None:
     """Refuse other content types than this; a form of another site cannot set it."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != wanted:
-        raise Refusal(415, f"the body must be {wanted}")
+    if content_type != expected:
+        raise Refusal(415, f"the body must be {expected}")
 
 
 async def limited_chunks(request: Request, most: int) -> AsyncIterator[bytes]:

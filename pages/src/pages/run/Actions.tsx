@@ -1,4 +1,4 @@
-/** What can be done with a run now. Each asks first, and says what it will cost at the most. */
+/** The actions on a run. Each asks for confirmation, with the most it can cost. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -15,7 +15,7 @@ const LOOKS: Record<Action, string> = { launch: "primary", resume: "primary", st
 
 interface Props {
   view: View;
-  /** Something was asked for; the run will change soon. */
+  /** An action was requested; the run will change soon. */
   onActed: () => void;
 }
 
@@ -27,8 +27,8 @@ export function Actions({ view, onActed }: Props): JSX.Element | null {
     may(me, "runner") && (me.role === "admin" || view.summary.owner === null || view.summary.owner === me.name);
   if (!allowed) {
     const why = may(me, "runner")
-      ? `Only ${view.summary.owner} or an admin may act on this run.`
-      : "You may look; a runner may act.";
+      ? `Only ${view.summary.owner} or an admin can act on this run.`
+      : "Your role is viewer: only runners can act on runs.";
     return <span class="soft may-not">{why}</span>;
   }
   return (
@@ -82,7 +82,7 @@ function Confirm({ view, action, onClose, onActed }: Props & { action: Action; o
           disabled={waiting}
           onClick={() => void act()}
         >
-          {waiting ? "Asking …" : NAMES[action]}
+          {waiting ? "Sending …" : NAMES[action]}
         </button>
       </div>
     </dialog>
@@ -96,8 +96,8 @@ export function question(view: View, action: Action): { title: string; sentences
   const left = summary.budget_usd === null ? null : summary.budget_usd - summary.spent_usd;
   const limit =
     left === null
-      ? "There is no budget: nothing but its deadline or you will stop it."
-      : `The budget leaves ${usd(left)}: ${usd(summary.spent_usd)} of ${usd(summary.budget_usd!)} are spent. It never spends more.`;
+      ? "There is no budget: only its deadline or you will stop it."
+      : `${usd(left)} of the budget are left: ${usd(summary.spent_usd)} of ${usd(summary.budget_usd!)} are spent. It never spends more.`;
   switch (action) {
     case "launch":
       return {
@@ -106,23 +106,23 @@ export function question(view: View, action: Action): { title: string; sentences
       };
     case "resume":
       return {
-        title: `Go on with ${summary.run}?`,
-        sentences: ["Nothing that was measured is paid for twice.", limit],
+        title: `Resume ${summary.run}?`,
+        sentences: ["Finished probes are not paid for again.", limit],
       };
     case "stop":
       return {
         title: `Stop ${summary.run}?`,
         sentences: [
           view.under_way.some((each) => each.purpose === "run")
-            ? "The job itself is ended if it saves its work, and waited for otherwise. Nothing is lost: you can resume it."
-            : `A probe under way is finished first${open > 0 ? `, for ${usd(open)} at the most` : ""}. Everything measured is kept, and you can resume it.`,
+            ? "If the job saves checkpoints, it ends now; otherwise it runs to its end. Nothing is lost: you can resume it."
+            : `A running probe finishes first${open > 0 ? `, for at most ${usd(open)}` : ""}. All measurements are kept, and you can resume it.`,
         ],
       };
     case "down":
       return {
         title: `End ${summary.run} now?`,
         sentences: [
-          `Its machines are torn down at once. What is under way is lost${open > 0 ? `, and may have cost up to ${usd(open)}` : ""}; everything measured before is kept, and you can resume it.`,
+          `Its machines are torn down at once. The running step is lost${open > 0 ? `, and may have cost up to ${usd(open)}` : ""}; earlier measurements are kept, and you can resume it.`,
         ],
       };
   }
@@ -137,5 +137,5 @@ function launching(view: View): string {
   const kept = view.certificate?.terms
     .map((term) => (term.unit === "usd" ? usd(term.kept) : duration(term.kept)))
     .join(" and ");
-  return kept ? `At the most: ${kept}.` : "What it will take was not forecast.";
+  return kept ? `Worst case: ${kept}.` : "Its time and cost were not predicted.";
 }

@@ -20,7 +20,7 @@ import { OnFunctions } from "./OnFunctions";
 import { Probes } from "./Probes";
 import { Serving, Trials } from "./Serving";
 import { RunTableView } from "./Tables";
-import { Told } from "./Told";
+import { cardsOf, Told } from "./Told";
 import { Training } from "./Training";
 import "./run.css";
 
@@ -39,6 +39,7 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
   const { data, refresh } = useGet<RunTables>(begun ? runPath(summary.run, "/tables") : null);
   useEffect(refresh, [view.path.length, summary.status]);
   const tables = data?.tables ?? [];
+  const cards = cardsOf(view);
   return (
     <>
       <section {...(answer ? { ref: answer } : {})} class="answer-part" aria-label="The answer">
@@ -52,7 +53,7 @@ export function Body({ view, progress = [], seen = 0, answer }: Props): JSX.Elem
         ))}
         <Now of={view.under_way} driven={summary.driven} progress={progress} />
       </section>
-      {view.cards.length > 0 && <Figures of={view.cards} />}
+      {cards.length > 0 && <Figures of={cards} />}
       {view.certificate && view.certificate.terms.length > 0 && <Certificate of={view.certificate} />}
       {tables
         .filter((table) => !table.folded)

@@ -1,4 +1,4 @@
-/** The sum that makes a choice safe: what is gone, and what is counted on, against each limit. */
+/** The certificate as an equation: spent plus reserve within each limit. */
 
 import type { JSX } from "preact";
 import { duration, significant, usd } from "../../format";
@@ -27,8 +27,8 @@ function Equation({ unit, gone, kept, limit, holds }: Term): JSX.Element {
   const words = unit === "usd" ? usd : duration;
   const parts: [string, number, string][] = [
     ["", gone, unit === "usd" ? "spent" : "elapsed"],
-    ["+", kept, "kept to finish, at worst"],
-    ["=", gone + kept, "counted on"],
+    ["+", kept, "reserve (worst case to finish)"],
+    ["=", gone + kept, "worst-case total"],
     [holds ? "≤" : ">", limit, unit === "usd" ? "budget" : "deadline"],
   ];
   return (

@@ -1,4 +1,4 @@
-/** A table whose rows open: a number and a name in front, a few columns, and the rest of what is known below. */
+/** A table with expandable rows: number, name, a few columns, and details below. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { Fragment } from "preact";
@@ -40,7 +40,7 @@ export function Expandable<T>({ caption, word, rows, number, name, looks, column
       {before}
       <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
         <table class="expandable">
-          <caption>{caption}. The button of a row tells more of it.</caption>
+          <caption>{caption}. Expand a row for details.</caption>
           <thead>
             <tr>
               <th scope="col">{word}</th>

@@ -1,4 +1,4 @@
-/** The decision as files for another tool: to read and to copy. */
+/** The decision as files for another tool, to read and to copy. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";

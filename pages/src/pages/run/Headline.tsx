@@ -1,4 +1,4 @@
-/** The top of a run: what was decided, or what it is doing now, and why. */
+/** The top of a run: its decision, or its current step, and the reason. */
 
 import type { JSX } from "preact";
 import { Provenance, StatusBadge } from "../../parts/Badge";
@@ -24,7 +24,7 @@ export function About({ view, line }: { view: View; line: Line }): JSX.Element {
         <time dateTime={summary.started_at}>{moment(summary.started_at)}</time>
         {summary.owner !== null && ` by ${summary.owner}`}
       </span>
-      {summary.driven && line === "lost" && <span class="lost">connection lost, trying again</span>}
+      {summary.driven && line === "lost" && <span class="lost">connection lost, reconnecting</span>}
     </p>
   );
 }
@@ -55,13 +55,13 @@ export function Now({ of, driven, progress }: NowProps): JSX.Element | null {
   if (of.length === 0) return null;
   const shown = (label: string): Headway | undefined => (driven ? progress.find((p) => p.label === label) : undefined);
   return (
-    <ul class="now" aria-label={driven ? "Under way" : "Interrupted"}>
+    <ul class="now" aria-label={driven ? "Running now" : "Interrupted"}>
       {of.map((each) => (
         <li key={each.label}>
           <i class={driven ? "pulse" : "pulse still"} aria-hidden="true" />
           <div>
             <b>
-              {driven ? (each.purpose === "run" ? "Running" : "Trying") : "Interrupted:"} {each.configuration}
+              {driven ? (each.purpose === "run" ? "Running" : "Probing") : "Interrupted:"} {each.configuration}
             </b>
             <span class="soft"> {each.because}</span>
           </div>

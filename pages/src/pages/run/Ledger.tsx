@@ -40,7 +40,7 @@ export function Ledger({ run, turn }: { run: string; turn: number }): JSX.Elemen
           { name: "because", head: "Because", wrap: true, cell: (row) => row.because },
         ]}
       />
-      <p class="note">Amounts in brackets were set aside before a launch; only what was settled was spent.</p>
+      <p class="note">Amounts in brackets were reserved before a launch; only settled amounts were spent.</p>
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** One limit that can be moved: a slider for hand and keys, a field to type it, and a switch to drop it. */
+/** One limit: a slider, a text field, and a switch for no limit. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
@@ -94,10 +94,10 @@ export function Limit({
           {wrong ? (
             <span class="field-error">such as {example}</span>
           ) : was === null ? (
-            "the run had none"
+            "no limit in the run"
           ) : (
             <button type="button" class="linked" onClick={() => onChange(was)} disabled={value === was}>
-              the run: {words(was)}
+              in the run: {words(was)}
             </button>
           )}
         </span>

@@ -1,4 +1,4 @@
-/** What the job itself writes, as it comes. */
+/** The output of the job, live. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import { type Piece, UNREAD, withPiece } from "./following";
 const EVERY_MS = 2_000;
 const NEAR_END_PX = 60;
 
-/** `driven`: somebody goes on with the run, so that after one launch the next may come. */
+/** `driven`: the run is active, so another launch may follow. */
 export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Element {
   const [text, setText] = useState("");
   const [error, setError] = useState<string | null>(null);
@@ -30,7 +30,7 @@ export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Ele
         setError(null);
       } catch (problem) {
         if (left.signal.aborted) return;
-        goesOn = problem instanceof ApiError && problem.passes;
+        goesOn = problem instanceof ApiError && problem.isTransient;
         if (!goesOn) setError(line(problem));
       }
       if (goesOn || driven) timer = setTimeout(() => void read(), EVERY_MS);
@@ -46,14 +46,14 @@ export function Logs({ run, driven }: { run: string; driven: boolean }): JSX.Ele
   }, [text]);
   const scrolled = (event: JSX.TargetedUIEvent<HTMLPreElement>): void => {
     const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
-    follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX; // who has scrolled up wants to stay there
+    follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX; // do not scroll a reader who has scrolled up
   };
   return (
     <>
       {error !== null && <Notice>{error}</Notice>}
       {(error === null || text) && (
-        <pre ref={box} class="paper" tabIndex={0} role="log" aria-label="What the job writes" onScroll={scrolled}>
-          {text || "Nothing was written yet."}
+        <pre ref={box} class="paper" tabIndex={0} role="log" aria-label="Output of the job" onScroll={scrolled}>
+          {text || "No output yet."}
         </pre>
       )}
     </>

@@ -1,4 +1,4 @@
-/** A run on functions: the plan beside other plans, what an epoch takes where, and how far the run is. */
+/** A run on functions: its plan and other plans, time and cost of an epoch, and progress. */
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -64,14 +64,14 @@ function planned({ phase }: Functions, chosen: Plan | undefined): number | null 
   return phase === "tuning" ? chosen.stages.length : Math.round(chosen.stages.reduce((sum, stage) => sum + stage.epochs, 0));
 }
 
-/** The plans side by side: a row for each stage, a column for each plan, and what it all comes to. */
+/** Comparison of plans: a row for each stage, a column for each plan, and what it all comes to. */
 export function Plans({ plans }: { plans: Plan[] }): JSX.Element {
   const even = plans.find((plan) => plan.method === "fixed");
   const stages = plans[0]!.stages;
   return (
-    <div class="scroll plans" tabIndex={0} role="region" aria-label="Plans side by side">
+    <div class="scroll plans" tabIndex={0} role="region" aria-label="Comparison of plans">
       <table>
-        <caption>The plans side by side</caption>
+        <caption>Comparison of plans</caption>
         <thead>
           <tr>
             <th scope="col">stage</th>
@@ -107,8 +107,8 @@ export function Plans({ plans }: { plans: Plan[] }): JSX.Element {
         <tfoot>
           <tr>
             <th scope="row">
-              in all
-              {even && <span class="under">against an even split</span>}
+              total
+              {even && <span class="under">relative to an even split</span>}
             </th>
             {plans.map((plan) => (
               <td key={plan.name} class={plan.chosen ? "picked" : undefined}>
@@ -127,7 +127,7 @@ export function Plans({ plans }: { plans: Plan[] }): JSX.Element {
 function against(plan: Plan, even: Plan): string {
   const time = plan.seconds / even.seconds - 1;
   const cost = plan.usd / even.usd - 1;
-  const said = [share(time, "slower", "faster"), share(cost, "dearer", "cheaper")].filter(Boolean);
+  const said = [share(time, "slower", "faster"), share(cost, "more expensive", "cheaper")].filter(Boolean);
   return said.join(", ") || "the same";
 }
 

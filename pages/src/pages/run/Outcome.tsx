@@ -1,4 +1,4 @@
-/** What the moved limits would decide, beside what was really decided. */
+/** The decision under the moved limits, compared with the run's own. */
 
 import type { JSX } from "preact";
 import { latency, price } from "../../charts/Latency";
@@ -13,10 +13,10 @@ type Way = Decided["relaxations"][number];
 
 interface Props {
   view: View;
-  /** What the run really chose. */
+  /** The run's own choice. */
   real: string | null;
   asking: Asking;
-  /** Set both limits to what a way out needs; null leaves one as it is. */
+  /** Apply a relaxation of the limits; null leaves one unchanged. */
   onTake: (way: Way) => void;
 }
 
@@ -89,9 +89,9 @@ function Yes({
   const serving = servingOf(view);
   const change =
     real === null
-      ? "Really, nothing could be certified."
+      ? "In the run, nothing could be certified."
       : same
-        ? "The same choice as the run's."
+        ? "The same choice as in the run."
         : `Instead of ${real}.`;
   return (
     <>
@@ -115,7 +115,7 @@ interface ComparedProps {
   same: boolean;
 }
 
-/** The rest of the job there and on the real choice. */
+/** Time and cost to finish there, compared with the run's choice. */
 function Compared({ view, decided, forecast, same }: ComparedProps): JSX.Element {
   const what = decided.curve.some((place) => place.seconds === null) ? "of all the work" : "to finish";
   const real = same ? null : (view.path.find((step) => step.chosen)?.finish ?? null);
@@ -128,13 +128,13 @@ function Compared({ view, decided, forecast, same }: ComparedProps): JSX.Element
     ],
     [`Cost ${what}`, usd(forecast.usd), real && usd(real.usd), difference(forecast.usd, real?.usd)],
     [
-      "Time at most",
+      "Worst-case time",
       duration(forecast.worst_seconds),
       real && duration(real.worst_seconds),
       difference(forecast.worst_seconds, real?.worst_seconds),
     ],
     [
-      "Cost at most",
+      "Worst-case cost",
       usd(forecast.worst_usd),
       real && usd(real.worst_usd),
       difference(forecast.worst_usd, real?.worst_usd),
@@ -181,7 +181,7 @@ function Served({
 function Beside({ rows, both }: { rows: [string, string, string | null, string][]; both: boolean }): JSX.Element {
   return (
     <table class="beside-table">
-      <caption>What changes</caption>
+      <caption>Changes</caption>
       <thead>
         <tr>
           <td />

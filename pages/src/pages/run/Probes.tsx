@@ -1,4 +1,4 @@
-/** Every probe with its cost, its interval and its reason, and what was refused. */
+/** All probes with cost, interval and reason, and the refused ones. */
 
 import type { JSX } from "preact";
 import { duration, plural, rate, usd } from "../../format";
@@ -77,7 +77,7 @@ function facts(step: Step, unit: string): [string, string][] {
   if (step.finish)
     found.push([
       "To finish",
-      `${duration(step.finish.seconds)} and ${usd(step.finish.usd)} expected; at most ${duration(step.finish.worst_seconds)} and ${usd(step.finish.worst_usd)}`,
+      `${duration(step.finish.seconds)} and ${usd(step.finish.usd)} expected; worst case ${duration(step.finish.worst_seconds)} and ${usd(step.finish.worst_usd)}`,
     ]);
   found.push(["Took", `${duration(step.seconds)} and ${usd(step.usd)}`]);
   if (step.certified !== null)

@@ -1,4 +1,4 @@
-/** How far a job is that runs on real machines now: a bar, and the few numbers that one waits for. */
+/** Progress of a job on real machines: a bar and a few numbers. */
 
 import type { JSX } from "preact";
 import type { Headway } from "../../types";
@@ -19,7 +19,7 @@ export function Progress({ of, reserved }: Props): JSX.Element | null {
       <div
         class={share === undefined ? "progress-bar unknown" : "progress-bar"}
         role="progressbar"
-        aria-label={`How far ${of.where} is`}
+        aria-label={`Progress of ${of.where}`}
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={share}

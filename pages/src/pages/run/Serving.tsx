@@ -1,4 +1,4 @@
-/** A run that finds how to serve a model: what the model is made of, latency against throughput, every trial. */
+/** A serving run: the model's operators, latency against throughput, all trials. */
 
 import type { JSX } from "preact";
 import { BestSoFar } from "../../charts/BestSoFar";
@@ -74,7 +74,7 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
             wide: figure !== main,
           })),
           {
-            head: "$ a million",
+            head: "$ per million",
             cell: (trial) => (trial.usd_per_million === null ? "–" : price(trial.usd_per_million)),
             wide: true,
           },
@@ -101,7 +101,7 @@ export function Trials({ serving }: { serving: Doc }): JSX.Element {
       />
       {fixed.length > 0 && (
         <p class="note">
-          The same in all:{" "}
+          Equal in all trials:{" "}
           {fixed.map((knob) => `${knob.replaceAll("_", " ")} ${String(trials[0]?.knobs[knob])}`).join(", ")}.
         </p>
       )}

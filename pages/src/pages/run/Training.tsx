@@ -1,4 +1,4 @@
-/** The charts of a search for where to train: the path, the money, time against cost. */
+/** The charts of a training search: its path, its spending, time against cost. */
 
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** A log that is followed, put together from the pieces that the server sends. */
+/** Follows a log: joins the pieces that the server sends. */
 
 /** Characters that are kept on the page. */
 export const MOST = 200_000;

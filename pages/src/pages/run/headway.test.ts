@@ -32,7 +32,7 @@ describe("a job under way", () => {
 
   test("of which little is known yet says no more than that", () => {
     expect(facts(PROBE, null, NOW).map((fact) => fact.name)).toEqual(["Since", "Cost so far"]);
-    expect(spoken(PROBE)).toBe("measuring until enough is known");
+    expect(spoken(PROBE)).toBe("measuring until the rate is known");
   });
 
   test("is not done before it is", () => {

@@ -1,4 +1,4 @@
-/** What is told of a job that runs, as its page shows it. */
+/** The progress of a running job in words. */
 
 import { duration, moment, rate, usd } from "../../format";
 import type { Headway } from "../../types";
@@ -8,7 +8,7 @@ export interface Fact {
   value: string;
 }
 
-/** How far, how fast, since when and until when, at which price; `reserved`: the most that it may cost. */
+/** Share, rate, start, expected end and cost; `reserved`: the most that it may cost. */
 export function facts(of: Headway, reserved: number | null, now: Date = new Date()): Fact[] {
   const at = Date.parse(of.at);
   const clock = (seconds: number): string => moment(new Date(at + 1_000 * seconds).toISOString(), now);
@@ -21,16 +21,16 @@ export function facts(of: Headway, reserved: number | null, now: Date = new Date
   ].filter((fact) => fact.value !== "");
 }
 
-/** The same in one breath, for who does not see the bar. */
+/** The same in one sentence, for screen readers. */
 export function spoken(of: Headway): string {
   const parts = [
-    of.share === null ? "measuring until enough is known" : `${whole(of.share)} done`,
+    of.share === null ? "measuring until the rate is known" : `${whole(of.share)} done`,
     of.left_s === null ? "" : `about ${duration(of.left_s)} left`,
   ];
   return parts.filter(Boolean).join(", ");
 }
 
-/** Only what is done counts: 99.9 % is not 100 %. */
+/** Rounded down: 99.9 % is not 100 %. */
 function whole(share: number): string {
   return `${Math.floor(100 * share)} %${share > 1 ? " of its stated work" : ""}`;
 }

@@ -1,14 +1,14 @@
-/** What is asked on a page of trade-offs is in its address: it can be shared, and is there again after a reload. */
+/** The limits of a trade-off page are in its address, so that it can be shared and reloaded. */
 
 import { useEffect } from "preact/hooks";
 import { withQuery } from "../../api";
 import { useSettled } from "../../live";
 import { go } from "../../parts/router";
 
-/** Browsers allow so many changes of an address in a while; a drag would make more. */
+/** Browsers limit how often an address may change; a drag would exceed that. */
 const SETTLED_MS = 300;
 
-/** A limit of the address: 'none' is null, and what cannot be read is as the run had it. */
+/** A limit in the address: 'none' is null; an invalid one is replaced by the run's own. */
 export function fromAddress<T>(name: string, parse: (words: string) => T | null, had: T | null): T | null {
   const words = new URLSearchParams(location.search).get(name);
   if (words === null) return had;
@@ -19,7 +19,7 @@ export function goalOfAddress(of: string[], had: string): string {
   return fromAddress("goal", (words) => (of.includes(words) ? words : null), had) ?? had;
 }
 
-/** Keep the address as what is asked: only what differs from the run's own is said. */
+/** Write the limits to the address: only those that differ from the run's own. */
 export function useAddress(words: Record<string, string>, own: Record<string, string>): Record<string, string> {
   const changed = differing(words, own);
   const address = useSettled(withQuery(location.pathname, changed), SETTLED_MS);

@@ -1,8 +1,8 @@
-/** What people type for a limit, and where a value lies on a slider. */
+/** Parses typed limits, and maps values to a slider. */
 
 const UNITS: Record<string, number> = { s: 1, m: 60, min: 60, h: 3600, d: 86400, w: 604800 };
 
-/** '$1,200', '1200', '1.2k' -> dollars; null for what is no amount. */
+/** '$1,200', '1200', '1.2k' -> dollars; null if it is not an amount. */
 export function parseUsd(text: string): number | null {
   const found = /^\s*\$?\s*(\d[\d,_]*(?:\.\d+)?|\.\d+)\s*(k?)\s*$/i.exec(text);
   const value = found ? Number(found[1]!.replace(/[,_]/g, "")) * (found[2] ? 1000 : 1) : NaN;
@@ -33,10 +33,10 @@ export function parseRate(text: string): number | null {
 }
 
 export const STEPS = 1000;
-/** From this factor on a slider goes by its logarithm. */
+/** From this factor on, a slider is logarithmic. */
 const WIDE = 8;
 
-/** A value's place on a slider of a thousand steps. */
+/** A value's position on a slider of a thousand steps. */
 export function toStep(value: number, [low, high]: [number, number]): number {
   if (high <= low) return STEPS;
   const share = isLog(low, high)
@@ -54,7 +54,7 @@ function isLog(low: number, high: number): boolean {
   return low > 0 && high / low > WIDE;
 }
 
-/** Three digits say enough of a limit that was dragged to; a key's step needs four. */
+/** Three digits are enough for a dragged limit; keys need four. */
 export function rounded(value: number, digits = 3): number {
   return Number(value.toPrecision(digits));
 }

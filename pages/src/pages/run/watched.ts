@@ -1,4 +1,4 @@
-/** A run's events as they come, as long as somebody drives it or is about to. */
+/** Follows a run's event stream while it is driven or about to be. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { runPath } from "../../api";
@@ -10,20 +10,20 @@ const ACTIVE = ["queued", "searching", "running"];
 interface Watched {
   line: Line;
   listening: boolean;
-  /** Nobody drives it at this moment, and somebody will: it has just begun, or its driver is being replaced. */
+  /** Not driven at the moment, but about to be: it has just started, or its driver is being replaced. */
   changesHands: boolean;
-  /** Somebody was just asked to drive it. */
+  /** It was just sent to the workers. */
   expect: () => void;
 }
 
 interface Heard {
   entry: (news: News) => void;
   progress: (progress: Headway[]) => void;
-  /** What is known of the run is no longer all. */
+  /** The run has changed. */
   changed: () => void;
 }
 
-/** The stream of a run ends when nobody drives it and nobody is about to: until then it is listened to. */
+/** The stream of a run ends when it is neither driven nor about to be. */
 export function useWatched(run: string, view: View | null, { entry, progress, changed }: Heard): Watched {
   const [over, setOver] = useState(false);
   const live = useRef(false);
@@ -48,7 +48,7 @@ export function useWatched(run: string, view: View | null, { entry, progress, ch
   return { line, listening, changesHands, expect };
 }
 
-/** As it is shown while it changes hands: nothing is to be resumed. */
+/** The view while its driver is being replaced: without the action to resume. */
 export function goesOn(view: View): View {
   const actions = view.actions.filter((action) => action !== "resume");
   return { ...view, summary: { ...view.summary, driven: true }, next: "", actions };

@@ -1,21 +1,21 @@
-/** What another goal would have decided, from stored probes: asked again and again while a limit moves. */
+/** The decision under another goal, from stored probes; requested again while a limit moves. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, line, runPath, withQuery } from "../../api";
 import { RETRY_MS } from "../../live";
 import type { WhatIf } from "../../types";
 
-/** Between two questions: fast for a hand, slow for a server. */
+/** Between two requests. */
 const GAP_MS = 90;
 
 export interface Asking {
   answer: WhatIf | null;
   error: string | null;
-  /** The answer is to what was asked before. */
+  /** The answer is for an earlier request. */
   late: boolean;
 }
 
-/** One question at a time, so that no answer can overtake a later one; then the newest, if it has changed. */
+/** One request at a time, so that answers stay in order; then the newest one, if it has changed. */
 export function useWhatIf(run: string, query: Record<string, string>): Asking {
   const path = withQuery(runPath(run, "/what-if"), query);
   const [state, setState] = useState<Asking & { of: string }>({ answer: null, error: null, late: true, of: "" });
@@ -31,7 +31,7 @@ export function useWhatIf(run: string, query: Record<string, string>): Asking {
         const answer = await get<WhatIf>(asked);
         setState({ answer, error: null, late: false, of: asked });
       } catch (problem) {
-        again = problem instanceof ApiError && problem.passes;
+        again = problem instanceof ApiError && problem.isTransient;
         setState((before) => ({ ...before, error: line(problem), of: asked }));
       }
       setTimeout(() => {

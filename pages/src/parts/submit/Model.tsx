@@ -1,4 +1,4 @@
-/** A model that was uploaded: what it is made of. */
+/** An uploaded model and its operators. */
 
 import type { JSX } from "preact";
 import { bytes, count, percent, plural } from "../../format";
@@ -19,7 +19,7 @@ export function Model({ model, onLeave }: { model: Uploaded; onLeave: () => void
           <span class="under">{facts.join(" · ")}</span>
         </div>
         <button type="button" class="button small" onClick={onLeave}>
-          Take another
+          Choose another
         </button>
       </div>
       <table class="bars">
@@ -43,7 +43,7 @@ export function Model({ model, onLeave }: { model: Uploaded; onLeave: () => void
   );
 }
 
-/** By the share of a pass's time; where no pass could be made, by how often it stands in the file. */
+/** By the share of a pass's time; if the model could not be run, by count. */
 function size(operator: Uploaded["operators"][number]): number {
   return operator.share ?? operator.count;
 }

@@ -1,4 +1,4 @@
-/** How it is to be run: the command line's options as a small form. What is left empty is as the job file says. */
+/** The command line's options as a form. Empty fields: as in the job file. */
 
 import type { JSX } from "preact";
 import type { Me } from "../../types";
@@ -27,7 +27,7 @@ export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Ele
   return (
     <>
       <fieldset class="kinds">
-        <legend>What to do</legend>
+        <legend>Kind of run</legend>
         {KINDS.map(({ kind, words }) => (
           <label key={kind} class="tick">
             <input type="radio" name="kind" checked={draft.kind === kind} onChange={() => onChange({ kind })} />
@@ -60,8 +60,8 @@ export function Options({ draft, me, mistake, onChange }: OptionsProps): JSX.Ele
             onChange={(event) => onChange({ launch: event.currentTarget.checked })}
           />
           <span>
-            Run the job once it is decided
-            <span class="under">Otherwise it stops at the decision, and you launch it from the run's page.</span>
+            Run the job after the decision
+            <span class="under">Otherwise it stops at the decision, and you can launch it from the run's page.</span>
           </span>
         </label>
       )}

@@ -1,4 +1,4 @@
-/** What a check found: what would be run, and what it may cost. */
+/** The result of a check: what would run, and what it may cost. */
 
 import type { JSX } from "preact";
 import { plural, usd } from "../../format";
@@ -22,7 +22,7 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
         <dd>{checked.on}</dd>
         <dt>Choices</dt>
         <dd>
-          {checked.configurations === null ? "found by trying" : plural(checked.configurations, "configuration")}
+          {checked.configurations === null ? "known only after probing" : plural(checked.configurations, "configuration")}
           {checked.types.length > 0 && ` of ${plural(checked.types.length, "type")}`}
           {checked.types.length > 0 && (
             <span class="under">
@@ -32,13 +32,13 @@ export function Outcome({ checked }: { checked: Checked }): JSX.Element {
           )}
         </dd>
         <dt>You have</dt>
-        <dd>{checked.left_usd === null ? "no limit but the job's own" : `${usd(checked.left_usd)} left`}</dd>
+        <dd>{checked.left_usd === null ? "no limit other than the job's own" : `${usd(checked.left_usd)} left`}</dd>
       </dl>
     </div>
   );
 }
 
-/** Why it could not be paid for; '' where it can. */
+/** Why the budget does not allow it; '' if it does. */
 function tooDear({ budget_usd, left_usd }: Checked): string {
   if (left_usd === null || budget_usd == null || budget_usd <= left_usd) return "";
   return `It may spend ${usd(budget_usd)}, and you have ${usd(left_usd)} left: lower its budget.`;

@@ -1,4 +1,4 @@
-/** Where a submission comes from: a file that is dropped or picked, an example, or what is written here. */
+/** The source of a submission: a dropped or chosen file, an example, or typed text. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,7 +10,7 @@ interface DropProps {
   error: string | null;
 }
 
-/** The zone shows where; the whole page takes the drop. */
+/** The drop zone; files can be dropped anywhere on the page. */
 export function Drop({ onFile, busy, error }: DropProps): JSX.Element {
   const [over, setOver] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
@@ -114,7 +114,7 @@ interface EditorProps {
   onSend: () => void;
 }
 
-/** A file to write in. Ctrl+Enter sends it; a mistake with a line can be gone to. */
+/** A text editor. Ctrl+Enter sends it; a button jumps to the line of a mistake. */
 export function Editor({ id, label, text, rows, placeholder, error, line, onWrite, onSend }: EditorProps): JSX.Element {
   const area = useRef<HTMLTextAreaElement>(null);
   const show = (): void => {

@@ -1,4 +1,4 @@
-/** What can be asked for: the options of each kind of run, and which of them a refusal is about. */
+/** The options of each kind of run, and which of them an error is about. */
 
 import type { ApiError } from "../../api";
 import type { Asked, Kind, Uploaded } from "../../types";
@@ -33,7 +33,7 @@ function latency(name: string, label: string): Word {
   return { name, label, example: "30ms" };
 }
 
-/** The options that most people set. */
+/** The common options. */
 export const WORDS: Record<Submitted, Word[]> = {
   train: [goal("as in the job", "fastest", "cheapest"), BUDGET, DEADLINE],
   scale: [goal("as in the job", "knee", "fastest", "cheapest"), BUDGET, DEADLINE],
@@ -46,19 +46,19 @@ export const WORDS: Record<Submitted, Word[]> = {
   serve: [
     goal("most per dollar", "per-dollar", "cheapest", "fastest"),
     latency("latency_p95", "p95 at most"),
-    { name: "min_rps", label: "Requests a second", example: "200" },
-    { name: "trials", label: "Trials at most", example: "10" },
+    { name: "min_rps", label: "Requests per second", example: "200" },
+    { name: "trials", label: "Most trials", example: "10" },
     BUDGET,
     DEADLINE,
   ],
 };
 
-/** The others. */
+/** The other options. */
 export const MORE: Record<Submitted, Word[]> = {
   train: [
     { name: "nodes", label: "Nodes", example: "1..16" },
     INSTANCES,
-    { name: "parallel", label: "Probes at once", example: "4" },
+    { name: "parallel", label: "Parallel probes", example: "4" },
     { name: "method", label: "Method", example: "net-value" },
     SEED,
   ],
@@ -71,8 +71,8 @@ export const MORE: Record<Submitted, Word[]> = {
     SEED,
   ],
   tune: [
-    { name: "eta", label: "One goes on of", example: "2" },
-    { name: "epochs_per_stage", label: "Epochs a stage", example: "2" },
+    { name: "eta", label: "Reduction factor (eta)", example: "2" },
+    { name: "epochs_per_stage", label: "Epochs per stage", example: "2" },
     { name: "functions", label: "Functions", example: "1..50" },
     { name: "memory", label: "Memory, MB", example: "512..1769" },
     SEED,
@@ -82,14 +82,14 @@ export const MORE: Record<Submitted, Word[]> = {
     latency("latency_p99", "p99 at most"),
     latency("ttft_p95", "First token, p95"),
     latency("itl_p95", "Next token, p95"),
-    { name: "shape", label: "Open axes", example: "sequence=128" },
-    { name: "knowledge", label: "Learned from", example: "cpu" },
+    { name: "shape", label: "Free axes", example: "sequence=128" },
+    { name: "knowledge", label: "Knowledge base", example: "cpu" },
     { name: "method", label: "Method", example: "grey-box" },
     SEED,
   ],
 };
 
-/** All that a page of submission holds. */
+/** The state of the submission form. */
 export interface Draft {
   kind: Submitted;
   name: string;
@@ -123,7 +123,7 @@ export function isReady(draft: Draft): boolean {
   return draft.kind === "serve" ? draft.model !== null || draft.recorded.trim() !== "" : draft.job.trim() !== "";
 }
 
-/** The draft as the API takes it: options of this kind alone, and only those that were written. */
+/** The draft in the API's format: only options of this kind, and only those that were set. */
 export function asked(draft: Draft): Asked {
   const known = ["on", ...[...WORDS[draft.kind], ...MORE[draft.kind]].map(({ name }) => name)];
   const options: Asked["options"] = {};
@@ -138,7 +138,7 @@ export function asked(draft: Draft): Asked {
   return { kind: "serve", options, upload: draft.model.upload, knobs };
 }
 
-/** The same on the command line, where the files are those of the folder. */
+/** The equivalent command line, with files in the current folder. */
 export function inShell(draft: Draft): string[] {
   const { kind, options, model, knobs } = asked(draft);
   const file = kind === "serve" ? (model ?? draft.model?.name ?? "") : draft.name;

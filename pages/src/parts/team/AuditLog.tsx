@@ -13,7 +13,7 @@ interface Page {
   entries: AuditEntry[];
 }
 
-/** Who did what, the newest first. */
+/** The audit log, the newest first. */
 export function AuditLog(): JSX.Element {
   const first = useGet<Page>(withQuery("/audit", { limit: MOST }));
   const [older, setOlder] = useState<AuditEntry[]>([]);
@@ -32,7 +32,7 @@ export function AuditLog(): JSX.Element {
   const failed = error ?? first.error?.message;
   return (
     <section class="section">
-      <h2>Who did what</h2>
+      <h2>Audit log</h2>
       {failed !== undefined && <Notice tone="bad">{failed}</Notice>}
       {shown.length > 0 && (
         <Table
@@ -67,7 +67,7 @@ const COLUMNS: Column<AuditEntry>[] = [
   { name: "who", head: "Who", cell: (entry) => entry.who || "–" },
   {
     name: "action",
-    head: "Did",
+    head: "Action",
     cell: (entry) => (
       <>
         {entry.action}
@@ -75,7 +75,7 @@ const COLUMNS: Column<AuditEntry>[] = [
       </>
     ),
   },
-  { name: "about", head: "To what", wide: true, cell: (entry) => entry.about || "–" },
+  { name: "about", head: "Object", wide: true, cell: (entry) => entry.about || "–" },
   {
     name: "outcome",
     head: "Outcome",

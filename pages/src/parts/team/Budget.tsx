@@ -21,7 +21,7 @@ export function useWords({ budget_usd, budget_per, spent_usd }: Budget): string 
 /** '$40.00 more claimed by runs'; '' if none can spend anything. */
 export function claimWords({ claimed_usd }: Budget): string {
   if (claimed_usd === 0) return "";
-  return `${claimed_usd === null ? "more, without end," : `${usd(claimed_usd)} more`} claimed by runs`;
+  return `${claimed_usd === null ? "an unlimited amount is" : `${usd(claimed_usd)} more`} claimed by runs`;
 }
 
 interface PerSelectProps {
@@ -30,7 +30,7 @@ interface PerSelectProps {
   [more: string]: unknown;
 }
 
-/** Over which time a budget is. */
+/** The period of a budget. */
 export function PerSelect({ value, onChoose, ...rest }: PerSelectProps): JSX.Element {
   return (
     <select {...rest} class="per" value={value} onChange={(event) => onChoose(event.currentTarget.value as Per)}>

@@ -6,7 +6,7 @@ import { Card } from "../Card";
 import { Field } from "../Field";
 import { dollars, PerSelect } from "./Budget";
 
-const ROLES: Record<Role, string> = { viewer: "looks", runner: "looks and runs", admin: "all, and the team" };
+const ROLES: Record<Role, string> = { viewer: "can see runs", runner: "can also submit runs", admin: "can also manage the team" };
 
 export function NewMember({
   teams,
@@ -39,7 +39,7 @@ export function NewMember({
     }
   };
   return (
-    <Card title="A new member">
+    <Card title="Add a member">
       <form class="member" onSubmit={(event) => void add(event)}>
         <div class="fields">
           <Field label="Name" error={error?.about === "name" ? error.words : null}>
@@ -55,7 +55,7 @@ export function NewMember({
           <Field label="Role">
             <RoleSelect value={role} onChoose={setRole} />
           </Field>
-          <Field label="Team" hint="none: leave it empty">
+          <Field label="Team" hint="empty: no team">
             <input
               type="text"
               list="teams"
@@ -64,7 +64,7 @@ export function NewMember({
               onInput={(event) => setTeam(event.currentTarget.value)}
             />
           </Field>
-          <Field label="Budget" hint="no limit: leave it empty" error={error?.about === "budget" ? error.words : null}>
+          <Field label="Budget" hint="empty: no limit" error={error?.about === "budget" ? error.words : null}>
             <input
               type="text"
               inputMode="decimal"
@@ -73,7 +73,7 @@ export function NewMember({
               onInput={(event) => setBudget(event.currentTarget.value)}
             />
           </Field>
-          <Field label="Budget is">
+          <Field label="Budget period">
             <PerSelect value={per} onChoose={setPer} />
           </Field>
         </div>
@@ -160,7 +160,7 @@ export function EditMember({
         value={budget}
         onInput={(event) => setBudget(event.currentTarget.value)}
       />
-      <PerSelect aria-label={`The budget of ${member.name} is`} value={per} onChoose={setPer} />
+      <PerSelect aria-label={`Budget period of ${member.name}`} value={per} onChoose={setPer} />
       <button type="submit" class="button small primary">
         Save
       </button>

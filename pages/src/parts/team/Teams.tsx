@@ -11,13 +11,13 @@ interface OfTeam extends Budget {
   name: string;
 }
 
-/** What each team may spend together. */
+/** The budgets of teams. */
 export function Teams(): JSX.Element {
   const { data, error, refresh } = useGet<{ teams: OfTeam[] }>("/teams");
   return (
-    <Card title="Budgets of teams" note="The smaller of a member's own and their team's counts.">
+    <Card title="Team budgets" note="The smaller of a member's and their team's remaining budget applies.">
       {error !== null && <p class="field-error">{error.message}</p>}
-      {data?.teams.length === 0 && <p class="soft">No team yet: name one when you add a member.</p>}
+      {data?.teams.length === 0 && <p class="soft">No team yet: enter one when you add a member.</p>}
       <div class="teams">
         {data?.teams.map((team) => (
           <OneTeam key={team.name} team={team} onDone={refresh} />
@@ -58,7 +58,7 @@ function OneTeam({ team, onDone }: { team: OfTeam; onDone: () => void }): JSX.El
           onInput={(event) => setWritten(event.currentTarget.value)}
         />
       </Field>
-      <PerSelect aria-label={`The budget of ${team.name} is`} value={per} onChoose={setPer} />
+      <PerSelect aria-label={`Budget period of ${team.name}`} value={per} onChoose={setPer} />
       <button type="submit" class="button" disabled={written === before && per === team.budget_per}>
         Save
       </button>

@@ -8,7 +8,7 @@ test("a budget is told with what was spent in its time, and what runs can still 
   expect(useWords({ ...MONTHLY, budget_per: "total" })).toBe("$80.00 of $500.00");
   expect(useWords({ ...MONTHLY, budget_usd: null })).toBe("$80.00, no limit");
   expect(claimWords(MONTHLY)).toBe("$40.00 more claimed by runs");
-  expect(claimWords({ ...MONTHLY, claimed_usd: null })).toBe("more, without end, claimed by runs");
+  expect(claimWords({ ...MONTHLY, claimed_usd: null })).toBe("an unlimited amount is claimed by runs");
   expect(claimWords({ ...MONTHLY, claimed_usd: 0 })).toBe("");
 });
 
