@@ -18,6 +18,12 @@ from mlcd_fixtures.postgres import WANTED, PostgresServer, binaries
 
 from mlcd.cli import main
 
+# Compiled files are kept, whatever the shell says: each of the hundreds of processes would compile all of MLCD again,
+# and each that collects the tests all of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+# Simulated runs of workers step back behind everything else, also behind the tests that wait for them.
+os.environ.setdefault("MLCD_STEP_BACK", "0")
 # Before anything imports NumPy: its matrices are small here, and threads that spin for their share take half the CPU.
 for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -29,17 +35,26 @@ LONGEST = (
     "test_ray.py",
     "test_live.py",
     "test_examples.py",
+    "test_detached.py",
+    "test_in_browser.py",
+    "test_queue.py",
     "test_tune_live.py",
-    "test_noise_pytorch.py",
+    "test_service_command.py",
+    "test_other_machine.py",
+    "test_here.py",
+    "test_hostile_job.py",
     "test_switching.py",
+    "test_local.py",
+    "test_interrupt.py",
+    "test_noise_pytorch.py",
     "test_promises.py",
     "test_elastic_promises.py",
-    "test_in_browser.py",
-    "test_service_command.py",
-    "test_queue.py",
-    "test_local.py",
+    "test_going_on.py",
+    "test_paper.py",
 )
 """Files that take 20 seconds and more, the longest first."""
+STARTS_PROCESSES = {"mlcd_process", "running_postgres", "browser"}
+"""Fixtures: who uses one is `live`. Files that start processes in another way say so by their `pytestmark`."""
 COLUMNS = (
     "instance_type,nodes,usd_per_hour,samples_per_s,outcome,vcpus,memory_gb,"
     "accelerator,accelerators,tflops_per_accelerator,network_gbps"
@@ -87,10 +102,13 @@ class Answer:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first: files are handed out in this order, and what begins last should not take long.
+    """Mark what is `live`, and let the longest files come first: what begins last should not take long.
 
-    By whole files (`--dist loadfile`), so that what a file's tests share is set up once.
+    Files are handed out in this order, as a whole (`--dist loadfile`), so that what their tests share is set up once.
     """
+    for item in items:
+        if isinstance(item, pytest.Function) and STARTS_PROCESSES & set(item.fixturenames):
+            item.add_marker("live")
     place = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
@@ -129,7 +147,7 @@ def mlcd_process(home: Path) -> Mlcd:
 
     def run(*arguments: object) -> Answer:
         command = [sys.executable, "-m", "mlcd", *(str(argument) for argument in arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return run

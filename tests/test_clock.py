@@ -27,7 +27,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step, Watch
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-LONG_S = 20.0
+LONG_S = 300.0
 """Nobody waits so long: it is interrupted."""
 SPACE = Space((Choice(Offer("x", 36.0, 4, 16), (1, 2)),))
 

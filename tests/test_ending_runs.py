@@ -27,6 +27,8 @@ from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Reserved, Started, Status
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture
 def ledger(home: Path) -> Iterator[Ledger]:
@@ -50,7 +52,7 @@ class DrivenByTheDead(Ledger):
 
     def driver(self, run: str) -> int | None:
         ended = subprocess.Popen(["true"])
-        ended.wait(10)
+        ended.wait(300)
         return ended.pid
 
     def is_driven(self, run: str) -> bool:
@@ -162,7 +164,7 @@ def test_what_begins_while_somebody_cleans_up_is_not_torn_down(home: Path):
         (begun,) = ledger.begins.started
         assert begun.poll() is None
         begun.kill()
-        begun.wait(10)
+        begun.wait(300)
 
 
 class Waits(VirtualClock):
@@ -180,7 +182,7 @@ def test_down_kills_a_driver_that_does_not_answer_and_tears_down_what_it_left(le
     assert driver.stdout.readline() == b"held\n"
     with driver:
         control.down(run, ledger, Waits())
-        assert driver.wait(10) == -signal.SIGKILL
+        assert driver.wait(300) == -signal.SIGKILL
     account = ledger.account(run)
     assert (account.status, account.open) == (Status.STOPPED, ())
 

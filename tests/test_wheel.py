@@ -11,6 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 
+pytestmark = pytest.mark.live
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("mlcd", "mlcd_bench", "mlcd_tracker")
 SETUPTOOLS = 77

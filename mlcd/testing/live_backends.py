@@ -58,7 +58,10 @@ class LiveBackendContract:
         for lifetime_s in (8.0, 16.0, 32.0, 64.0):  # on a busy machine a job may take long to begin
             launch = replace(self.probe(), label=f"{self.probe().label}{lifetime_s:.0f}", lifetime_s=lifetime_s)
             events = self.play(backend, STEPS.format(steps=100_000), launch)
-            assert not any(isinstance(event, Ended) for event in events)
+            ended = [event for event in events if isinstance(event, Ended)]
+            if [event.outcome for event in ended] == [Outcome.LAUNCH_FAILED]:
+                continue  # its nodes were not even up in so short a time
+            assert not ended
             up_s = backend.reclaim(launch.label)
             assert up_s is not None
             assert up_s <= lifetime_s

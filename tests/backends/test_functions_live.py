@@ -38,9 +38,12 @@ from mlcd.planners.functions.nouns import (
 from mlcd.planners.functions.storages.local import available, serve
 from mlcd.planners.functions.workloads import facts, trainer
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'"
-)
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(
+        importlib.util.find_spec("lithops") is None, reason="lithops is missing: pip install 'mlcd[lithops]'"
+    ),
+]
 SAMPLES, BATCH, RATE, SEED = 610, 50, 0.1, 3
 """The parts are uneven, and the last batch is smaller."""
 THREE = Allocation(3, 1_769, "vm-ps")
@@ -127,6 +130,7 @@ def test_epochs_over_two_launches_train_as_one_process_would(backend):
 
 
 @pytest.mark.skipif(available("elasticache") is not None, reason=f"{available('elasticache')}")
+@pytest.mark.night  # that it averages as the others do is in the contract of storages
 def test_functions_that_meet_in_redis_come_to_the_same(tmp_path, backend):
     with serve("elasticache", tmp_path) as server:
         both = replace(backend, endpoints={"elasticache": server.url})
@@ -169,7 +173,7 @@ def test_a_storage_that_is_not_there_is_named(backend):
     assert "vm-ps at tcp://127.0.0.1:9 has not answered" in ended.detail
 
 
-@pytest.mark.parametrize("name", ["vm-ps", "elasticache"])
+@pytest.mark.parametrize("name", ["vm-ps", pytest.param("elasticache", marks=pytest.mark.night)])
 def test_a_storage_that_restarts_in_the_middle_costs_an_attempt_and_changes_nothing(tmp_path, backend, name):
     if (why := available(name)) is not None:
         pytest.skip(why)

@@ -20,6 +20,8 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.job import SUBMITTED, Job
 from mlcd.core.measurement import Ended, Outcome
 
+pytestmark = pytest.mark.live
+
 if (why := why_no_job_user()) is not None:
     pytest.skip(f"only root gives jobs users of their own: {why}", allow_module_level=True)
 

@@ -24,8 +24,10 @@ from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
 from mlcd.core.job import SUBMITTED, Job
 
+pytestmark = pytest.mark.live
+
 RUN = f"environment{uuid4().hex[:8]}"
-PATIENCE_S = 30.0
+PATIENCE_S = 300.0
 SECRET, SHARED = "a-secret-of-the-service", "what-a-shell-hands-on"
 WHOSE = [
     "AWS",

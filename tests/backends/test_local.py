@@ -20,6 +20,8 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.testing.live_backends import STEPS, LiveBackendContract, python_job
 
+pytestmark = pytest.mark.live
+
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
 RUN = f"contract{uuid4().hex[:8]}"
 """Another name in every process of the tests: nodes of one machine share its names."""

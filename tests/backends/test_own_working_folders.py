@@ -18,6 +18,8 @@ from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 
+pytestmark = pytest.mark.live
+
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts overlays")
 PROGRAM = """
 import os, sys, mlcd_tracker

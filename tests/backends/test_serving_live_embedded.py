@@ -17,6 +17,8 @@ from mlcd.core.measurement import Ended, Outcome
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Arrivals, ModelFacts, ServingTask
 
+pytestmark = pytest.mark.live
+
 ENDLESS = """
 import sys
 from pathlib import Path

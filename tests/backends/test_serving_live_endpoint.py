@@ -21,6 +21,8 @@ from mlcd.core.measurement import Ended, Outcome
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:

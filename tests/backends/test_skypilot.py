@@ -771,7 +771,7 @@ class ImaginedSky:
 
 
 def ended(stream: Stream) -> End:
-    stream._thread.join(10)
+    stream._thread.join(300)
     end = stream.end()
     assert end is not None
     return end
@@ -923,19 +923,19 @@ def test_stopping_waits_for_an_order_that_is_just_going_out():
 
     def work(stream: Stream) -> End:
         going.set()
-        out.wait(10)
+        out.wait(300)
         told.append(stream.stopped)
         stream.ordered()
         return End(EndKind.DONE)
 
     stream = Stream(work)
-    going.wait(10)
+    going.wait(300)
     stopping = threading.Thread(target=stream.stop)
     stopping.start()
     assert stream.end() is None
     assert stopping.is_alive()
     out.set()
-    stopping.join(10)
+    stopping.join(300)
     assert not stopping.is_alive()
     assert ended(stream).kind is EndKind.DONE
 

@@ -18,6 +18,8 @@ from mlcd.clouds.local.watchman import Watchdog
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 
+pytestmark = pytest.mark.live
+
 DAMAGED = [b"", b"\xff\xfe garbage", b"[]", b'{"started_at": null}', b"nan"]
 
 

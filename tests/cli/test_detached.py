@@ -24,6 +24,8 @@ from mlcd.core.ledger import Account, Ended, Ledger, Line, Reserved, Settled, St
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import resume
 
+pytestmark = pytest.mark.live
+
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 
@@ -62,7 +64,7 @@ def until(happened: Callable[[], object], within_s: float = 300.0) -> None:
         with suppress(Exception):
             if happened():
                 return
-        select.select([], [], [], 0.05)
+        select.select([], [], [], 0.1)
     raise TimeoutError("it never happened")
 
 
@@ -182,7 +184,7 @@ def test_killed_told_to_end_at_its_limit_and_hung_up_a_job_loses_no_work_and_pay
     os.close(ours)
     code, out = run(folder, "attach", "last")
     assert code == 0, out
-    assert raised.wait(60) == 0
+    assert raised.wait(300) == 0
     assert "the terminal is gone" in next((folder / "home" / "detached").glob("*.log")).read_text()
     assert last_account(folder / "home").status == "finished"
     assert kept(folder) == TOTAL

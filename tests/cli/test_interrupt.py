@@ -28,6 +28,8 @@ from mlcd.core.runs.run import Run, go_on, start
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.profilers.training import TrainingProfiler
 
+pytestmark = pytest.mark.live
+
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 AT = 5

@@ -20,6 +20,8 @@ from mlcd_fixtures.live_jobs import SAVING, TWO_TYPES, last_account
 from mlcd.clouds.local import teardown, why_not_isolated
 from mlcd.core.ledger import Account
 
+pytestmark = pytest.mark.live
+
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
 
 
@@ -51,7 +53,7 @@ def finish(process: subprocess.Popen[str], within_s: float = 300.0) -> tuple[int
 
 def pause() -> None:
     """Between two questions to a real process: whoever spins takes a core from those that are waited for."""
-    select.select([], [], [], 0.02)
+    select.select([], [], [], 0.1)
 
 
 def wait_for(happened: Callable[[], object], within_s: float = 300.0) -> None:

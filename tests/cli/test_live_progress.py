@@ -33,6 +33,8 @@ from mlcd.reports.headway import Headway, from_json, to_json
 from mlcd.reports.progress import ProgressLine
 from mlcd.service.remote import RemoteLedger, Server, watch
 
+pytestmark = pytest.mark.live
+
 LIVE = Started(JOB, SPACE, "local", Provenance.LIVE, "0")
 PATIENCE_S = 300.0
 

@@ -12,6 +12,8 @@ from served import Service, a_team, one_person
 
 from mlcd.core.version import VERSION
 
+pytestmark = pytest.mark.live
+
 Mlcd = Callable[..., Any]
 Login = Callable[..., Any]
 

@@ -13,6 +13,8 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.ledger import Stopped
 from mlcd.service.workers.asked import to_json
 
+pytestmark = pytest.mark.live
+
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 

@@ -20,6 +20,8 @@ from mlcd.core.ledger import Stopped
 from mlcd.service.remote import RemoteLedger, Server, Submission, submit, watch
 from mlcd.service.workers.asked import to_json
 
+pytestmark = pytest.mark.live
+
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -16,6 +16,8 @@ from mlcd.service.remote import Server
 from mlcd.service.remote.team import RemoteTeam
 from mlcd.service.team import Audit
 
+pytestmark = pytest.mark.live
+
 Mlcd = Callable[..., Any]
 
 DEEDS = (

@@ -23,6 +23,8 @@ from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
 
+pytestmark = pytest.mark.live
+
 PATIENCE_S = 300.0
 Mlcd = Callable[..., Any]
 

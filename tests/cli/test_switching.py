@@ -30,6 +30,8 @@ from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.planners.jobfile.read import load_job
 from mlcd.planners.scale.nouns import Batch, ScalingTask, scaling_task
 
+pytestmark = pytest.mark.live
+
 NODES = """
 probe: 8s
 probe_extra: 1s

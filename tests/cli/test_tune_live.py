@@ -17,7 +17,10 @@ import pytest
 from mlcd.planners.functions.nouns import STORAGES
 from mlcd.planners.functions.storages.local import available
 
-pytestmark = pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'"),
+]
 Mlcd = Callable[..., Any]
 
 JOB = """

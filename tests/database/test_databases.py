@@ -154,7 +154,7 @@ def test_as_many_threads_as_a_web_server_has_read_at_once(tmp_path: Path) -> Non
 
         def read(_: int) -> int:
             with database.read() as connection:
-                return all_inside.wait(30) >= 0 and len(connection.execute(select(teams)).all())
+                return all_inside.wait(300) >= 0 and len(connection.execute(select(teams)).all())
 
         with ThreadPoolExecutor(40) as pool:
             assert list(pool.map(read, range(40))) == [0] * 40

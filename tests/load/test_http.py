@@ -44,7 +44,7 @@ def against(endpoint: Endpoint, use: Callable[[str], Awaitable[None]]) -> None:
         async with server:
             await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v2/infer?x=1")
 
-    asyncio.run(asyncio.wait_for(main(), 20.0))
+    asyncio.run(asyncio.wait_for(main(), 300.0))
 
 
 def asked(endpoint: Endpoint, times: int = 1, body: bytes = b"") -> list[Answer]:

@@ -115,10 +115,10 @@ def test_a_cluster_that_is_so_many_times_slower_is_foreseen_so_many_times_slower
 def test_a_fit_is_fast_enough_for_a_search():
     took = []
     for _ in range(10):
-        started = time.perf_counter()
+        started = time.process_time()
         fit_iteration_time(K, B, overlapping(K, B))
-        took.append(time.perf_counter() - started)
-    assert min(took) < 0.05  # the least: others use this machine too
+        took.append(time.process_time() - started)
+    assert min(took) < 0.05
 
 
 def test_noise_is_averaged_in_the_log_for_the_iterations_it_stands_for():

@@ -94,7 +94,7 @@ def serve() -> Iterator[Serve]:
     for process in started:
         process.send_signal(signal.SIGINT)
         try:
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         finally:
             process.kill()
 

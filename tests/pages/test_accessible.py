@@ -15,6 +15,8 @@ from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 
+pytestmark = pytest.mark.live
+
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "pages" / "node_modules" / "axe-core" / "axe.min.js"
 EXAMPLES = ROOT / "mlcd" / "service" / "web" / "examples"
@@ -45,7 +47,7 @@ def looking(browser: Any) -> Iterator[Any]:
     if not AXE.exists():
         pytest.skip("axe-core is not here: npm ci in pages/")
     context = browser.new_context(reduced_motion="reduce")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(120_000)
     context.add_init_script(path=AXE)
     yield context.new_page()
     context.close()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.live
+
 ROOT = Path(__file__).parents[2]
 PAGES, STATIC = ROOT / "pages", ROOT / "mlcd" / "service" / "web" / "static"
 BUILT = {"build:pages": STATIC, "build:report": ROOT / "mlcd" / "reports" / "static"}

@@ -20,6 +20,8 @@ from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
 
+pytestmark = pytest.mark.live
+
 DEMO = "resnet50-1"
 SCALE = Path(__file__).parents[2] / "mlcd" / "service" / "web" / "examples" / "scale.yaml"
 JOB = """

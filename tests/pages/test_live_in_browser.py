@@ -15,6 +15,8 @@ from mlcd.core.home import open_ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.jobfile.read import load_job
 
+pytestmark = pytest.mark.live
+
 TALKING = "print('good morning', flush=True)\n" + SAVING.replace(
     "TOTAL", "200000"
 )  # minutes, in which it saves its work

@@ -13,6 +13,8 @@ import mlcd_tracker
 from mlcd.clouds.platforms import Reader
 from mlcd.core.job import Job
 
+pytestmark = pytest.mark.live
+
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 
 KERAS = """

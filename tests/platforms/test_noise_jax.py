@@ -18,6 +18,8 @@ import pytest
 
 import mlcd_tracker
 
+pytestmark = pytest.mark.live
+
 ROOT = Path(mlcd_tracker.__file__).parents[1]
 SEEDS, STEPS = 10, 120
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlcd.clouds.servers.batching import Batcher
 from mlcd.clouds.servers.model import Port
 
-LONG_S = 30.0
+LONG_S = 300.0
 """Longer than any test: what is answered before did not wait."""
 
 

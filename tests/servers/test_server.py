@@ -18,6 +18,8 @@ import pytest
 from mlcd.clouds.servers import OUT_OF_MEMORY, UNSUPPORTED, at_precision, peak_gb
 from mlcd.clouds.tensors import JSON_LENGTH, pack, unpack
 
+pytestmark = pytest.mark.live
+
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("aiohttp", reason="pip install 'mlcd[serve]'")

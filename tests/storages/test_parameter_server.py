@@ -26,7 +26,7 @@ def server(tmp_path_factory):
 def line(server):
     """A connection to the server, for whatever one likes to send."""
     parts = urlsplit(server.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as found:
+    with socket.create_connection((parts.hostname, parts.port), timeout=300) as found:
         yield found
 
 

@@ -17,6 +17,8 @@ from mlcd.planners.functions.storages import Averaging, Meeting, MeetingBroken, 
 from mlcd.planners.functions.storages.local import available, reachable, serve
 from mlcd.planners.functions.storages.transfers import time_transfers
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture(scope="module", params=STORAGES)
 def server(request, tmp_path_factory):

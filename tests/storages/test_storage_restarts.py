@@ -13,6 +13,8 @@ from meetings import exact, meet, vectors
 from mlcd.planners.functions.storages import Meeting, MeetingBroken, connect
 from mlcd.planners.functions.storages.local import available, serve
 
+pytestmark = pytest.mark.live
+
 FORGET, KEEP = ("elasticache", "vm-ps"), ("s3", "dynamodb")
 
 
@@ -49,10 +51,10 @@ def begun(server, brought, pool):
     storage.put("before", b"it knows the server")
     if server.name == "vm-ps":
         assert storage.average("first", 0, 1, 2, brought[1], 0.0) == (0,)
-        return storage, pool.submit(Meeting(storage, "first", 1, 2, 20.0).average, 0, brought[1])
+        return storage, pool.submit(Meeting(storage, "first", 1, 2, 300.0).average, 0, brought[1])
     told = Told(storage)
-    waiting = pool.submit(Meeting(told, "first", 1, 2, 20.0).average, 0, brought[1])
-    assert told.asked.wait(10)
+    waiting = pool.submit(Meeting(told, "first", 1, 2, 300.0).average, 0, brought[1])
+    assert told.asked.wait(300)
     return storage, waiting
 
 
@@ -64,7 +66,7 @@ def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well
         with closing(storage):
             server.restart()
             with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost its data"):
-                waiting.result(20)
+                waiting.result(300)
         for left in meet(lambda: connect(name, server.url), "second", brought):
             assert np.array_equal(left.means[0], exact(brought))
 
@@ -79,7 +81,7 @@ def test_a_server_that_keeps_is_waited_for_and_the_meeting_goes_on(name, tmp_pat
             server.start()
             with closing(connect(name, server.url)) as other:
                 assert np.array_equal(Meeting(other, "first", 0, 2).average(0, brought[0]), exact(brought))
-            assert np.array_equal(waiting.result(20), exact(brought))
+            assert np.array_equal(waiting.result(300), exact(brought))
 
 
 @pytest.mark.parametrize("name", FORGET)

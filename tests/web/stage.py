@@ -136,7 +136,7 @@ class Stage:
             "server": ("127.0.0.1", 8421),
             "state": {},
         }
-        return asyncio.run_coroutine_threadsafe(self._sent(scope, chunks, cut), self.loop).result(120)
+        return asyncio.run_coroutine_threadsafe(self._sent(scope, chunks, cut), self.loop).result(300)
 
     async def _sent(self, scope: dict[str, Any], chunks: list[bytes], cut: bool) -> Told:
         coming = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
@@ -181,7 +181,7 @@ class Stage:
 
     def look(self) -> None:
         """Let the feed read what is new in the ledger, now."""
-        asyncio.run_coroutine_threadsafe(self.state.feed.read_all(), self.loop).result(60)
+        asyncio.run_coroutine_threadsafe(self.state.feed.look(), self.loop).result(300)
 
     @property
     def written(self) -> tuple[Any, ...]:
@@ -230,13 +230,13 @@ def serving(app: Any, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             await over.wait()
 
     life = asyncio.run_coroutine_threadsafe(alive(), loop)
-    assert up.wait(60)
+    assert up.wait(300)
     try:
         yield
     finally:
         loop.call_soon_threadsafe(over.set)
-        life.result(60)
-        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result(60)
+        life.result(300)
+        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result(300)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -35,7 +35,7 @@ from mlcd.service.workers.asked import to_json
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
 PLACE = SPACE.configurations[0]
-SOON_S = 30.0
+SOON_S = 300.0
 """However busy the machine is: nothing here takes so long unless it is lost."""
 
 

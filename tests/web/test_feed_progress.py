@@ -25,7 +25,7 @@ from mlcd.service.web.feed import Feed
 
 PLACE = SPACE.configurations[0]
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
-SOON_S = 30.0
+SOON_S = 300.0
 
 
 class Driven(Ledger):

@@ -286,7 +286,7 @@ def answering(app) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(300)
 
 
 def test_another_user_of_the_machine_is_refused_by_a_real_server_and_its_own_user_is_not(tmp_path):

@@ -6,30 +6,14 @@ from datetime import timedelta
 
 import pytest
 import requests
-import schemathesis
 import urllib3
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 from stage import API, staged
 
 from mlcd.core.runs.run import start
 from mlcd.service.workers.asked import from_json
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-]
 STREAMS = (f"{API}/events", f"{API}/runs/{{run}}/events")
 """They have no end to wait for; tests/web/test_feed.py watches them."""
 BODIED = ("post", "put", "patch")
@@ -55,10 +39,26 @@ def stage(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def operations(stage):
+    import schemathesis  # here and below: a second of CPU in each process that collects the tests
+
     schema = schemathesis.openapi.from_dict(stage.ask("GET", f"{API}/openapi.json", "vera").json())
     found = [each.ok() for each in schema.get_all_operations()]
     assert len(found) > 30
     return [each for each in found if each.path not in STREAMS]
+
+
+@pytest.fixture(scope="module")
+def checks():
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks
+
+    return [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_headers_conformance,
+        checks.response_schema_conformance,
+    ]
 
 
 def has_anything_to_get_wrong(operation):
@@ -80,8 +80,14 @@ def sent(stage, case, headers):
     return answer
 
 
-@pytest.mark.parametrize("who", ["vera", "ron", "ada", None])
-def test_no_answer_is_a_fault_and_each_is_as_the_document_says(who, stage, operations):
+WHO = [*(pytest.param(who, marks=pytest.mark.night) for who in ("vera", "ron")), "ada", None]
+"""At each change an admin, who gets everywhere, and nobody; what the others may do is in test_identity.py."""
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_no_answer_is_a_fault_and_each_is_as_the_document_says(who, stage, operations, checks):
+    from schemathesis import GenerationMode
+
     headers = {"Authorization": f"Bearer {stage.tokens[who]}"} if who is not None else {}
     names = {"run": stage.state.ledger.runs() + [each.run for each in stage.state.ledger.waiting()], "name": ["eve"]}
     statuses = set()
@@ -96,7 +102,7 @@ def test_no_answer_is_a_fault_and_each_is_as_the_document_says(who, stage, opera
                 if data.draw(st.booleans()):
                     case.path_parameters[parameter] = data.draw(st.sampled_from(names[parameter]))
             answer = sent(stage, case, headers)
-            case.validate_response(answer, checks=CHECKS)
+            case.validate_response(answer, checks=checks)
             statuses.add(answer.status_code)
 
         asked()

@@ -143,7 +143,7 @@ def test_of_many_who_submit_at_once_only_as_many_pass_as_the_budget_holds(stage)
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert sorted(answers) == [202, 202, 409, 409, 409, 409]
     assert len(stage.state.ledger.waiting()) == 2
 

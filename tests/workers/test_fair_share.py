@@ -22,6 +22,8 @@ from mlcd.service.workers.process import Errand
 from mlcd.service.workers.queue import QUEUE, Queue
 from mlcd.service.workers.run import see_through
 
+pytestmark = pytest.mark.live
+
 AT_MOST, AT_ONCE = 3, 4
 
 

@@ -24,6 +24,8 @@ from mlcd_fixtures.postgres import PASSWORD, PostgresServer
 from mlcd.clouds.local.job_user import why_no_job_user
 from mlcd.core.ledger import Ledger, Status
 
+pytestmark = pytest.mark.live
+
 if (why := why_no_job_user()) is not None:
     pytest.skip(f"a service gives jobs users of their own only as root: {why}", allow_module_level=True)
 
@@ -164,7 +166,7 @@ def team(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
 
 
 def client(address: str, token: str) -> httpx.Client:
-    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}", "X-MLCD": "1"}, timeout=60.0)
+    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}", "X-MLCD": "1"}, timeout=300.0)
 
 
 def output_until(process: subprocess.Popen[str], wanted: str) -> str:

@@ -24,7 +24,7 @@ from mlcd.service.workers.noted import EVERY_S, ProgressWriter
 
 PLACE = SPACE.configurations[0]
 LAUNCH = Launch("digits-1-1", PLACE, Purpose.RUN, 1_000.0, None, 1)
-SOON_S = 30.0
+SOON_S = 300.0
 
 
 class Remembering(Ledger):

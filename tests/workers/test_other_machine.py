@@ -26,6 +26,8 @@ from mlcd_fixtures.postgres import PostgresServer
 
 from mlcd.core.ledger import Ledger, Status
 
+pytestmark = pytest.mark.live
+
 Until = Callable[[Callable[[], bool]], None]
 JOB = """\
 name: tiny
@@ -86,7 +88,10 @@ def team(running_postgres: PostgresServer, tmp_path_factory: pytest.TempPathFact
         assert token is not None
         assert address is not None
         headers = {"Authorization": f"Bearer {token[1]}"}
-        with closing(Ledger(url)) as ledger, httpx.Client(base_url=address[1], headers=headers, timeout=60.0) as client:
+        with (
+            closing(Ledger(url)) as ledger,
+            httpx.Client(base_url=address[1], headers=headers, timeout=300.0) as client,
+        ):
             yield Team(home, worker_home, ledger, client)
     finally:
         for process in (worker, service):

@@ -29,6 +29,8 @@ from mlcd.service.workers.queue import Queue
 from mlcd.service.workers.supervise import Supervisor
 from mlcd.service.workers.worker import HURRY, cron
 
+pytestmark = pytest.mark.live
+
 Until = Callable[[Callable[[], bool]], None]
 QUICK = Timing(heartbeat_s=0.2, silent_s=1.5, sweep_s=1, recheck_s=0.5, poll_s=0.2, retry_s=0.2)
 

@@ -31,6 +31,8 @@ PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn
 """These are imported lazily elsewhere: preloaded here once, instead of in each process."""
 PRELOADED += ["mlcd.service.workers.frozen"]
 AUTOGROUP = Path("/proc/self/autogroup")
+LOWER_PRIORITY = "MLCD_STEP_BACK"
+"""Set to 0 where runs that only compute need not yield to others."""
 EXIT_TIMEOUT_S = 30.0
 """How long a process may take for teardown after it was told to end."""
 
@@ -125,7 +127,8 @@ def send(
     heartbeat = Heartbeat()
     computes = only_computes(run, ledger)
     where = ledger.path or ledger.database.url
-    arguments = _Arguments(run, errand, where, queued, computes, because, caps if computes else None)
+    yields = computes and os.environ.get(LOWER_PRIORITY) != "0"
+    arguments = _Arguments(run, errand, where, queued, yields, because, caps if computes else None)
     process = context.Process(
         target=_main, args=(arguments, os.environ.get("MLCD_HOME"), sender, heartbeat), daemon=False
     )
@@ -184,7 +187,7 @@ class _Arguments:
     errand: Errand
     where: Path | str
     queued: bool
-    only_computes: bool
+    steps_back: bool
     because: str
     caps: Caps | None
 

@@ -9,7 +9,7 @@ import threading
 
 from mlcd_bench.learn.attended import Tell, attended
 
-SILENT_S = 30.0
+SILENT_S = 300.0
 
 
 def says(words: list[str], tell: Tell) -> None:
