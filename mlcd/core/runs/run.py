@@ -16,6 +16,7 @@ from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Book, Ledger, LimitsChanged, Line, Started
 from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.measurement import Measurement
+from mlcd.core.payload import Ask
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.runs.arrival import at_hand
@@ -23,7 +24,6 @@ from mlcd.core.runs.machine import check_here, claim
 from mlcd.core.strategy import Finish, Probe
 from mlcd.core.version import VERSION
 from mlcd.planners.profilers.progress import Progress
-from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.planners.train.probe_limit import with_probe_limit
 
 Listener = Callable[[Line], None]
@@ -202,18 +202,18 @@ def _check_work_is_kept(run: Run) -> None:
         )
 
 
-def what_if(run: str, ledger: Ledger, goal: Goal, service: ServingTask | None = None) -> Decision:
+def what_if(run: str, ledger: Ledger, goal: Goal, ask: Ask | None = None) -> Decision:
     """Decide again from the stored probes under another goal, at no cost; the ledger is not touched.
 
-    `service`: of a run that serves, what is asked of it now.
+    `ask`: what is asked now, where that is not what was.
     """
-    return decide_again(ledger.account(run), goal, service)
+    return decide_again(ledger.account(run), goal, ask)
 
 
-def decide_again(account: Account, goal: Goal, service: ServingTask | None = None) -> Decision:
+def decide_again(account: Account, goal: Goal, ask: Ask | None = None) -> Decision:
     """The same of a run that was replayed already."""
     space, history = account.space, account.searched
-    job = remaining(replace(account.job, goal=goal, ask=service or serving_task(account.job)), history)
+    job = remaining(replace(account.job, goal=goal, ask=ask or account.job.ask), history)
     return planner_of(job).decide_again(job, space, history)
 
 
