@@ -207,7 +207,8 @@ def _asked(connection: Connection, names: Sequence[str]) -> dict[str, _Asked]:
     for name, text in connection.execute(query) if names else ():
         try:
             told = json.loads(text)
-            usd, serves = told["job"]["goal"]["budget_usd"], told["job"].get("service") is not None
+            usd, ask = told["job"]["goal"]["budget_usd"], told["job"].get("ask") or {}
+            serves = ask.get("kind") == ServingTask.kind
             found[name] = _Asked(float(usd) if usd is not None else None, bool(told["launch"]), serves)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerCorrupt(f"run '{name}': what was asked cannot be read; restore it from a copy") from error

@@ -88,7 +88,7 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
         raise UserError(f"{asked[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
-    job = replace(job, goal=goal, ask=service)
+    job = replace(job, goal=goal, ask=service or job.ask)
     told, label = decision_document(decision), str(decision.configuration) if decision.configuration else None
     for way, relaxed in zip(decision.relaxations, told["relaxations"], strict=True):
         relaxed["label"] = str(way.configuration) if way.configuration is not None else None
