@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 from mlcd.core.database import Database, schema
 from mlcd.core.errors import LedgerCorrupt
 from mlcd.core.job import Goal
+from mlcd.planners.serve.nouns import ServingTask
 
 PAGE = 20_000
 """Entries that are read at once: the first look at an old ledger must not fill the memory."""
