@@ -50,7 +50,9 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     service = asked_again(account.job.ask, chosen) if isinstance(account.job.ask, ServingTask) else None
     decision = decide_what_if(name, ledger, goal, service)
     if output == "json":
-        document = decision_of(replace(account.job, goal=goal, ask=service), decision, account.searched)
+        document = decision_of(
+            replace(account.job, goal=goal, ask=service or account.job.ask), decision, account.searched
+        )
         goal_told = RunGoal.model_validate(goal).model_dump(mode="json")
         print_json({"run": name, "goal": goal_told, "decision": document.model_dump(mode="json")})
         return

@@ -71,7 +71,11 @@ def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
     if isinstance(job.ask, ServingTask):
         chosen = next((m for m in searched.good if m.configuration == decision.configuration), None)
         return ServeDecision(**fields, measured=load_test(job, chosen) if chosen is not None else None)
-    return TuneDecision(**fields, **plans_of(decision, job)) if isinstance(job.ask, FunctionsTask) else RunDecision(**fields)
+    return (
+        TuneDecision(**fields, **plans_of(decision, job))
+        if isinstance(job.ask, FunctionsTask)
+        else RunDecision(**fields)
+    )
 
 
 def forecast_of(ahead: Forecast | None) -> Fields | None:

@@ -18,8 +18,9 @@ from pydantic import BaseModel
 import mlcd
 from mlcd.core.ledger import Entry
 from mlcd.core.measurement import Outcome
-from mlcd.planners import jobfile
 from mlcd.planners.jobfile import blocks
+from mlcd.planners.jobfile.read import parse_job
+from mlcd.planners.jobfile.task import TASK_KEYS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -73,7 +74,7 @@ def test_every_public_name_in_the_python_page_exists():
 def test_every_key_of_the_job_file_is_documented():
     page = (REFERENCE / "job-file.md").read_text(encoding="utf-8")
     models = [thing for thing in vars(blocks).values() if isinstance(thing, type) and issubclass(thing, BaseModel)]
-    keys = {key for model in models for key in model.model_fields} | set(jobfile.TASK_KEYS)
+    keys = {key for model in models for key in model.model_fields} | set(TASK_KEYS)
     assert {"work", "budget", "nodes", "epochs", "resources"} <= keys
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
 
@@ -138,7 +139,7 @@ JOBS = [
 
 @pytest.mark.parametrize(("page", "number", "block"), JOBS, ids=[f"{page.name}-{n}" for page, n, _ in JOBS])
 def test_every_job_that_is_shown_can_be_read(page: Path, number: int, block: str):
-    assert jobfile.parse_job(block, page).work_samples > 0
+    assert parse_job(block, page).work_samples > 0
 
 
 PROGRAMS = [(page, number, block) for page in PAGES for number, block in enumerate(fenced(page, "python"), start=1)]

@@ -184,7 +184,9 @@ def test_every_state_of_a_run_has_a_report_with_its_plans_and_what_was_run(lines
     found = tables(report)
     for table in found.values():
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
-    assert ("The calibration" in found) == (story.decision is not None and plan_of(story.decision).calibration is not None)
+    assert ("The calibration" in found) == (
+        story.decision is not None and plan_of(story.decision).calibration is not None
+    )
     assert any(title.endswith("that was run") for title in found) == bool(functions["done"])
     assert ("The plan beside those of other methods" in found) == bool(functions["plans"])
 

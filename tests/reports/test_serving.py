@@ -53,7 +53,9 @@ TIGHT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.002),)))
 HALF_KEPT = replace(JOB, ask=replace(SERVICE, caps=(Cap(Figure.P95, 0.0127),)))
 RATED = replace(JOB, goal=Goal(Objective.CHEAPEST), ask=replace(SERVICE, min_rate=700.0))
 FREE = replace(JOB, goal=Goal(Objective.FASTEST), ask=replace(SERVICE, caps=()))
-BIG_IN_LITTLE = next(c for c in SPACE.configurations if ("batch", 32) in knobs_of(c) and ("memory_gb", 0.5) in knobs_of(c))
+BIG_IN_LITTLE = next(
+    c for c in SPACE.configurations if ("batch", 32) in knobs_of(c) and ("memory_gb", 0.5) in knobs_of(c)
+)
 SOME_FAIL = [*some(), BIG_IN_LITTLE]
 
 
@@ -166,7 +168,9 @@ def test_a_broken_cap_says_so_and_a_kept_one_does_not() -> None:
 
 
 def test_the_table_has_the_knobs_that_vary_and_marks_the_chosen_one() -> None:
-    places = [c for c in SPACE.configurations if ("precision", "fp32") in knobs_of(c) and ("memory_gb", 4.0) in knobs_of(c)]
+    places = [
+        c for c in SPACE.configurations if ("precision", "fp32") in knobs_of(c) and ("memory_gb", 4.0) in knobs_of(c)
+    ]
     said = told(serving_lines(places=places))
     head = next(line for line in said.splitlines() if line.startswith("BATCH"))
     names = re.split(r"\s{2,}", head.strip())
@@ -194,7 +198,9 @@ def test_the_sentence_has_the_rate_the_upper_end_and_what_a_million_cost() -> No
 def test_where_nothing_keeps_the_cap_the_closest_is_named_with_its_figure() -> None:
     story = Story.of(serving_lines(TIGHT))
     assert story.decision is not None
-    least = min(p.measurement.evidence.figures[Figure.P95] for p in story.good if isinstance(p.measurement.evidence, Served))
+    least = min(
+        p.measurement.evidence.figures[Figure.P95] for p in story.good if isinstance(p.measurement.evidence, Served)
+    )
     said = decision_sentence(story.decision, story.job, story.search)
     assert said.startswith("none of 6 configurations tried keeps p95 <= 2 ms; the closest, ")
     assert said.endswith(f", has p95 {format_s(least)}")

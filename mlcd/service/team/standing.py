@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
@@ -19,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 from mlcd.core.database import Database, schema
 from mlcd.core.errors import LedgerCorrupt
 from mlcd.core.job import Goal
+from mlcd.core.planner import planner_named
 
 PAGE = 20_000
 """Entries read at once, so that a large ledger does not fill the memory."""
@@ -216,8 +218,16 @@ def _submissions(connection: Connection, names: Sequence[str]) -> dict[str, _Sub
     for name, text in connection.execute(query) if names else ():
         try:
             submitted = json.loads(text)
-            usd, serves = submitted["job"]["goal"]["budget_usd"], submitted["job"].get("service") is not None
-            submissions[name] = _Submission(float(usd) if usd is not None else None, bool(submitted["launch"]), serves)
+            usd, launched = submitted["job"]["goal"]["budget_usd"], _is_launched(submitted["job"])
+            submissions[name] = _Submission(
+                float(usd) if usd is not None else None, bool(submitted["launch"]), not launched
+            )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LedgerCorrupt(f"run '{name}': its submission cannot be read; restore it from a copy") from error
     return submissions
+
+
+def _is_launched(job: Mapping[str, Any]) -> bool:
+    """Whether what is decided for a submitted job is run; `service`: how a job to be served was written before."""
+    kind = "serve." if job.get("service") else (job.get("ask") or {}).get("kind")
+    return kind is None or planner_named(kind.partition(".")[0]).launches

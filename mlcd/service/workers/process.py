@@ -187,7 +187,7 @@ class _Arguments:
     errand: Errand
     where: Path | str
     queued: bool
-    steps_back: bool
+    yields: bool
     because: str
     caps: Caps | None
 
@@ -200,7 +200,7 @@ def _main(arguments: _Arguments, home: str | None, sender: Connection, heartbeat
     heartbeat.start()
     os.setsid()  # a Ctrl-C in the terminal goes to the parent only
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the fork server ignores it
-    if arguments.only_computes:
+    if arguments.yields:
         _lower_priority()
     if home is not None:  # the fork server's may differ
         os.environ["MLCD_HOME"] = home

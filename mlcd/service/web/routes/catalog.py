@@ -60,7 +60,9 @@ async def offers(
     pattern = (text or "").lower()
     offers_found = [row for row in offers_found if pattern in f"{row.instance_type} {row.accelerator}".lower()]
     dated = max((row.price_date for row in rows), default="")
-    return Offers(offers=[OfferRow.model_validate(row) for row in offers_found[:limit]], total=len(offers_found), dated=dated)
+    return Offers(
+        offers=[OfferRow.model_validate(row) for row in offers_found[:limit]], total=len(offers_found), dated=dated
+    )
 
 
 @router.get("/models", summary="What elastic runs have learned", responses=problems())
@@ -74,7 +76,9 @@ async def models(state: CurrentState, who: Viewer) -> Models:
 
 
 @router.delete("/models/{name}", status_code=204, summary="Forget one of them", responses=problems(404))
-def forget_model(name: Annotated[str, Path(description="The model's name.")], state: CurrentState, who: Admin) -> Response:
+def forget_model(
+    name: Annotated[str, Path(description="The model's name.")], state: CurrentState, who: Admin
+) -> Response:
     """Searches do not use it any more; the runs do not change."""
     with audited(state, who, "forget model", name), unknown_is_404():
         _shelf(state).forget(name)

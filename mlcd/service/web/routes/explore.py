@@ -92,7 +92,7 @@ def _decided_again(seen: Seen, chosen: dict[str, Any]) -> dict[str, Any]:
         raise UserError(f"{unsuitable[0]} is for runs of `mlcd serve`; '{seen.run}' is not one")
     service = asked_again(job.ask, chosen) if isinstance(job.ask, ServingTask) else None
     decision = decide_again(account, goal, service)
-    job = replace(job, goal=goal, ask=service)
+    job = replace(job, goal=goal, ask=service or job.ask)
     label = str(decision.configuration) if decision.configuration else None
     if isinstance(job.ask, ServingTask):
         words = service_sentence(decision, job, account.searched)
