@@ -163,7 +163,7 @@ def test_a_function_that_always_dies_is_told_in_a_line(backend):
 
 def test_a_storage_that_is_not_there_is_named(backend):
     nowhere = replace(backend, endpoints={"vm-ps": "tcp://127.0.0.1:9"}, retry_s=0.2)
-    events, _ = play(nowhere, launch("run-1", Work(1), Allocation(1, 1_769, "vm-ps")), job())
+    events, _ = play(nowhere, launch("run-1", TrainEpochs(1), Allocation(1, 1_769, "vm-ps")), job())
     alone = [event for event in events if isinstance(event, Ended)]
     assert alone[0].outcome is Outcome.OK  # a single function meets nobody there
     events, _ = play(nowhere, launch("run-2", TrainEpochs(1), Allocation(2, 1_769, "vm-ps")), job())

@@ -15,7 +15,7 @@ from mlcd.core.ledger.entries import to_json
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Probe, Round
-from mlcd.planners.functions.nouns import evidence_of, work_of
+from mlcd.planners.functions.nouns import TrainEpochs, evidence_of, work_of, work_of
 from mlcd.testing.promises import HAIR, check_books
 from mlcd_fixtures.functions import FunctionsWorld
 
@@ -112,7 +112,7 @@ def check_steps(job: Job, lines: Sequence[Line]) -> None:
 
 def billed_usd(backend: SimulatedFunctions, job: Job, launch: Launch, until_s: float = math.inf) -> float:
     """What the platform charges for a launch that trains, if it ends then: what its bill would say in the end."""
-    schedule = backend._schedule(job, launch, launch.work or Work(0))
+    schedule = backend._schedule(job, launch, work_of(launch) or TrainEpochs(0))
     for attempt in schedule:
         if attempt.end_s >= until_s:
             break

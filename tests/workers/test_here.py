@@ -25,7 +25,8 @@ from mlcd.core.ledger import Ledger, Resumed, Settled, Status, Stopped
 from mlcd.core.measurement import Outcome
 from mlcd.core.runs.run import start
 from mlcd.service.workers.asked import to_json
-from mlcd.service.workers.process import STEP_BACK, only_computes
+from mlcd.service.workers.here import LocalCrew
+from mlcd.service.workers.process import LOWER_PRIORITY, only_computes
 
 pytestmark = pytest.mark.live
 
@@ -193,7 +194,7 @@ def test_closing_tears_down_what_is_under_way_and_refuses_what_waits(ledger, sim
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has a class for whoever can wait")
 def test_a_run_that_only_computes_lets_everybody_else_go_first(ledger, here, simulated, gate, until, monkeypatch):
-    monkeypatch.delenv(STEP_BACK)
+    monkeypatch.delenv(LOWER_PRIORITY)
     run = asked(ledger, simulated)
     gate.shut()
     here.send(run)

@@ -22,13 +22,13 @@ from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger, Line, Reserved, Status, Stopped, Voided
 from mlcd.core.runs.run import start
 from mlcd.service.workers.here import LocalCrew
-from mlcd.service.workers.pace import Timing
+from mlcd.service.workers.pace import TIMING, Timing
 from mlcd.service.workers.pulse import DEADLINE, HangDetector, Heartbeat
 from mlcd.service.workers.run import _bind_to_deadline
 
 pytestmark = pytest.mark.live
 
-QUICK = replace(PACE, watch_s=0.05, unheard_s=0.5, kill_s=0.2)
+QUICK = replace(TIMING, watch_s=0.05, unheard_s=0.5, kill_s=0.2)
 
 
 @pytest.fixture

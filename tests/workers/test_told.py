@@ -55,7 +55,7 @@ def test_sigterm_ends_it_now_but_not_in_the_middle_of_an_entry_and_not_twice(hom
 def test_a_wish_to_take_it_down_interrupts_a_wait(home: Path, recorded: Job):
     ledger = Ledger(home / "ledger.db")
     run = start(recorded, ledger).name
-    told = Told(run, ledger, every_s=0.01)
+    told = StopRequests(run, ledger, every_s=0.01)
 
     def wish_and_wait() -> None:
         with told.listening():

@@ -1,4 +1,4 @@
-"""Our own server for ONNX models, with dynamic batching: `python -m mlcd.clouds.servers MODEL --threads 2 --batch 8`."""
+"""Our own server for ONNX models, with dynamic batching: `python -m mlcd.clouds.servers MODEL --batch 8`."""
 
 from mlcd.clouds.servers.cores import other_cores
 from mlcd.clouds.servers.memory import OUT_OF_MEMORY, peak_gb

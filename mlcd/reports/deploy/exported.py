@@ -16,7 +16,7 @@ def exported(run: str, account: Account, to: str) -> dict[str, Any]:
     if to == "skypilot":
         from mlcd.reports.skypilot import task_text
 
-        if isinstance(account.job.ask, ServingTask) or isinstance(account.job.ask, FunctionsTask):
+        if isinstance(account.job.ask, ServingTask | FunctionsTask):
             other = "kserve, triton or compose" if isinstance(account.job.ask, ServingTask) else "lambda"
             raise WrongState(f"run '{run}' is no task for machines: export it to {other}")
         return _document(run, to, "task.yaml", {"task.yaml": task_text(run, account)})

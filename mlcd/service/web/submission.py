@@ -1,7 +1,7 @@
 """Turns a request into a run that waits for a worker, or into a preview of it.
 
-Nothing of it is parsed in this process: a child process reads the text and returns a job as JSON (mlcd/service/web/reading).
-The job is then confined to the service's places and names (mlcd/service/web/places), and submitted in one transaction with the
+Nothing of it is parsed in this process: a child process reads the text and returns a job as JSON (`web/reading`).
+The job is then confined to the service's places and names (`web/places.py`), and submitted in one transaction with the
 check of its owner's budget (mlcd/service/team).
 """
 

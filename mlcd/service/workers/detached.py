@@ -1,6 +1,6 @@
 """Drives a run in a detached process, which outlives the shell, the terminal and its parent process.
 
-`python -m mlcd.service.workers.detached RUN launch|search [after]`: with `after` it waits for another driver that is about to
+`python -m mlcd.service.workers.detached RUN launch|search [after]`: with `after` it waits for another driver to
 end. Its messages go to `MLCD_HOME/detached/RUN.log`.
 """
 

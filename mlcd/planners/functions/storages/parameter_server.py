@@ -1,4 +1,4 @@
-"""Our parameter server: `python -m mlcd.planners.functions.storages.parameter_server --port 7000`. Averages what functions send.
+"""Our parameter server: it averages what functions send to it.
 
 It implements CE-scaling's VM-PS. All data are in memory, and lost when it ends. It has no passwords, so it listens only
 on this machine unless `--host` is given.
