@@ -33,10 +33,14 @@ CORE = (
     "uvicorn",
 )
 EXTRAS = {
-    "aws": ("boto3", "fresh AWS prices: mlcd catalog refresh aws"),
-    "serve": ("onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
-    "service": ("procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
+    "aws": ("boto3", "boto3", "fresh AWS prices: mlcd catalog refresh aws"),
+    "serve": ("onnxruntime", "onnxruntime", "ONNX models: mlcd serve, mlcd operators, uploads to mlcd ui"),
+    "service": ("procrastinate", "procrastinate", "a team on PostgreSQL: mlcd service, mlcd worker"),
+    "ray": ("ray", "ray", "jobs on a Ray cluster"),
+    "skypilot": ("skypilot", "sky", "jobs on any cloud"),
+    "lithops": ("lithops", "lithops", "jobs on functions"),
 }
+"""By extra: the package, its module, and what it is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Check:
 def checks(backend: str | None = None) -> list[Check]:
     """Everything worth knowing before a first run; or what one backend needs, of those that need something."""
     if backend is None:
-        return [_python(), _core(), _state(), _catalog(), *_backends(), *_extras(), _ray(), _skypilot(), _lithops()]
+        return [_python(), _core(), _state(), _catalog(), *_backends(), *map(_extra, EXTRAS)]
     if backend not in ABOUT:
         raise UnknownName("backend to check", backend, ABOUT)
     return ABOUT[backend]()
@@ -94,26 +98,16 @@ def _backends() -> list[Check]:
     ]
 
 
-def _extras() -> list[Check]:
-    found = []
-    for extra, (module, purpose) in EXTRAS.items():
-        ok = util.find_spec(module) is not None
-        version = f"{module} {metadata.version(module)}" if ok else "not installed"
-        to_do = "" if ok else f"for {purpose}: pip install 'mlcd[{extra}]'"
-        found.append(Check(f"extra {extra}", ok, version, to_do, needed=False))
-    return found
-
-
-def _ray() -> Check:
-    ok = util.find_spec("ray") is not None
-    version = f"ray {metadata.version('ray')}" if ok else "not installed"
-    to_do = "" if ok else "for jobs on a Ray cluster: pip install 'mlcd[ray]'"
-    return Check("extra ray", ok, version, to_do, needed=False)
+def _extra(name: str) -> Check:
+    package, module, purpose = EXTRAS[name]
+    ok = util.find_spec(module) is not None
+    version = f"{package} {metadata.version(package)}" if ok else "not installed"
+    return Check(f"extra {name}", ok, version, "" if ok else f"for {purpose}: pip install 'mlcd[{name}]'", needed=False)
 
 
 def _ray_and_cluster() -> list[Check]:
     """The package, and the cluster, which is asked."""
-    package = replace(_ray(), needed=True)
+    package = replace(_extra("ray"), needed=True)
     if not package.ok:
         return [package]
     try:
@@ -125,17 +119,9 @@ def _ray_and_cluster() -> list[Check]:
     return [package, Check("cluster", bool(marked), told, to_do)]
 
 
-def _skypilot() -> Check:
-    ok = util.find_spec("sky") is not None
-    version = f"skypilot {metadata.version('skypilot')}" if ok else "not installed"
-    to_do = "" if ok else "for jobs on any cloud: pip install 'mlcd[skypilot]'"
-    return Check("extra skypilot", ok, version, to_do, needed=False)
-
-
 def _skypilot_and_accounts() -> list[Check]:
     """The package, and each cloud's credentials as files and variables show them: nobody is asked over a network."""
-    package, at_hand = _skypilot(), clouds_at_hand()
-    found = [Check(package.what, package.ok, package.found, package.to_do, needed=True)]
+    found, at_hand = [replace(_extra("skypilot"), needed=True)], clouds_at_hand()
     for account in accounts():
         if account.found or account.cloud not in at_hand:
             told = f"credentials in {account.found}" if account.found else "no credentials found"
@@ -148,16 +134,9 @@ def _skypilot_and_accounts() -> list[Check]:
     return [*found, Check("clouds to rent from", bool(at_hand), told, last, needed=True)]
 
 
-def _lithops() -> Check:
-    ok = util.find_spec("lithops") is not None
-    version = f"lithops {metadata.version('lithops')}" if ok else "not installed"
-    to_do = "" if ok else "for jobs on functions: pip install 'mlcd[lithops]'"
-    return Check("extra lithops", ok, version, to_do, needed=False)
-
-
 def _functions_and_storages() -> list[Check]:
     """The package, and each storage that this machine can start a server of."""
-    found = [replace(_lithops(), needed=True)]
+    found = [replace(_extra("lithops"), needed=True)]
     for name in STORAGES:
         why = available(name)
         told = "its server can be started here" if why is None else "no server of it here"

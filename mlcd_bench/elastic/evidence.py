@@ -14,11 +14,11 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
-from mlcd.planners.modeling.critical_batch import Starts
-from mlcd.planners.modeling.statistical_efficiency import METRIC_ERROR, StatisticalEfficiency, from_noise
+from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency
 from mlcd_bench.elastic.folder import Run
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error
 from mlcd_bench.elastic.problem import Problem
+from mlcd_bench.elastic.starts import METRIC_ERROR, Starts, from_noise
 from mlcd_bench.elastic.target import Reached, best_so_far
 
 START = 0.1

@@ -46,7 +46,7 @@ class Problem:
     @property
     def usd(self) -> Floats:
         """What it really costs."""
-        return self.seconds / 3600 * self.price.usd_per_hour(self.nodes, self.local_batch)
+        return self.seconds / 3600 * self.price.usd_per_node_hour * self.nodes
 
 
 def problem(folder: Folder, model: str, cluster: str, usd_per_node_hour: float | None = None) -> Problem | None:

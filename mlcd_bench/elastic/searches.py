@@ -19,9 +19,9 @@ from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
 from mlcd.core.job import Objective
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import Epochs, Forecast, PerformanceModel, StepTimes
 from mlcd.planners.modeling.probe_design import corner_probes, first_probes, verified_choice
 from mlcd.planners.modeling.tradeoff import choose
+from mlcd_bench.elastic.forecast import Epochs, Forecast, StepTimes, forecast
 from mlcd_bench.elastic.gradient_noise import normalised_noise
 from mlcd_bench.elastic.problem import Problem
 from mlcd_bench.elastic.scavenger import LinearSteps, NoiseEpochs, fit_linear_steps, fit_noise_epochs
@@ -65,7 +65,7 @@ def none(problem: Problem, reference: str, objective: Objective, others: Sequenc
     """Nothing is measured: other models' curves, each stretched to this one's batches, averaged in the log."""
     logs = [np.log(_stretched(other, problem, reference).seconds) for other in others]
     seconds = np.exp(np.mean([log - log.mean() for log in logs], axis=0))
-    usd = seconds / 3600 * problem.price.usd_per_hour(problem.nodes, problem.local_batch)
+    usd = seconds / 3600 * problem.price.usd_per_node_hour * problem.nodes
     forecast = Forecast(seconds, usd, np.full_like(seconds, np.inf), absolute=False)
     return Found(forecast, _best(forecast, objective), ())
 
@@ -138,12 +138,11 @@ def _steps(problem: Problem, probes: Sequence[int]) -> StepTimes:
 
 
 def _forecast(problem: Problem, steps: StepTimes, epochs: Epochs) -> Forecast:
-    model = PerformanceModel(steps, epochs, 1.0, problem.devices_per_node, problem.price)
-    return model.predict(problem.nodes, problem.global_batch)
+    return forecast(steps, epochs, 1.0, problem.devices_per_node, problem.price, problem.nodes, problem.global_batch)
 
 
 def _certain(problem: Problem, seconds: Floats) -> Forecast:
-    usd = seconds / 3600 * problem.price.usd_per_hour(problem.nodes, problem.local_batch)
+    usd = seconds / 3600 * problem.price.usd_per_node_hour * problem.nodes
     return Forecast(seconds, usd, np.ones_like(seconds), absolute=True)
 
 

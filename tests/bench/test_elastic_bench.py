@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from mlcd.core.job import Objective
-from mlcd.planners.modeling.performance import Forecast
 from mlcd.planners.modeling.statistical_efficiency import Direction
 from mlcd_bench.elastic import SEARCHES, Folder, Problem, problem, read_folder
 from mlcd_bench.elastic.evidence import early_samples, reference_run, short_start, statistical_efficiency
 from mlcd_bench.elastic.folder import Run
+from mlcd_bench.elastic.forecast import Forecast
 from mlcd_bench.elastic.target import Target, best_so_far, common_target
 
 Mlcd = Callable[..., Any]

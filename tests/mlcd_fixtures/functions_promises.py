@@ -15,7 +15,7 @@ from mlcd.core.ledger.entries import to_json
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
 from mlcd.core.strategy import Apply, Finish, Probe, Round
-from mlcd.planners.functions.nouns import TrainEpochs, evidence_of, work_of, work_of
+from mlcd.planners.functions.nouns import TrainEpochs, evidence_of, work_of
 from mlcd.testing.promises import HAIR, check_books
 from mlcd_fixtures.functions import FunctionsWorld
 

@@ -10,20 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.modeling.critical_batch import Starts
 from mlcd.planners.modeling.iteration_time import fit_iteration_time, read_iteration_time
 from mlcd.planners.modeling.performance import (
     NodePrice,
     PerformanceModel,
-    ResourcePrice,
     interval_factor,
     local_batch,
     read_performance_model,
 )
-from mlcd.planners.modeling.statistical_efficiency import Direction, from_noise, read_statistical_efficiency
+from mlcd.planners.modeling.statistical_efficiency import Direction, read_statistical_efficiency
 from mlcd.planners.modeling.step_laws import LAWS, LINEAR, OVERLAP
+from mlcd_bench.elastic.forecast import Forecast
+from mlcd_bench.elastic.forecast import forecast as forecast_of
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error, normalised_noise
 from mlcd_bench.elastic.scavenger import fit_linear_steps, fit_noise_epochs
+from mlcd_bench.elastic.starts import Starts, from_noise
 
 GRID = [(nodes, batch) for nodes in (1, 2, 3, 4, 8, 16) for batch in (32, 64, 128, 256)]
 K, B = (np.array(column, float) for column in zip(*GRID, strict=True))
@@ -226,28 +227,27 @@ def test_scavengers_own_models_are_straight_lines():
     assert epochs.predict(np.array([100.0, 400.0]))[0] == pytest.approx([30.0, 20.0])
 
 
-def model(price: NodePrice | ResourcePrice, epochs: float | None = 10.0) -> PerformanceModel:
+def model(price: NodePrice, epochs: float | None = 10.0) -> PerformanceModel:
     steps = fit_iteration_time(K, B, overlapping(K, B))
     return PerformanceModel(steps, from_noise(256, epochs, 1e12), 10_000, 4, price)
 
 
+def foreseen(of: PerformanceModel, nodes, batch) -> Forecast:
+    return forecast_of(of.steps, of.epochs, of.dataset_samples, of.devices_per_node, of.price, nodes, batch)
+
+
 def test_time_is_epochs_x_iterations_x_step_and_cost_is_time_x_nodes_x_price():
     nodes, batch = np.array([1.0, 2.0]), np.array([256.0, 512.0])
-    forecast = model(NodePrice(3.0)).predict(nodes, batch)
+    forecast = foreseen(model(NodePrice(3.0)), nodes, batch)
     seconds = 10 * 10_000 / batch * overlapping(nodes, np.array([64.0, 64.0]))
     assert forecast.seconds == pytest.approx(seconds, rel=0.05)
     assert forecast.usd == pytest.approx(forecast.seconds / 3600 * nodes * 3.0)
     assert (forecast.factor > 1).all()
 
 
-def test_memory_is_paid_for_by_the_local_batch():
-    price = ResourcePrice(0.05, 0.01, cpus_per_node=8, base_gb=2, gb_per_sample=0.5, devices_per_node=4)
-    assert price.usd_per_hour(np.array([2.0]), np.array([16.0])) == pytest.approx(2 * (0.4 + 0.01 * (2 + 32)))
-
-
 def test_without_a_run_only_the_ranking_is_claimed():
     nodes, batch = np.array([1.0, 2.0, 4.0]), np.full(3, 512.0)
-    known, relative = (model(NodePrice(1.0), epochs).predict(nodes, batch) for epochs in (10.0, None))
+    known, relative = (foreseen(model(NodePrice(1.0), epochs), nodes, batch) for epochs in (10.0, None))
     assert known.absolute
     assert not relative.absolute
     assert (np.argsort(known.seconds) == np.argsort(relative.seconds)).all()
@@ -257,13 +257,10 @@ def test_the_fullest_device_decides():
     assert local_batch(np.array([3.0, 1.0]), np.array([512.0, 512.0]), 4).tolist() == [43.0, 128.0]
 
 
-@pytest.mark.parametrize("price", [NodePrice(2.0), ResourcePrice(0.1, 0.01, 4, 1, 0.1)])
-def test_a_stored_model_says_the_same_when_it_is_read_again(price):
-    stored = model(price)
+def test_a_stored_model_says_the_same_when_it_is_read_again():
+    stored = model(NodePrice(2.0))
     again = read_performance_model(json.loads(json.dumps(stored.document(), allow_nan=False)))
-    nodes, batch = np.array([1.0, 8.0]), np.array([128.0, 1024.0])
     assert again == stored
-    assert again.predict(nodes, batch).usd.tolist() == stored.predict(nodes, batch).usd.tolist()
     steps = fit_iteration_time(K[:1], B[:1], np.array([0.5]))
     assert read_iteration_time(json.loads(json.dumps(steps.document()))) == steps
 

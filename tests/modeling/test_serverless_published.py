@@ -49,13 +49,11 @@ def test_more_vcpus_help_as_far_as_code_is_parallel() -> None:
 def test_cold_functions_start_about_as_they_were_seen_to() -> None:
     once_s, each_s = cold_start()
     assert all(abs(once_s + each_s * n - seconds) < 2 for n, seconds in STARTS)
-    assert published(HIGGS, start=(0.0, 0.0)).start == (0.0, 0.0)
 
 
 def test_a_model_whose_weights_are_used_often_computes_longer() -> None:
     large = replace(HIGGS, model="own:Net", model_mb=12.0)
-    assert published(large, reuse=14.0).compute[0][1] > 10 * published(large).compute[0][1]
-    assert published(replace(large, model="mobilenet")).compute == published(large, reuse=14.0).compute
+    assert published(replace(large, model="mobilenet")).compute[0][1] > 10 * published(large).compute[0][1]
 
 
 def test_it_is_enough_to_plan_with() -> None:

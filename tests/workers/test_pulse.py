@@ -28,7 +28,7 @@ from mlcd.service.workers.run import _bind_to_deadline
 
 pytestmark = pytest.mark.live
 
-QUICK = replace(TIMING, watch_s=0.05, unheard_s=0.5, kill_s=0.2)
+QUICK = replace(TIMING, watch_s=0.05, unresponsive_s=0.5, kill_s=0.2)
 
 
 @pytest.fixture

@@ -55,11 +55,6 @@ class Outlook:
     in_sight: bool = True
 
     @property
-    def latest(self) -> float:
-        """Epochs that are hardly exceeded."""
-        return self.cases[int((1 - UNLIKELY) * len(self.cases))]
-
-    @property
     def tendency(self) -> str:
         """In words, for a target that is not in sight."""
         return f"the loss tends to {self.floor:.4g}" if isfinite(self.floor) else "the loss falls too slowly"

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.loss_curve_shapes import NAMES, Places, Shapes, shapes
+from mlcd.planners.modeling.loss_curve_shapes import Places, Shapes, shapes
 
 FEWEST = 4
 """Losses: a, b and the shape are three unknowns already."""
@@ -84,16 +84,6 @@ class LossCurve:
         """The loss that it tends to; -inf where it is taken to fall for ever."""
         bottom = np.where(self.drawn.bottomless & (self.b > 0), -math.inf, self.a)
         return float(np.median(bottom))
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """How much each shape counts."""
-        counts = np.bincount(self.drawn.kind, minlength=len(NAMES)) / len(self.drawn)
-        return dict(zip(NAMES, counts.tolist(), strict=True))
-
-    def at(self, epoch: float) -> float:
-        """The loss that is expected after so many epochs."""
-        return float(np.median(self.a + self.b * self.drawn.at(np.array([epoch]))[:, 0]))
 
     def epochs_to(self, target: float) -> EpochsTo:
         """When the loss of an epoch is first at or below the target; of a target behind us, when it was."""

@@ -134,12 +134,6 @@ class Belief:
     fits: Mask
     ruled_out: Mask
 
-    @property
-    def mean(self) -> Floats:
-        """Mean log speed of each configuration."""
-        mean: Floats = self.log_speed.mean(axis=0)
-        return mean
-
 
 @dataclass(frozen=True)
 class Evidence:

@@ -1,4 +1,4 @@
-"""Epochs to a target over the batch size, from one run and its gradient noise, or from two runs.
+"""Epochs to a target over the batch size, from one run and its gradient noise.
 
 Larger batches need more: the critical batch (critical_batch.py). Where evidence says that they need
 fewer, Scavenger's e = e* + theta / sqrt(B). Why not Scavenger's form always: docs/methods/scavenger.md.
@@ -17,31 +17,16 @@ from typing import Any
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.critical_batch import (
-    POWER_ERROR,
-    SEED_ERROR,
-    Starts,
-    as_read,
-    log_epochs,
-    slopes,
-    with_starts,
-)
+from mlcd.planners.modeling.critical_batch import POWER_ERROR, SEED_ERROR, log_epochs, slopes
 
 NINETY_PERCENT = 1.645
 """Standard errors on each side of 90 % of a normal, in the log."""
-METRIC_ERROR = 0.005
-"""Another seed shows a metric that is better or worse by this share: on a flat curve that is a long time."""
 FALLING_LAW_ERROR = 0.02
 """What the form of falling epochs misses for each doubling away from the batch that was run."""
 NOISE_SCALE_ERROR = 0.3
 """In the log: the noise scales read along real runs of one job at different batches scatter by 0.20 to 0.25."""
-FALLING_ERROR = 0.5
-"""Of the falling share, where two short starts are all that is known of it."""
-CLEARLY = 1.1
-"""Samples to an early level must differ by so much before epochs are taken to fall."""
 NO_NOISE = 1e9
 """Batches of so small a share of the noise scale all need the same epochs. Not infinite: models are kept as JSON."""
-MOST_SHARE = 0.95
 
 
 class Direction(StrEnum):
@@ -102,41 +87,19 @@ def read_statistical_efficiency(document: Mapping[str, Any]) -> StatisticalEffic
     return StatisticalEfficiency(**{**document, "direction": Direction(document["direction"])})
 
 
-def from_noise(
-    reference_batch: float,
-    reference_epochs: float | None,
-    noise_scale: float,
-    looks: float = np.inf,
-    flatness: float = 0.0,
-    noise_error: float = 0.0,
-    starts: Starts | None = None,
-) -> StatisticalEfficiency:
-    """From one run and its noise.
-
-    `looks`: how often the metric was measured before the target was reached, so how exactly e_ref is known.
-    `flatness`: how much sooner (in the log) a metric was reached that is worse by METRIC_ERROR.
-    `noise_error`: standard error of the log of `noise_scale`, from how it was read along that run.
-    `starts`: at the smallest and the largest batch; where the smallest clearly takes more samples, epochs fall.
-    """
-    error, noise_error = run_error(looks, flatness), float(np.hypot(NOISE_SCALE_ERROR, noise_error))
-    if starts is None:
-        shape, told = as_read(noise_scale, noise_error), "no early level at two batches was seen"
-    else:
-        times = starts.samples[0] / starts.samples[1]
-        if times > CLEARLY * np.exp(2 * starts.error):
-            return StatisticalEfficiency(
-                Direction.FALLING, reference_batch, reference_epochs, noise_scale,
-                _falling_share(starts.batches, starts.samples, reference_batch), FALLING_ERROR, error,
-                f"epochs fall with the batch: the smallest batch took {times:.2f} times the samples to an early level",
-            )  # fmt: skip
-        shape, told = with_starts(noise_scale, noise_error, starts), "an early level confirms the direction"
-        if times > CLEARLY:
-            told = "the looks at an early level are too few to tell otherwise"
+def from_noise(reference_batch: float, reference_epochs: float | None, noise_scale: float) -> StatisticalEfficiency:
+    """From the noise of a run, and its epochs if it has reached the target."""
+    told = f"epochs rise with the batch: noise scale {noise_scale:,.0f}; no early level at two batches was seen"
     return StatisticalEfficiency(
-        Direction.RISING, reference_batch, reference_epochs, shape.noise_scale, 0.0, shape.noise_error, error,
-        f"epochs rise with the batch: noise scale {shape.noise_scale:,.0f}; {told}",
-        shape.power, shape.power_error, shape.together,
-    )  # fmt: skip
+        Direction.RISING,
+        reference_batch,
+        reference_epochs,
+        noise_scale,
+        0.0,
+        NOISE_SCALE_ERROR,
+        run_error(np.inf),
+        told,
+    )
 
 
 def alike(reference_batch: float, epochs: float | None) -> StatisticalEfficiency:
@@ -155,12 +118,3 @@ def run_error(looks: float, flatness: float = 0.0) -> float:
     looks = max(looks, 2.0)
     one_look = -np.log1p(-1 / looks) / NINETY_PERCENT
     return float(np.sqrt(SEED_ERROR**2 + flatness**2 + one_look**2))
-
-
-def _falling_share(batches: tuple[float, float], taken: tuple[float, float], reference: float) -> float:
-    """W at the reference batch such that both ends' ratio is met; less than all, so that epochs stay positive."""
-    small, large = (np.sqrt(reference / batch) - 1 for batch in batches)
-    ratio = taken[0] / taken[1]
-    steepest = small - ratio * large  # ratio = (1 + w small) / (1 + w large)
-    share = (ratio - 1) / steepest if steepest > 0 else MOST_SHARE
-    return float(np.clip(share, 0.0, MOST_SHARE))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.iteration_time import IterationTime, fit_iteration_time
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import PerformanceModel
 from mlcd.planners.modeling.statistical_efficiency import Direction, StatisticalEfficiency
 
@@ -23,12 +23,11 @@ LARGEST_SHARE = 4.0
 
 def average_model(models: Sequence[PerformanceModel], largest_local: float, largest_batch: float) -> PerformanceModel:
     """One model out of many, stretched to a job whose largest shares and batches are these."""
-    steps = [model.steps for model in models if isinstance(model.steps, IterationTime)]
+    steps = [model.steps for model in models]
     nodes = np.concatenate([np.asarray(each.nodes) for each in steps])
     local = np.concatenate([_relative_to_largest(each.local_batch) * largest_local for each in steps])
     seconds = np.concatenate([_relative_to_mean(each.seconds) for each in steps])
-    epochs = [model.epochs for model in models if isinstance(model.epochs, StatisticalEfficiency)]
-    rising = [each for each in epochs if each.direction is Direction.RISING]
+    rising = [model.epochs for model in models if model.epochs.direction is Direction.RISING]
     shares = [each.noise_scale / each.reference_batch for each in rising] or [LARGEST_SHARE]
     shape = StatisticalEfficiency(
         Direction.RISING,

@@ -57,8 +57,7 @@ def believe(job: Job, space: Space, history: History) -> Belief | None:
     steps = measured_steps(job, history)
     if not steps and history.learned is not None:
         learned = read_performance_model(history.learned).steps
-        if isinstance(learned, IterationTime):
-            steps = {machine_of(configuration): learned for configuration in space.configurations}
+        steps = {machine_of(configuration): learned for configuration in space.configurations}
     return _belief(job, history, steps) if steps else None
 
 

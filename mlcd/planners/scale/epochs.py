@@ -29,7 +29,7 @@ def epochs_by_batch(job: Job, history: History, dataset: float) -> StatisticalEf
     known = job.ask.epochs if isinstance(job.ask, ScalingTask) else None
     if history.learned is not None:
         learned = read_performance_model(history.learned).epochs
-        if isinstance(learned, StatisticalEfficiency) and (learned.reference_epochs or _noise_scale(history) is None):
+        if learned.reference_epochs or _noise_scale(history) is None:
             return learned if known is None else replace(learned, reference_epochs=known, reference_batch=usual)
     scale = _noise_scale(history)
     return from_noise(usual, known, scale) if scale is not None else alike(usual, known)

@@ -86,7 +86,7 @@ def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:
         largest_local = max(local_batch(job, c) for c in space.configurations)
         return average_model(models, largest_local, max(trained_batch(job, c) for c in space.configurations))
     first = models[0]
-    if found.kinship is Kinship.SAME or not isinstance(first.epochs, StatisticalEfficiency):
+    if found.kinship is Kinship.SAME:
         return first
     # How batches compare is told; how many epochs another job took is not.
     return replace(first, epochs=replace(first.epochs, reference_epochs=None))

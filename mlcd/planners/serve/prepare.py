@@ -21,9 +21,9 @@ USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
 """AWS Fargate's list prices in us-east-1: what a core and a GB cost where nobody says otherwise."""
 
 
-def usual_knobs(cores: int | None = None) -> KnobTable:
+def usual_knobs() -> KnobTable:
     """What may vary on this machine where no file says it."""
-    most = cores or os.cpu_count() or 1
+    most = os.cpu_count() or 1
     threads = tuple(sorted({min(2**i, most) for i in range(7)}))
     return KnobTable(
         {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
@@ -16,7 +15,6 @@ TRIAL = ProbeTime(60.0, 0.0)
 def serving_space(
     table: KnobTable,
     trial: ProbeTime = TRIAL,
-    possible: Callable[[Knobs], bool] = lambda knobs: True,
     startup_limit_s: float = 0.0,
 ) -> Space:
     """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
@@ -28,11 +26,8 @@ def serving_space(
         settings = []
         for chosen in product(*(table.knobs[name] for name in free)):
             told = {**cut, **dict(zip(free, chosen, strict=True))}
-            knobs = tuple((name, told[name]) for name in table.knobs)
-            if possible(knobs):
-                settings.append(ServerSettings(knobs))
-        if settings:
-            choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
+            settings.append(ServerSettings(tuple((name, told[name]) for name in table.knobs)))
+        choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
     return Space(tuple(choices), trial, startup_limit_s)
 
 

@@ -21,10 +21,6 @@ class Aim:
     words: Callable[[float], str]
     falling: bool = False
 
-    def better(self, a: float, b: float) -> float:
-        """Of two such numbers the better one."""
-        return min(a, b) if self.falling else max(a, b)
-
 
 def aim(job: Job) -> Aim:
     """The aim of a service's goal."""

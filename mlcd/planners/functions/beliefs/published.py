@@ -61,24 +61,17 @@ REUSE = {"mobilenet": 14.0, "resnet50": 55.0, "bert-base": 400.0}
 3.2 million weights, 1.3 billion in ResNet50's 23.5 million (from memory); BERT: 512 tokens, embeddings apart."""
 
 
-def published(
-    workload: Workload,
-    *,
-    reuse: float | None = None,
-    parallel: float = CONSTANTS["parallel"].value,
-    start: tuple[float, float] | None = None,
-) -> Calibration:
+def published(workload: Workload, parallel: float = CONSTANTS["parallel"].value) -> Calibration:
     """What AWS would do with this workload, by published constants; `modelled` is set.
 
-    `reuse`: for a model that MLCD does not know. `parallel`: what a second vCPU adds; 0 for code of one thread.
-    `start`: another (seconds, seconds a function), such as (0, 0) for functions that are kept warm. Beyond the 200
-    functions of LambdaML the line through its starts is stretched.
+    `parallel`: what a second vCPU adds; 0 for code of one thread. Beyond the 200 functions of LambdaML the line through
+    its starts is stretched.
     """
     return Calibration(
-        compute=_compute(workload, REUSE.get(workload.model, 1.0) if reuse is None else reuse, parallel),
+        compute=_compute(workload, REUSE.get(workload.model, 1.0), parallel),
         links={name: _link(name) for name in map(str, StorageKind)},
         load_mb_per_s=CONSTANTS["s3 bandwidth"].value,
-        start=cold_start() if start is None else start,
+        start=cold_start(),
         rel_error=CONSTANTS["error"].value,
         modelled=True,
         source="modelled: LambdaML's constants (SIGMOD 2021), AWS's documentation, assumed computing speed",

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.modeling.critical_batch import Starts, as_read, log_epochs, slopes, with_starts
-from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling import statistical_efficiency
+from mlcd.planners.modeling.critical_batch import log_epochs, slopes
+from mlcd_bench.elastic.starts import Starts, as_read, from_noise, with_starts
 
 ENDS = (16.0, 4096.0)
 BATCHES = 16 * 2.0 ** np.arange(9)
@@ -21,6 +22,11 @@ def times(noise_scale: float, power: float = 1.0, ends: tuple[float, float] = EN
 
 def starts(ratio: float, read: float, error: float = 0.0, on_the_way: float = 0.0) -> Starts:
     return Starts(ENDS, (1.0, ratio), (1.0, 1.0), error, read, on_the_way)
+
+
+@given(st.floats(1, 1e4), st.none() | st.floats(0.1, 1e3), st.floats(1, 1e6))
+def test_without_starts_the_study_says_what_a_search_says(batch, epochs, scale):
+    assert from_noise(batch, epochs, scale) == statistical_efficiency.from_noise(batch, epochs, scale)
 
 
 @given(st.floats(1, 1e5), st.floats(0.5, 2.0))
