@@ -80,7 +80,7 @@ def show(run: str, output: str) -> None:
     if output == "json":
         from mlcd.reports.document import run_document
 
-        print_json(run_document(lines, boundary_points(account), told))
+        print_json(run_document(lines, boundary_points(account)))
         return
     results, _ = consoles()
     narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table shows them better

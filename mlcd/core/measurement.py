@@ -43,8 +43,8 @@ class Sample:
     """Progress of a running job: `samples` of work done, `elapsed_s` after its machines were asked for.
 
     `saved`: of these, the samples that a checkpoint holds. `metric`: the last value that the job has reported of what
-    it is judged by; NaN is a value too. `evidence`: what its planner wants to know besides. `remark`: why its reports can
-    no longer be understood.
+    it is judged by; NaN is a value too. `evidence`: what its planner wants to know besides. `remark`: why its reports
+    can no longer be understood.
     """
 
     elapsed_s: float

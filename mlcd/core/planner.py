@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from importlib import import_module
@@ -18,7 +19,7 @@ from mlcd.core.drive import Guard, conclude, within_limits
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import refusal
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Job, Search
 from mlcd.core.ledger import Account, Ledger, Started
 from mlcd.core.options import Option, new_job
 from mlcd.core.payload import PLANNERS
@@ -35,11 +36,12 @@ USUAL = "train"
 class Planner:
     """One kind of question that MLCD answers, from the job file to what is remembered of a run.
 
-    What is written here is what most planners do; a planner overrides the rest. `launches`: whether what was decided is
-    run by MLCD; if not, `instead` says in a line what
-    to do with it, and `next_step` what comes next. `summary`: a line of help for its command.
-    `goals`: what it can look for, the usual one first. `options`: what its command knows besides goal, limits and
-    search. `block`: a `PlannerBlock`, where the job file has a block of its name.
+    What is written here is what most planners do; a planner overrides the rest.
+
+    `summary`: a line of help for its command. `launches`: whether what was decided is run by MLCD; if not, `instead`
+    and `next_step` say in a line what to do with it. `method`: how it searches where nobody says. `goals`: what it can
+    look for, the usual one first. `options`: what its command knows besides goal, limits and search. `block`: a
+    `PlannerBlock`, where the job file has a block of its name.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Planner:
     launches: bool = True
     instead: str = ""
     next_step: str = ""
+    method: str = ""
     goals: tuple[str, ...] = ("fastest", "cheapest")
     options: tuple[Option, ...] = ()
     block: type[Any] | None = None
@@ -56,7 +59,10 @@ class Planner:
         ask = job.blocks.get(self.name)
         if ask is None:
             raise UserError(f"the job file has no `{self.name}:` block in `mlcd:`, and `mlcd {self.name}` reads it")
-        return new_job(job, chosen).asking(ask)
+        job = new_job(job, chosen).asking(ask)
+        if self.method and job.search.method == Search().method:  # the usual one of machines: nobody has chosen one
+            job = replace(job, search=replace(job.search, method=self.method))
+        return job
 
     def ready(self, job: Job, database: Database) -> Job:
         """The job as its run will keep it.

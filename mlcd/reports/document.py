@@ -12,8 +12,9 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Line
 from mlcd.core.measurement import Measurement
+from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Planned, allocation_of
-from mlcd.planners.scale.nouns import ScalingTask, batch_of
+from mlcd.planners.scale.nouns import ScalingTask, batch_of, noise_of
 from mlcd.planners.serve.nouns import ServingTask, eased, knobs_of
 from mlcd.reports.functions.document import allocated, functions_job, functions_run, plans_of
 from mlcd.reports.run_document import NotBegun, OtherRun, RunDocument, ScaleRun, ServeRun, Told, TrainRun, TuneRun
@@ -35,8 +36,11 @@ def run_document(lines: Sequence[Line], boundary: Sequence[Planned] = (), told: 
 
 
 def document_of(story: Story, boundary: Sequence[Planned] = (), told: Told | None = None) -> RunDocument:
-    """The document of a run. `boundary`: of a run on functions, one epoch's; `told`: what its planner adds."""
-    job, told = story.job, told or Told()
+    """The document of a run. `boundary`: of a run on functions, one epoch's.
+
+    `told`: what its planner adds, where that was asked already.
+    """
+    job, told = story.job, told or planner_of(story.job).tell(story.account) or Told()
     core = _core(story, told)
     if told.planner:
         return OtherRun(**core, planner=told.planner, part=told.part, probes=_probes(story, _labelled))
@@ -63,6 +67,7 @@ def decision_of(job: Job, decision: Decision, searched: History) -> RunDecision:
                 configuration=_place(way.configuration),
                 label=str(way.configuration) if way.configuration is not None else None,
                 caps=caps_of(eased(way).caps),
+                min_rate=eased(way).min_rate,
             )
             for way in decision.relaxations
         ],
@@ -157,7 +162,7 @@ def _labelled(probe: Tried) -> Fields:
 
 
 def _result(m: Measurement) -> Fields:
-    return taken(LaunchResult, m, rel_error=m.rel_error if m.ok else None)
+    return taken(LaunchResult, m, rel_error=m.rel_error if m.ok else None, noise=noise_of(m))
 
 
 def _curve(decision: Decision) -> list[Fields]:

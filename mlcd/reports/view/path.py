@@ -9,6 +9,7 @@ from typing import Any
 from mlcd.core.backend import Purpose
 from mlcd.core.ledger import Settled
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask
+from mlcd.planners.scale.nouns import batch_of
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import certifies
 from mlcd.reports.document import forecast_of
@@ -51,6 +52,7 @@ def _step(story: Story, probe: Tried) -> dict[str, Any]:
         "because": probe.because,
         "series": probe.type_name,
         "label": str(configuration),
+        "batch": batch_of(configuration),
         "certified": _certified(story, probe) if judged else None,
         "chosen": probe is story.chosen,
         "finish": forecast_of(story.ahead(probe)) if finishes else None,

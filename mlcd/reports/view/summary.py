@@ -11,9 +11,9 @@ from pydantic import Field
 
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Status
+from mlcd.core.planner import planner_of
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.scale.nouns import ScalingTask
-from mlcd.planners.serve.nouns import ServingTask, serving_task
+from mlcd.planners.serve.nouns import serving_task
 from mlcd.reports.functions.words import chosen_plan, size_words
 from mlcd.reports.words import goal_words
 
@@ -54,12 +54,10 @@ def standing_of(status: str, driven: bool) -> str:
 
 
 def kind_of(job: Job) -> str:
-    """'train', 'scale', 'serve', 'tune' or 'functions'."""
-    if isinstance(job.ask, ServingTask):
-        return "serve"
+    """'train', 'scale', 'serve', 'tune', 'functions', or the name of a planner of another package."""
     if isinstance(job.ask, FunctionsTask):
         return "functions" if job.ask.tuning is None else "tune"
-    return "train" if not isinstance(job.ask, ScalingTask) else "scale"
+    return planner_of(job).name
 
 
 def summary_of(

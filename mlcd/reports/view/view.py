@@ -27,7 +27,7 @@ def view_of(
 ) -> dict[str, Any]:
     """A run that has begun, from all its entries. `boundary`: of a run on functions, one epoch's.
 
-    `told`: what its planner adds. Only `progress` is not there: the ledger does not know it.
+    Only `progress` is not there: the ledger does not know it.
     """
     story = Story.of(lines)
     summary = summary_of(story.run, lines[0].written_at, story.account, driven, owner, team, last_reason(lines))

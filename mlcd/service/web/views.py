@@ -15,12 +15,10 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import LedgerCorrupt, WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Line
-from mlcd.core.planner import planner_of
 from mlcd.core.version import VERSION
 from mlcd.planners.functions.nouns import FunctionsTask, Planned, plan_of
 from mlcd.reports.functions.boundary import brief
 from mlcd.reports.html import MOST_POINTS
-from mlcd.reports.run_document import Told
 from mlcd.reports.view import waiting_view
 from mlcd.reports.view.summary import REFUSED
 from mlcd.service.web.feed import Feed
@@ -48,11 +46,6 @@ class Seen:
             return ()
         first = self.lines[0]
         return _boundary(_Decided(self.account.job, self.account.decision, (self.run, first.seq, first.written_at)))
-
-    @property
-    def told(self) -> Told | None:
-        """What its planner adds."""
-        return planner_of(self.account.job).tell(self.account)
 
 
 Make = Callable[[Seen], bytes]

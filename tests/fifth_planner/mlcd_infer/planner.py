@@ -46,6 +46,7 @@ class Infer(Planner):
 
     name = "infer"
     summary = "Find machines and a chunk for batch inference, and run it."
+    method = "cheapest-first"
     block = InferBlock
     options = (Option("chunks", parse_chunks, "Items in a chunk, such as 8,32,128.", "LIST"),)
 

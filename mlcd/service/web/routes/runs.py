@@ -142,7 +142,7 @@ async def tables(run: RunName, views: CachedViews, who: Viewer) -> Response:
 
 
 def _view(seen: Seen) -> bytes:
-    return as_json(view_of(seen.lines, seen.driven, seen.boundary, seen.owner, seen.team, seen.told))
+    return as_json(view_of(seen.lines, seen.driven, seen.boundary, seen.owner, seen.team))
 
 
 def _ledger(seen: Seen) -> bytes:
