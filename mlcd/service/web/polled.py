@@ -18,6 +18,7 @@ from mlcd.core.backend import Provenance
 from mlcd.core.errors import LedgerCorrupt
 from mlcd.core.ledger import Ledger, Line, Status, Unreadable
 from mlcd.core.ledger.account import BrokenBooks
+from mlcd.planners.form.jobs import is_launched
 from mlcd.reports.headway import from_json, to_json
 from mlcd.reports.view import summary_of
 from mlcd.reports.view.summary import REFUSED
@@ -87,7 +88,7 @@ class LedgerPoller:
         """Whether it is about to be driven: it was just sent, or a worker has to launch its decision."""
         if time.monotonic() < brief.expected_until_s:
             return True
-        if brief.summary is None or brief.summary.status != Status.DECIDED or brief.summary.kind == "serve":
+        if brief.summary is None or brief.summary.status != Status.DECIDED or not is_launched(brief.summary.kind):
             return False
         due = await self._in_thread(launch_requested, self._ledger, brief.run)
         brief.expected_until_s = time.monotonic() + LAUNCH_POLL_S if due else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,7 +25,11 @@ class Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    kind: Literal["train", "tune", "scale", "serve"] = Field(description="The command that it is for.")
+    kind: str = Field(
+        max_length=40,
+        pattern="^[a-z][a-z0-9-]*$",
+        description="The command that it is for: train, tune, scale, serve, or that of an added planner.",
+    )
     job: str = Field(default="", max_length=64 << 10, description="The text of a job file.")
     options: dict[Annotated[str, Field(max_length=40)], Option] = Field(
         {}, max_length=40, description="By their names on the command line, such as budget."
