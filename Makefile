@@ -49,6 +49,7 @@ night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modu
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(PIP) -e '.[dev]'
+	$(PIP) --no-deps -e tests/fifth_planner
 	touch $@ .venv/installed
 
 # PyTorch first, and by version: where a build for the CPU is at hand it is taken, and the rest is content with it.
@@ -56,6 +57,7 @@ night: .venv/installed-all .venv/installed-beside .npm/installed pages/node_modu
 .venv/installed-all: pyproject.toml | .venv/bin/python
 	-$(PIP) torch==2.13.0
 	$(PIP) -e '.[dev,bench,docs,ray,skypilot,serve,lithops,frameworks,service]'
+	$(PIP) --no-deps -e tests/fifth_planner
 	touch $@ .venv/installed-dev .venv/installed
 
 # What some tests compare with, meet at or look with; where it cannot be installed they skip and say so.

@@ -50,7 +50,7 @@ scale_options = (
 def scale(job_path: Path, decide_only: bool, yes: bool, detach: bool, output: str, **chosen: Any) -> int:
     """Find workers and batch while the job trains, and continue there.
 
-    The job must keep checkpoints. Options replace what its `elastic:` block says.
+    The job must keep checkpoints. Options replace what its `scale:` block says.
 
     \b
     mlcd scale job.yaml --workers 1..8 --batch 64..1024 --target 'accuracy >= 0.97'

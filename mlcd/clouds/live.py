@@ -9,7 +9,7 @@ from math import inf
 
 from mlcd.clouds.environment import job_variables, secrets
 from mlcd.clouds.machines import Machines, RunningProcess
-from mlcd.clouds.platforms import Process, Reader, diagnose, elastic_environment, processes
+from mlcd.clouds.platforms import Process, Reader, diagnose, processes, scaling_environment
 from mlcd.clouds.platforms.failures import blame, last_lines
 from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
@@ -106,7 +106,7 @@ class LiveJob:
         variables = {
             "MLCD_LAUNCH": self.launch.label,
             "MLCD_SAMPLES": f"{self.launch.samples:.12g}",
-            **elastic_environment(self.job, self.launch.configuration),
+            **scaling_environment(self.job, self.launch.configuration),
             **job_variables(self.job),
             **secrets(self.job),
             **self.environment,

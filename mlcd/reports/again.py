@@ -49,13 +49,13 @@ def command(story: Story) -> str:
 
 
 def _machines(story: Story) -> list[str]:
-    elastic = scaling_task(story.job)
-    words = ["mlcd", "train" if elastic is None else "scale", "JOB.yaml", "--decide-only", "--on", story.started.on]
+    task = scaling_task(story.job)
+    words = ["mlcd", "train" if task is None else "scale", "JOB.yaml", "--decide-only", "--on", story.started.on]
     words += _goal(story)
-    if elastic is None:
+    if task is None:
         return [*words, "--method", story.job.search.method]
-    words += ["--workers", "..".join(str(count) for count in elastic.workers), "--search", str(elastic.mode)]
-    return words + (["--batch", ",".join(str(batch) for batch in elastic.batches)] if elastic.batches else [])
+    words += ["--workers", "..".join(str(count) for count in task.workers), "--search", str(task.mode)]
+    return words + (["--batch", ",".join(str(batch) for batch in task.batches)] if task.batches else [])
 
 
 def _functions(story: Story) -> list[str]:

@@ -123,15 +123,15 @@ class Gauge:
         about = (launch.label, launch.purpose, str(launch.configuration), self._now(), sample.elapsed_s)
         return Headway(*about, usd, words, share, rate if rate > 0 else None, unit, left_s)
 
-    def _on_functions(self, serverless: FunctionsTask, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
+    def _on_functions(self, task: FunctionsTask, launch: Launch, epochs: list[Epoch], sample: Sample) -> Headway:
         """Functions are billed by the epoch, and tell only of those that have ended."""
-        words = progress_words(serverless, launch, epochs, sample.elapsed_s)
+        words = progress_words(task, launch, epochs, sample.elapsed_s)
         usd, share, left_s = sum(epoch.usd for epoch in epochs), None, None
         if launch.purpose is Purpose.RUN and (work := work_of(launch)) is not None:
             share = min(1.0, len(epochs) / (work.epochs * len(work.trials)))
             left_s = sample.elapsed_s * (1 - share) / share if share > 0 else None
         rate = len(epochs) / sample.elapsed_s if epochs and sample.elapsed_s > 0 else None
-        about = (launch.label, launch.purpose, work_words(serverless, launch), self._now(), sample.elapsed_s)
+        about = (launch.label, launch.purpose, work_words(task, launch), self._now(), sample.elapsed_s)
         return Headway(*about, usd, words, share, rate, "epochs/s", left_s)
 
 

@@ -126,9 +126,9 @@ class Narrator:
 
     def _say_work(self, launch: Launch, because: str) -> None:
         """A stage that begins; of a training run, an epoch on another allocation than the last, and why."""
-        serverless, runs = functions_of(self._account.job), self._account.history.runs
-        said = f"run  [bold]{escape(work_words(serverless, launch))}[/bold]"
-        if serverless.tuning is not None:
+        task, runs = functions_of(self._account.job), self._account.history.runs
+        said = f"run  [bold]{escape(work_words(task, launch))}[/bold]"
+        if task.tuning is not None:
             self._say(said)
         elif not runs or allocation_of(runs[-1].configuration) != allocation_of(launch.configuration):
             self._say(f"{said}  [dim]{escape(because)}[/dim]")

@@ -25,9 +25,9 @@ from mlcd.planners.modeling.statistical_efficiency import from_noise
 from mlcd.planners.scale.belief import believe
 from mlcd.planners.scale.epochs import epochs_at_reference, saved_by_batch
 from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, UnitPrice, batch_of, scaling_task
-from mlcd.planners.scale.search import MOST_PROBES, ElasticSearch
+from mlcd.planners.scale.search import MOST_PROBES, ScaleSearch
 from mlcd.planners.scale.share import machine_of
-from mlcd.planners.scale.space import elastic_space
+from mlcd.planners.scale.space import scaling_space
 from mlcd.planners.scale.steer import _as_it_is
 
 LONG = World(dataset=1e7)
@@ -80,7 +80,7 @@ def test_a_lesson_without_a_probe_that_is_allowed_is_no_reason_to_fail() -> None
     refused = tuple(Refusal(c, "too dear") for c in space.configurations)
     for epochs in (10.0, None):
         history = History(refusals=refused, learned=lesson(epochs))
-        step = ElasticSearch().next_step(LONG.job(), space, history)
+        step = ScaleSearch().next_step(LONG.job(), space, history)
         assert isinstance(step, Finish)
         assert step.configuration is None
 
@@ -89,7 +89,7 @@ def test_a_lesson_about_a_job_that_no_longer_fits_anywhere_is_no_reason_to_fail(
     space = LONG.space
     failed = tuple(Measurement(c, Outcome.OUT_OF_MEMORY, 20.0, c.usd(20)) for c in space.configurations)
     for mode in Mode:
-        step = ElasticSearch(mode).next_step(LONG.job(), space, History(failed, learned=lesson()))
+        step = ScaleSearch(mode).next_step(LONG.job(), space, History(failed, learned=lesson()))
         assert isinstance(step, Finish)
         assert step.configuration is None
 
@@ -107,7 +107,7 @@ def test_a_step_over_hundreds_of_configurations_asks_once_which_were_tried() -> 
 
     space = LONG.space
     history = Counting(refusals=tuple(Refusal(c, "too dear") for c in space.configurations[:-1]))
-    step = ElasticSearch(Mode.FULL).next_step(LONG.job(mode=Mode.FULL), space, history)
+    step = ScaleSearch(Mode.FULL).next_step(LONG.job(mode=Mode.FULL), space, history)
     assert isinstance(step, Probe)
     assert step.configuration == space.configurations[-1]
     assert Counting.asked == 1
@@ -116,9 +116,9 @@ def test_a_step_over_hundreds_of_configurations_asks_once_which_were_tried() -> 
 def test_types_that_are_paid_by_the_gb_are_probed_no_more_often() -> None:
     price = UnitPrice(0.03, 0.004, 2.0, 0.01)
     job = replace(LONG.job(), ask=ScalingTask((1, 4), LONG.batches, price=price))
-    space = elastic_space(LONG.space, job)
+    space = scaling_space(LONG.space, job)
     history, probes = History(), 0
-    while isinstance(step := ElasticSearch().next_step(job, space, history), Probe):
+    while isinstance(step := ScaleSearch().next_step(job, space, history), Probe):
         probes += 1
         history = replace(history, measurements=(*history.measurements, measured(step.configuration)))
     assert probes <= MOST_PROBES * len({machine_of(c) for c in space.configurations})
@@ -130,11 +130,11 @@ def test_under_a_tight_budget_the_best_that_can_be_certified_is_chosen_by_its_wa
     space = world.space
     job = world.job(Goal(Objective.FASTEST), Mode.FULL)
     history = History(tuple(measured(c, world) for c in space.configurations))
-    free = ElasticSearch(Mode.FULL).next_step(job, space, history)
+    free = ScaleSearch(Mode.FULL).next_step(job, space, history)
     assert isinstance(free, Finish)
     dearest = max(c.usd(job.work_samples / world.rate(c)) for c in space.configurations if c.nodes == 1)
     tight = replace(job, goal=Goal(Objective.FASTEST, budget_usd=1.5 * dearest))
-    step = ElasticSearch(Mode.FULL).next_step(tight, space, history)
+    step = ScaleSearch(Mode.FULL).next_step(tight, space, history)
     assert isinstance(step, Finish)
     assert step.configuration is not None
     alone = [c for c in space.configurations if c.nodes == 1]

@@ -11,7 +11,7 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.units import parse_batches
 from mlcd.planners.scale.nouns import ScalingTask, UnitPrice, batch_of
-from mlcd.planners.scale.space import elastic_space
+from mlcd.planners.scale.space import scaling_space
 
 NODE = Offer("node", 1.0, vcpus=4, memory_gb=16)
 FOUR_GPUS = Offer("gpus", 4.0, vcpus=32, memory_gb=64, accelerator="T4", accelerators=4)
@@ -21,7 +21,7 @@ def space_of(
     workers: tuple[int, int], batches: tuple[int, ...], *offers: Offer, price: UnitPrice | None = None
 ) -> Space:
     whole = Space(tuple(Choice(offer, tuple(range(1, 9))) for offer in offers))
-    return elastic_space(whole, Job("job", 1e6, ask=ScalingTask(workers, batches, price=price)))
+    return scaling_space(whole, Job("job", 1e6, ask=ScalingTask(workers, batches, price=price)))
 
 
 @given(st.integers(1, 8), st.integers(0, 7), st.sets(st.integers(1, 512), min_size=1, max_size=5))

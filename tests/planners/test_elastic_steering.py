@@ -19,7 +19,7 @@ from mlcd.core.ledger import Account
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish
 from mlcd.planners.scale.nouns import Mode, batch_of
-from mlcd.planners.scale.steer import MOST_SETBACKS, RunElastic
+from mlcd.planners.scale.steer import MOST_SETBACKS, RunScaled
 
 LONG = World(dataset=1e7, run_reports=400)
 
@@ -122,7 +122,7 @@ def test_a_run_is_launched_again_after_bad_luck_but_not_for_ever() -> None:
 
     def after(times: int, outcome: Outcome, saved_samples: float = 0.0) -> object:
         runs = tuple(Measurement(place, outcome, 60.0, 0.1, saved_samples=saved_samples * i) for i in range(times))
-        return RunElastic(place).next_step(job, LONG.space, History(runs=runs))
+        return RunScaled(place).next_step(job, LONG.space, History(runs=runs))
 
     assert isinstance(after(1, Outcome.PREEMPTED), Apply)
     assert isinstance(after(MOST_SETBACKS, Outcome.PREEMPTED), Finish)
@@ -135,7 +135,7 @@ def test_a_run_is_launched_again_after_bad_luck_but_not_for_ever() -> None:
 def test_a_run_is_judged_by_a_whole_window_never_by_its_first_reports() -> None:
     place: Configuration = LONG.space.configurations[0]
     probe = Measurement(place, Outcome.OK, 60.0, 0.1, 100.0, 0.01)
-    step = RunElastic(place).next_step(LONG.job(), LONG.space, History((probe,)))
+    step = RunScaled(place).next_step(LONG.job(), LONG.space, History((probe,)))
     assert isinstance(step, Apply)
     assert step.watch is not None
     assert step.watch(Measurement(place, Outcome.OK, 10.0, 0.1, None)) is None

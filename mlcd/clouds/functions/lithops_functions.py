@@ -131,7 +131,7 @@ class LithopsFunctions:
         return caller
 
     def _orders(self, job: Job, label: str, allocation: Allocation, caller: Caller) -> Orders:
-        workload = _serverless(job).workload
+        workload = _task(job).workload
         try:
             stored = store(caller.bucket, workload.data, workload.samples, job.folder)
         except MlcdError:
@@ -197,14 +197,14 @@ def _allocation(launch: Launch) -> Allocation:
     return launch.configuration.setting
 
 
-def _serverless(job: Job) -> FunctionsTask:
+def _task(job: Job) -> FunctionsTask:
     if not isinstance(job.ask, FunctionsTask):
         raise BackendError(f"'{job.name}' is not a job on functions")
     return job.ask
 
 
 def _meter(job: Job, launch: Launch) -> Meter:
-    serverless = _serverless(job)
+    task = _task(job)
     allocation = _allocation(launch)
-    steps = serverless.workload.iterations(allocation.functions) if launch.work is not None else CALIBRATION_STEPS
-    return Meter(serverless.tariff, allocation, steps, launch.most_usd)
+    steps = task.workload.iterations(allocation.functions) if launch.work is not None else CALIBRATION_STEPS
+    return Meter(task.tariff, allocation, steps, launch.most_usd)

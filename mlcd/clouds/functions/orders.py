@@ -59,7 +59,7 @@ class Orders:
         self, trial: int, epoch: int, initial_model: str | None, attempt: int, until: float, requests: int | None
     ) -> list[Order]:
         """The orders of an attempt at an epoch. Models are keys in the bucket; None is the initial model."""
-        common = self._common(trial, self.allocation, self._serverless.workload, until)
+        common = self._common(trial, self.allocation, self._task.workload, until)
         models = {"from": initial_model, "into": self.model(trial, epoch, attempt)}
         return self._each({**common, **models}, trial, epoch, attempt, requests)
 
@@ -76,14 +76,14 @@ class Orders:
 
     def calibration(self, attempt: int, until: float, requests: int | None) -> list[Order]:
         """The orders of an attempt at a calibration."""
-        common = self._common(0, self.allocation, self._serverless.workload, until)
-        sizes_mb = _sizes_mb(self._serverless, self.allocation.storage)
+        common = self._common(0, self.allocation, self._task.workload, until)
+        sizes_mb = _sizes_mb(self._task, self.allocation.storage)
         own = {"from": None, "sizes_mb": sizes_mb, "steps_most": CALIBRATION_STEPS}
         return self._each({**common, **own}, 0, 0, attempt, requests)
 
     def sample(self, trial: int, functions: int, epochs: int, until: float) -> list[Order]:
         """The order of one function that trains a sample of the data as `functions` would train all of it."""
-        workload = self._serverless.workload.sampled(SAMPLE, functions)
+        workload = self._task.workload.sampled(SAMPLE, functions)
         common = self._common(trial, replace(self.allocation, functions=1), workload, until)
         return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": "", "requests_most": None}]
 
@@ -106,12 +106,12 @@ class Orders:
         return orders
 
     @property
-    def _serverless(self) -> FunctionsTask:
+    def _task(self) -> FunctionsTask:
         assert isinstance(self.job.ask, FunctionsTask)
         return self.job.ask
 
     def _common(self, trial: int, allocation: Allocation, workload: Workload, until: float) -> Order:
-        tuning = self._serverless.tuning
+        tuning = self._task.tuning
         drawn = {"learning_rate": workload.learning_rate}
         if tuning is not None:
             drawn |= tuning.drawn(trial, self.job.search.seed)
@@ -137,10 +137,10 @@ class Orders:
         }
 
 
-def _sizes_mb(serverless: FunctionsTask, storage: str) -> tuple[float, ...]:
+def _sizes_mb(task: FunctionsTask, storage: str) -> tuple[float, ...]:
     """Sizes of single transfers: a kilobyte, the model, and a third size that the storage can hold."""
-    rate = serverless.tariff.storage(storage) if serverless.tariff is not None else StorageRate(storage)
-    model_mb = serverless.workload.model_mb
+    rate = task.tariff.storage(storage) if task.tariff is not None else StorageRate(storage)
+    model_mb = task.workload.model_mb
     larger_mb = max(4 * model_mb, 100 * KILOBYTE_MB)
     third_mb = larger_mb if larger_mb <= min(LARGEST_MB, 0.9 * rate.largest_mb) else model_mb / 4
     return tuple(sorted({KILOBYTE_MB, model_mb, third_mb}))

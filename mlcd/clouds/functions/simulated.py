@@ -1,6 +1,6 @@
 """Simulated functions on a virtual clock: for trying MLCD without an account, and for tests.
 
-An epoch follows the equations of `modeling/serverless/epoch.py` with a known calibration, the truth of the simulation.
+An epoch follows the equations of `beliefs/epoch.py` with a known calibration, the truth of the simulation.
 `simulated_epochs.py` adds noise and failures, `simulated_schedule.py` decides which trial trains when, and
 `simulated_losses.py` has the learning curves. Nothing here is a measurement.
 

@@ -21,28 +21,28 @@ PROBE_HERE = ProbeTime(90.0, 0.0)
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
     """The platform of a prepared job, and the probes that calibrate it."""
-    serverless = on_functions(job)
+    task = on_functions(job)
     if job.on == SIMULATED:
         clock = VirtualClock(elapsed_s)
-        simulated = SimulatedFunctions(clock, published(serverless.workload), job.search.seed)
-        return Cloud(calibration_space(serverless), simulated, FunctionsProfiler(simulated), clock)
+        simulated = SimulatedFunctions(clock, published(task.workload), job.search.seed)
+        return Cloud(calibration_space(task), simulated, FunctionsProfiler(simulated), clock)
     wall = WallClock(started_at or datetime.now(UTC))
-    endpoints = Endpoints(serverless.storages, serverless.endpoints, home() / "storages")
+    endpoints = Endpoints(task.storages, task.endpoints, home() / "storages")
     backend = LithopsFunctions(home(), wall, endpoints, rest or "localhost")
-    space = calibration_space(serverless, PROBE_HERE) if job.on == HERE else calibration_space(serverless)
+    space = calibration_space(task, PROBE_HERE) if job.on == HERE else calibration_space(task)
 
     def close() -> None:
         backend.close()
         endpoints.close()
 
-    return Cloud(space, backend, FunctionsProfiler(backend), wall, _lacking(serverless, job.on), close=close)
+    return Cloud(space, backend, FunctionsProfiler(backend), wall, _lacking(task, job.on), close=close)
 
 
-def _lacking(serverless: FunctionsTask, on: str) -> str:
+def _lacking(task: FunctionsTask, on: str) -> str:
     """What is not as on a cloud, in a line for the user."""
     if on != HERE:
         return ""
     return (
         f"functions are processes of this machine, slowed down to their share of a processor; at "
-        f"{', '.join(serverless.storages)}; prices are AWS's"
+        f"{', '.join(task.storages)}; prices are AWS's"
     )

@@ -144,7 +144,7 @@ class AdaptiveTraining:
             return Finish(f"no allocation can be used with {wanted}: allow more functions, memory or storages")
         return None
 
-    def _next_epoch(self, now: Standing, serverless: FunctionsTask) -> Apply | Finish:
+    def _next_epoch(self, now: Standing, task: FunctionsTask) -> Apply | Finish:
         course = self._course(now)
         where = course.ahead[0]
         then = course.ahead[1] if self.method in DELAYED and len(course.ahead) > 1 else where
@@ -160,11 +160,11 @@ class AdaptiveTraining:
             planned, where = where, fitting.allocation(self._instead(now, fitting, course))
             then, because = where, f"epoch {now.done + 1}: {_instead_of(where, planned)}, {why}"
         known = then != where or (self.method in AHEAD and now.done + 1 < now.most)
-        work = TrainEpochs(1, done=now.done, then=then if known and serverless.beside(where, then) else None)
+        work = TrainEpochs(1, done=now.done, then=then if known and task.beside(where, then) else None)
         return Apply(
-            configuration(serverless, where, work),
+            configuration(task, where, work),
             because,
-            float(serverless.workload.samples),
+            float(task.workload.samples),
             work=work,
             most_s=patience_s(max(now.takes([where], cold=True)[0], now.ground.takes(where, cold=True)[0])),
         )

@@ -53,7 +53,7 @@ class SuccessiveHalving:
         return Finish(f"the best of {counted(tuning.trials, 'trial')} is {trials[0]}: loss {loss:.4g}", where)
 
     def _stage(self, job: Job, history: History, place: int, missing: list[int], losses: Losses) -> Step:
-        serverless, stages = on_functions(job), _tuned(job).stages
+        task, stages = on_functions(job), _tuned(job).stages
         before, after = sum(s.epochs for s in stages[:place]), sum(s.epochs for s in stages[: place + 1])
         if (broken := _broken(history, after)) >= MOST_LAUNCHES:
             return Finish(f"stage {place + 1} was tried {broken} times: {history.runs[-1].ending}")
@@ -62,13 +62,13 @@ class SuccessiveHalving:
         done = min(behind.values())
         group = tuple(trial for trial in missing if behind[trial] == done)
         ahead = (Stage(len(group), after - done), *stages[place + 1 :])
-        problem = StageProblem(EpochModel(serverless.workload, frozen(serverless), self.calibration), serverless, ahead)
+        problem = StageProblem(EpochModel(task.workload, frozen(task), self.calibration), task, ahead)
         plan = planned(problem, left_of(job.goal, history, self.calibration), self.method)
         if plan is None:
             return Finish(_out_of_limits(job, place, len(stages)))
         work = TrainEpochs(after - done, done, group)
-        where = configuration(serverless, plan.stages[0].allocation, work)
-        samples = serverless.workload.samples * len(group) * work.epochs
+        where = configuration(task, plan.stages[0].allocation, work)
+        samples = task.workload.samples * len(group) * work.epochs
         most_s = patience_s(plan.stages[0].seconds)
         return Apply(where, _because(plan, place, len(stages)), samples, work=work, most_s=most_s)
 

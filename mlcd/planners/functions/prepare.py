@@ -42,17 +42,17 @@ MOST_HERE = 16
 
 def prepared(job: Job) -> Job:
     """The job with its sizes, its prices and the limits of its platform; one line for what it cannot do."""
-    serverless = _sized(on_functions(job), job)
-    serverless = replace(serverless, tariff=load_tariff("aws", home() / "catalog", serverless.workload.model_mb))
+    task = _sized(on_functions(job), job)
+    task = replace(task, tariff=load_tariff("aws", home() / "catalog", task.workload.model_mb))
     if job.on == HERE:
-        serverless = _on_this_machine(serverless)
+        task = _on_this_machine(task)
     if job.on != SIMULATED:
-        serverless = replace(serverless, call_s=LONGEST_CALL_S)
-    _check_limits(serverless)
-    serverless = replace(serverless, storages=_storages(serverless, job.on))
-    if serverless.tuning is None and job.target is None:
+        task = replace(task, call_s=LONGEST_CALL_S)
+    _check_limits(task)
+    task = replace(task, storages=_storages(task, job.on))
+    if task.tuning is None and job.target is None:
         raise UserError("what ends the training? Say --target-loss 0.66, or `target: loss <= 0.66` in `functions:`")
-    return replace(job, ask=serverless, checkpoints=True)
+    return replace(job, ask=task, checkpoints=True)
 
 
 def check_functions(job: Job) -> None:
@@ -83,84 +83,82 @@ def remember_calibration(account: Account) -> None:
 
 def presumed_calibration(job: Job) -> Calibration:
     """For a plan that nothing is run for: what is stored, or else what others have published about AWS."""
-    serverless = on_functions(job)
-    found = calibrations.load(_folder(), job.on, serverless.workload) if job.search.earlier else None
-    if found is not None and set(usable(serverless)) <= set(found.links):
+    task = on_functions(job)
+    found = calibrations.load(_folder(), job.on, task.workload) if job.search.earlier else None
+    if found is not None and set(usable(task)) <= set(found.links):
         return replace(found, source=f"stored, {found.source}")
-    return published(serverless.workload)
+    return published(task.workload)
 
 
 def _folder() -> Path:
     return home() / "calibrations"
 
 
-def _sized(serverless: FunctionsTask, job: Job) -> FunctionsTask:
-    workload = serverless.workload
+def _sized(task: FunctionsTask, job: Job) -> FunctionsTask:
+    workload = task.workload
     if not (workload.data_mb and workload.model_mb):
         data_mb, model_mb = facts(workload.model, workload.data, workload.samples, job.folder)
         workload = replace(workload, data_mb=workload.data_mb or data_mb, model_mb=workload.model_mb or model_mb)
-    return replace(serverless, workload=workload)
+    return replace(task, workload=workload)
 
 
-def _on_this_machine(serverless: FunctionsTask) -> FunctionsTask:
+def _on_this_machine(task: FunctionsTask) -> FunctionsTask:
     """What this machine can hold: so many processes, and as much memory as its processors stand for on Lambda."""
     whole_mb = (os.cpu_count() or 1) * MB_PER_VCPU
-    (fewest, most), (least_mb, most_mb) = serverless.functions, serverless.memory_mb
+    (fewest, most), (least_mb, most_mb) = task.functions, task.memory_mb
     if fewest > MOST_HERE:
         raise UserError(f"{fewest} functions: this machine runs at most {MOST_HERE} at once; use fewer, or a cloud's")
     if least_mb > whole_mb:
         raise UserError(f"{least_mb} MB stand for more than this machine's processors: at most {whole_mb} MB here")
     return replace(
-        serverless,
+        task,
         functions=(fewest, min(most, MOST_HERE)),
         memory_mb=(least_mb, min(most_mb, whole_mb)),
-        concurrency=min(serverless.concurrency or MOST_HERE, MOST_HERE),
+        concurrency=min(task.concurrency or MOST_HERE, MOST_HERE),
         memory_at_once_mb=whole_mb,
     )
 
 
-def _check_limits(serverless: FunctionsTask) -> None:
-    fewest = serverless.functions[0]
-    if serverless.concurrency is not None and fewest > serverless.concurrency:
+def _check_limits(task: FunctionsTask) -> None:
+    fewest = task.functions[0]
+    if task.concurrency is not None and fewest > task.concurrency:
         raise UserError(
-            f"{fewest} functions are more than the account runs at once, {serverless.concurrency}: use fewer, "
+            f"{fewest} functions are more than the account runs at once, {task.concurrency}: use fewer, "
             "or ask the cloud for more and say so with --concurrency"
         )
-    if serverless.workload.batch > serverless.workload.samples:
-        raise UserError(
-            f"batch {serverless.workload.batch}: more than the {serverless.workload.samples} samples that there are"
-        )
-    if (why := nothing_fits(serverless)) is not None:
+    if task.workload.batch > task.workload.samples:
+        raise UserError(f"batch {task.workload.batch}: more than the {task.workload.samples} samples that there are")
+    if (why := nothing_fits(task)) is not None:
         raise UserError(why)
 
 
-def _storages(serverless: FunctionsTask, on: str) -> tuple[str, ...]:
+def _storages(task: FunctionsTask, on: str) -> tuple[str, ...]:
     """Those that hold the model and can be reached; one line if none is left."""
-    tariff, model_mb = serverless.tariff, serverless.workload.model_mb
-    if not usable(serverless) and tariff is not None:
-        largest = max(tariff.storage(name).largest_mb for name in serverless.storages)
+    tariff, model_mb = task.tariff, task.workload.model_mb
+    if not usable(task) and tariff is not None:
+        largest = max(tariff.storage(name).largest_mb for name in task.storages)
         holding = ",".join(rate.name for rate in tariff.storages if model_mb <= rate.largest_mb)
         raise UserError(
-            f"the model has {model_mb:,g} MB, and {' or '.join(serverless.storages)} holds {largest:,g} MB at the most "
+            f"the model has {model_mb:,g} MB, and {' or '.join(task.storages)} holds {largest:,g} MB at the most "
             f"in one object: {f'choose another with --storage {holding}' if holding else 'no storage holds more'}"
         )
-    for name, url in serverless.endpoints.items():
-        if name in usable(serverless) and on != SIMULATED:
+    for name, url in task.endpoints.items():
+        if name in usable(task) and on != SIMULATED:
             reachable(name, url)
     if on == SIMULATED:
-        return usable(serverless)
+        return usable(task)
     if on != HERE:
-        return _named(serverless, on)
-    absent = {name: available(name) for name in usable(serverless) if name not in serverless.endpoints}
-    kept = tuple(name for name in usable(serverless) if absent.get(name) is None)
+        return _named(task, on)
+    absent = {name: available(name) for name in usable(task) if name not in task.endpoints}
+    kept = tuple(name for name in usable(task) if absent.get(name) is None)
     if not kept:
         raise UserError(f"no storage to meet at: {'; '.join(why for why in absent.values() if why)}")
     return kept
 
 
-def _named(serverless: FunctionsTask, on: str) -> tuple[str, ...]:
+def _named(task: FunctionsTask, on: str) -> tuple[str, ...]:
     """The storages that functions elsewhere can reach: those whose URL is told."""
-    named = tuple(name for name in usable(serverless) if name in serverless.endpoints)
+    named = tuple(name for name in usable(task) if name in task.endpoints)
     if not named:
         raise UserError(
             f"{on}: functions there reach no server of this machine; name the URL of a storage in `endpoints:`, as in "
@@ -181,9 +179,9 @@ class PlanAhead:
 def plan_ahead(job: Job) -> PlanAhead:
     """The boundary and the plans of a job, from what is stored or published; nothing is run."""
     job = prepared(job)
-    serverless, calibration = on_functions(job), presumed_calibration(job)
+    task, calibration = on_functions(job), presumed_calibration(job)
     found = replace(History(), learned=calibrations.document(calibration))
-    space = calibration_space(serverless)
+    space = calibration_space(task)
     finish = PlanOnFunctions(job.search.method).answer(job, space, found)
     return PlanAhead(job, conclude(finish, job, space, found), boundary_of(job, calibration))
 

@@ -36,24 +36,24 @@ MOST_SAMPLES = 3
 
 def sample(job: Job, problem: StageProblem, history: History, planned: StagePlan | None) -> Probe | None:
     """The sample that is still missing. `planned`: what would be done by what is known now."""
-    serverless, seen = on_functions(job), _samples(history)
-    if serverless.tuning is not None or serverless.epochs is not None or job.target is None:
+    task, seen = on_functions(job), _samples(history)
+    if task.tuning is not None or task.epochs is not None or job.target is None:
         return None
     if not seen:
         ends = [plan(problem).stages[0].allocation.functions for plan in (cheapest, fastest)]
-        return _probe(serverless, max(1, round(math.sqrt(ends[0] * ends[1]))))
+        return _probe(task, max(1, round(math.sqrt(ends[0] * ends[1]))))
     again = planned.stages[0].allocation.functions if planned is not None else None
     if again is None or len(seen) >= MOST_SAMPLES or again in {functions for functions, _ in seen} or not seen[-1][1]:
         return None
-    return _probe(serverless, again)
+    return _probe(task, again)
 
 
 def expected_epochs(job: Job, history: History) -> float:
     """What the target is to take: as the job says, or from the last sample; else all the epochs that there may be."""
-    serverless = on_functions(job)
-    most = max(1.0, job.work_samples / serverless.workload.samples)
-    if serverless.epochs is not None:
-        return min(most, serverless.epochs)
+    task = on_functions(job)
+    most = max(1.0, job.work_samples / task.workload.samples)
+    if task.epochs is not None:
+        return min(most, task.epochs)
     curve = fit(_losses(history)) if job.target is not None else None
     if job.target is None or curve is None:
         return most
@@ -95,14 +95,14 @@ def _losses(history: History) -> list[float]:
     return next((losses for _, losses in reversed(_samples(history)) if losses), [])
 
 
-def _probe(serverless: FunctionsTask, functions: int) -> Probe:
-    part, all_of_them = format_count(serverless.workload.samples * SAMPLE), f"as {functions} functions would train all"
+def _probe(task: FunctionsTask, functions: int) -> Probe:
+    part, all_of_them = format_count(task.workload.samples * SAMPLE), f"as {functions} functions would train all"
     because = f"how many epochs it takes: {part} samples, trained {all_of_them}"
-    return Probe(_sampled_on(serverless), because, work=TrainEpochs(SAMPLED_EPOCHS, sample_of=functions))
+    return Probe(_sampled_on(task), because, work=TrainEpochs(SAMPLED_EPOCHS, sample_of=functions))
 
 
-def _sampled_on(serverless: FunctionsTask) -> Configuration:
+def _sampled_on(task: FunctionsTask) -> Configuration:
     """One function, alone: nothing is exchanged."""
-    low, high = serverless.memory_mb
-    where = Allocation(1, min(high, max(low, MB_PER_VCPU)), usable(serverless)[0])
-    return configuration(serverless, where, TrainEpochs(SAMPLED_EPOCHS))
+    low, high = task.memory_mb
+    where = Allocation(1, min(high, max(low, MB_PER_VCPU)), usable(task)[0])
+    return configuration(task, where, TrainEpochs(SAMPLED_EPOCHS))

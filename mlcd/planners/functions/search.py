@@ -44,12 +44,12 @@ class PlanOnFunctions:
             return Finish(str(why), decision=Decision(None, str(why), binding=str(why)))
 
     def _next(self, job: Job, space: Space, history: History) -> Step:
-        serverless = on_functions(job)
-        if stored_calibration(serverless, history) is None:
+        task = on_functions(job)
+        if stored_calibration(task, history) is None:
             for each in space.configurations:
                 if each not in history.tried:
                     return Probe(each, f"calibration: {each}")
-        calibration = _known(serverless, history)
+        calibration = _known(task, history)
         if calibration is not None:
             missing = sample(
                 job, _problem(job, calibration, history), history, self._steered(job, calibration, history)
@@ -81,27 +81,27 @@ class PlanOnFunctions:
         return AdaptiveTraining(calibration, self.method, expected_epochs(job, history)).plan(job, history)
 
 
-def stored_calibration(serverless: FunctionsTask, history: History) -> Calibration | None:
+def stored_calibration(task: FunctionsTask, history: History) -> Calibration | None:
     """What earlier runs have stored, if it is about every storage that this job may use."""
     if history.learned is None:
         return None
     stored = _CALIBRATION.validate_python(history.learned)
-    return stored if set(usable(serverless)) <= set(stored.links) else None
+    return stored if set(usable(task)) <= set(stored.links) else None
 
 
-def measured_calibration(serverless: FunctionsTask, history: History) -> Calibration | None:
+def measured_calibration(task: FunctionsTask, history: History) -> Calibration | None:
     """What the probes of this run have shown."""
     shown = [evidence_of(m).calibrated for m in history.measurements]
     probes = [each for each in shown if each is not None]
-    return calibrate(probes, serverless.workload) if probes else None
+    return calibrate(probes, task.workload) if probes else None
 
 
-def _known(serverless: FunctionsTask, history: History) -> Calibration | None:
-    return stored_calibration(serverless, history) or measured_calibration(serverless, history)
+def _known(task: FunctionsTask, history: History) -> Calibration | None:
+    return stored_calibration(task, history) or measured_calibration(task, history)
 
 
 def _problem(job: Job, calibration: Calibration, history: History) -> StageProblem:
     """The stages to plan: those of the tuning, or all epochs that training is expected to take as one."""
-    serverless = on_functions(job)
-    stages = serverless.tuning.stages if serverless.tuning is not None else (expected_stage(job, history),)
-    return StageProblem(EpochModel(serverless.workload, frozen(serverless), calibration), serverless, stages)
+    task = on_functions(job)
+    stages = task.tuning.stages if task.tuning is not None else (expected_stage(job, history),)
+    return StageProblem(EpochModel(task.workload, frozen(task), calibration), task, stages)

@@ -24,16 +24,16 @@ MEMORIES = 4
 """Memory sizes at which computing is measured, evenly apart in their logarithm."""
 
 
-def configuration(serverless: FunctionsTask, allocation: Allocation, work: TrainEpochs | None) -> Configuration:
+def configuration(task: FunctionsTask, allocation: Allocation, work: TrainEpochs | None) -> Configuration:
     """The allocation with what it costs beyond its time, for this work: calls, requests, a storage's first minutes.
 
     Without work it is calibrated.
     """
-    tariff = frozen(serverless)
+    tariff = frozen(task)
     rate = tariff.storage(allocation.storage)
-    at_once = serverless.at_once(allocation, len(work.trials)) if work is not None else 1
+    at_once = task.at_once(allocation, len(work.trials)) if work is not None else 1
     epochs = len(work.trials) * work.epochs if work is not None else 1
-    iterations = serverless.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
+    iterations = task.workload.iterations(allocation.functions) if work is not None else CALIBRATION_STEPS
     requests = iterations * (10 * allocation.functions + 2) * rate.usd_per_request
     once = epochs * (allocation.functions * tariff.usd_per_call + requests + rate.usd_per_minute)
     return Configuration(
@@ -44,9 +44,9 @@ def configuration(serverless: FunctionsTask, allocation: Allocation, work: Train
     )
 
 
-def calibration_space(serverless: FunctionsTask, probe_time: ProbeTime = CALIBRATION) -> Space:
+def calibration_space(task: FunctionsTask, probe_time: ProbeTime = CALIBRATION) -> Space:
     """The probes that calibrate: each storage with few and with many functions, each memory at least once."""
-    configurations = [configuration(serverless, each, None) for each in _probed(serverless)]
+    configurations = [configuration(task, each, None) for each in _probed(task)]
     offers = {each.offer: None for each in configurations}
     choices = tuple(
         Choice(offer, given=tuple(each for each in configurations if each.offer == offer)) for offer in offers
@@ -54,18 +54,16 @@ def calibration_space(serverless: FunctionsTask, probe_time: ProbeTime = CALIBRA
     return Space(choices, probe_time)
 
 
-def usable(serverless: FunctionsTask) -> tuple[str, ...]:
+def usable(task: FunctionsTask) -> tuple[str, ...]:
     """The storages that can hold the model."""
-    rates = {rate.name: rate for rate in frozen(serverless).storages}
-    return tuple(
-        name for name in serverless.storages if name in rates and serverless.workload.model_mb <= rates[name].largest_mb
-    )
+    rates = {rate.name: rate for rate in frozen(task).storages}
+    return tuple(name for name in task.storages if name in rates and task.workload.model_mb <= rates[name].largest_mb)
 
 
-def nothing_fits(serverless: FunctionsTask) -> str | None:
+def nothing_fits(task: FunctionsTask) -> str | None:
     """Why there is no allocation, whatever is measured, and what to allow; None where there is one."""
-    workload, (fewest, most), (least_mb, most_mb) = serverless.workload, serverless.functions, serverless.memory_mb
-    most = min(most, workload.samples, most if serverless.concurrency is None else serverless.concurrency)
+    workload, (fewest, most), (least_mb, most_mb) = task.workload, task.functions, task.memory_mb
+    most = min(most, workload.samples, most if task.concurrency is None else task.concurrency)
     if fewest > workload.samples:
         there = f"there {'is 1 sample' if workload.samples == 1 else f'are {workload.samples} samples'}"
         return f"{fewest} functions or more, and {there}: every function needs one of its own; allow fewer functions"
@@ -76,7 +74,7 @@ def nothing_fits(serverless: FunctionsTask) -> str | None:
             f"{each} needs {needs_mb:,} MB for the model and its share of the data, and may have {most_mb:,} MB: allow "
             "more memory, or more functions"
         )
-    at_once_mb = math.inf if serverless.memory_at_once_mb is None else serverless.memory_at_once_mb
+    at_once_mb = math.inf if task.memory_at_once_mb is None else task.memory_at_once_mb
     for functions in range(fewest, most + 1):
         memory_mb = max(least_mb, math.ceil(workload.needs_mb(functions)))
         if memory_mb <= most_mb and functions * memory_mb <= at_once_mb:
@@ -94,40 +92,40 @@ def on_functions(job: Job) -> FunctionsTask:
     return job.ask
 
 
-def frozen(serverless: FunctionsTask) -> Tariff:
+def frozen(task: FunctionsTask) -> Tariff:
     """Its prices. They are there once a run has started; asking before is a bug."""
-    if serverless.tariff is None:
+    if task.tariff is None:
         raise ValueError("the job has no prices yet")
-    return serverless.tariff
+    return task.tariff
 
 
-def _probed(serverless: FunctionsTask) -> list[Allocation]:
-    fewest, most = serverless.functions
+def _probed(task: FunctionsTask) -> list[Allocation]:
+    fewest, most = task.functions
     few, many = max(fewest, min(FEW, most)), max(fewest, min(MANY, most))
-    levels, storages = memory_levels(serverless), usable(serverless)
+    levels, storages = memory_levels(task), usable(task)
     large = cycle(reversed(levels))
-    small = cycle([memory for memory in levels if _fitting(serverless, many, memory) == many] or levels[:1])
+    small = cycle([memory for memory in levels if _fitting(task, many, memory) == many] or levels[:1])
     pairs = [(storage, few, next(large)) for storage in storages]
     pairs += [(storage, many, next(small)) for storage in storages]
     # A single storage has seen two memories so far: it is asked again for the others.
     unseen = [memory for memory in levels if memory not in {seen for _, _, seen in pairs}]
     pairs += [(storages[i % len(storages)], few, memory) for i, memory in enumerate(unseen)] if storages else []
-    return list(dict.fromkeys(Allocation(_fitting(serverless, n, m), m, storage) for storage, n, m in pairs))
+    return list(dict.fromkeys(Allocation(_fitting(task, n, m), m, storage) for storage, n, m in pairs))
 
 
-def _fitting(serverless: FunctionsTask, functions: int, memory_mb: int) -> int:
+def _fitting(task: FunctionsTask, functions: int, memory_mb: int) -> int:
     """So many functions, or as many as are up together with this memory."""
     bounds = [functions]
-    if serverless.concurrency is not None:
-        bounds.append(serverless.concurrency)
-    if serverless.memory_at_once_mb is not None:
-        bounds.append(serverless.memory_at_once_mb // memory_mb)
-    return max(serverless.functions[0], min(bounds))
+    if task.concurrency is not None:
+        bounds.append(task.concurrency)
+    if task.memory_at_once_mb is not None:
+        bounds.append(task.memory_at_once_mb // memory_mb)
+    return max(task.functions[0], min(bounds))
 
 
-def memory_levels(serverless: FunctionsTask) -> tuple[int, ...]:
+def memory_levels(task: FunctionsTask) -> tuple[int, ...]:
     """Memory sizes to measure computing at: the ends, and some between; a whole vCPU is one of them where it can be."""
-    low, high = serverless.memory_mb
+    low, high = task.memory_mb
     if low == high:
         return (low,)
     step = (high / low) ** (1 / (MEMORIES - 1))

@@ -23,9 +23,9 @@ from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.scale.block import ScaleBlock
 from mlcd.planners.scale.lessons import lesson, remember
 from mlcd.planners.scale.nouns import ScalingTask
-from mlcd.planners.scale.search import ElasticSearch
-from mlcd.planners.scale.space import elastic_space
-from mlcd.planners.scale.steer import RunElastic
+from mlcd.planners.scale.search import ScaleSearch
+from mlcd.planners.scale.space import scaling_space
+from mlcd.planners.scale.steer import RunScaled
 from mlcd.planners.train.probe_limit import usual_probe_limit
 
 WHERE = ("simulated", "recorded", "local", "ray")
@@ -33,26 +33,26 @@ LOOSER = 2.0
 """A curve is fitted through all probes of an elastic job: each may be known half as well, and takes a quarter."""
 
 
-def check_elastic(job: Job) -> None:
+def check_scaling(job: Job) -> None:
     """One line for what an elastic job lacks, or contradicts."""
-    elastic, kind = _elastic(job), job.on.partition(":")[0]
+    task, kind = _scaling(job), job.on.partition(":")[0]
     check_goal(job, knee=True)
     if kind not in WHERE:
         raise UserError(f"mlcd scale switches machines under a job, which {kind} cannot; use --on local or ray:FILE")
     if not job.checkpoints:
         raise UserError("the job keeps no checkpoints, so it cannot go on elsewhere: `checkpoints: true`, once it does")
-    if len(elastic.batches) > 1 and job.target is None:
+    if len(task.batches) > 1 and job.target is None:
         raise UserError(
             "with another batch the same epochs do not give the same model: say what ends the job, as in "
             "--target 'accuracy >= 0.97', or keep one batch, as in --batch 128"
         )
-    if len(elastic.batches) > 1 and job.dataset_samples is None:
+    if len(task.batches) > 1 and job.dataset_samples is None:
         raise UserError("work: an elastic job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
-    if kind == "recorded" and elastic.batches:
+    if kind == "recorded" and task.batches:
         raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
 
 
-def _elastic(job: Job) -> ScalingTask:
+def _scaling(job: Job) -> ScalingTask:
     assert isinstance(job.ask, ScalingTask), "this planner is for elastic jobs"
     return job.ask
 
@@ -66,17 +66,17 @@ class Scale(Planner):
     def ready(self, job: Job, database: Database) -> Job:
         """With all that an elastic job needs, at a place that can be found again."""
         job = with_usual_place(job)
-        check_elastic(job)
+        check_scaling(job)
         return job
 
     def place(self, job: Job, elapsed_s: float = 0.0, started_at: datetime | None = None) -> Cloud:
         """A cloud, with the batches that its nodes may train with."""
-        elastic = _elastic(job)
-        rigid = replace(job, ask=None, search=replace(job.search, nodes=(1, elastic.workers[1])))
+        task = _scaling(job)
+        rigid = replace(job, ask=None, search=replace(job.search, nodes=(1, task.workers[1])))
         place = cloud(job.on, rigid, elapsed_s, started_at)
         assert isinstance(place.profiler, TrainingProfiler), "as at every place that rents machines"
         tight = place.profiler.tight * LOOSER if place.profiler.tight is not None else None
-        return replace(place, space=elastic_space(place.space, job), profiler=replace(place.profiler, tight=tight))
+        return replace(place, space=scaling_space(place.space, job), profiler=replace(place.profiler, tight=tight))
 
     def probe_limit_usd(self, job: Job, space: Space) -> float | None:
         """A share of the budget, or of the cheapest expected finish."""
@@ -84,17 +84,17 @@ class Scale(Planner):
 
     def explore(self, job: Job) -> Strategy:
         """Probes at the ends of the space, or all over it."""
-        return ElasticSearch(_elastic(job).mode)
+        return ScaleSearch(_scaling(job).mode)
 
     def decide_again(self, job: Job, space: Space, history: History) -> Decision:
         """By the model of what was measured."""
-        check_elastic(job)
-        return drive.conclude(ElasticSearch(_elastic(job).mode).answer(job, space, history), job, space, history)
+        check_scaling(job)
+        return drive.conclude(ScaleSearch(_scaling(job).mode).answer(job, space, history), job, space, history)
 
     def steer(self, job: Job, decision: Decision, searched: History) -> Strategy:
         """Run it to its target, and change machines and batch on the way."""
         assert decision.configuration is not None, "nothing was decided that could be run"
-        return RunElastic(decision.configuration)
+        return RunScaled(decision.configuration)
 
     def recall(self, begun: Started, ledger: Ledger, owner: str | None) -> Started:
         """The stored model to start from, and how far launches differ at this place."""

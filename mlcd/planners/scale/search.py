@@ -38,7 +38,7 @@ NOTHING_PROBED = "the limits do not allow a single probe"
 
 
 @dataclass(frozen=True)
-class ElasticSearch:
+class ScaleSearch:
     """Probes on the way, and names the configuration for the rest of it."""
 
     mode: Mode = Mode.PARTIAL

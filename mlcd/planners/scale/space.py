@@ -10,27 +10,27 @@ from mlcd.core.job import Job
 from mlcd.planners.scale.nouns import Batch, ScalingTask, UnitPrice, scaling_task
 
 
-def elastic_space(space: Space, job: Job) -> Space:
+def scaling_space(space: Space, job: Job) -> Space:
     """A cloud's space with the job's batches: of each type the node counts that make a wanted number of workers."""
-    elastic = scaling_task(job) or ScalingTask()
-    choices = [choice for each in space.choices for choice in _choices(each, elastic)]
+    task = scaling_task(job) or ScalingTask()
+    choices = [choice for each in space.choices for choice in _choices(each, task)]
     found = replace(space, choices=tuple(choice for choice in choices if choice.configurations))
     if not len(found):
-        raise UserError(_why_none(space, elastic))
+        raise UserError(_why_none(space, task))
     return found
 
 
-def _choices(choice: Choice, elastic: ScalingTask) -> list[Choice]:
-    fewest, most = elastic.workers
+def _choices(choice: Choice, task: ScalingTask) -> list[Choice]:
+    fewest, most = task.workers
     nodes = tuple(n for n in choice.nodes if fewest <= n * choice.offer.workers <= most)
     if not nodes:
         return []
-    if elastic.price is None or not elastic.batches:
-        return [Choice(choice.offer, nodes, tuple(map(Batch, sorted(elastic.batches))))]
+    if task.price is None or not task.batches:
+        return [Choice(choice.offer, nodes, tuple(map(Batch, sorted(task.batches))))]
     return [
-        Choice(_cut_to_size(choice.offer, elastic.price, batch / n), (n,), (Batch(batch),))
+        Choice(_cut_to_size(choice.offer, task.price, batch / n), (n,), (Batch(batch),))
         for n in nodes
-        for batch in elastic.batches
+        for batch in task.batches
     ]
 
 
@@ -41,12 +41,12 @@ def _cut_to_size(offer: Offer, price: UnitPrice, samples: float) -> Offer:
     return replace(offer, memory_gb=memory_gb, usd_per_hour=usd)
 
 
-def _why_none(space: Space, elastic: ScalingTask) -> str:
-    fewest, most = elastic.workers
+def _why_none(space: Space, task: ScalingTask) -> str:
+    fewest, most = task.workers
     counts = sorted({n * choice.offer.workers for choice in space.choices for n in choice.nodes})
     wanted = [workers for workers in counts if fewest <= workers <= most]
     if not wanted:
         return f"workers {fewest}..{most}: empty here; this cloud has {counts[0]} to {counts[-1]} workers of a type"
-    batch, workers = elastic.batches[-1], wanted[0]
+    batch, workers = task.batches[-1], wanted[0]
     near = max(workers, round(batch / workers) * workers)
     return f"batch {batch} cannot be shared equally by {workers} workers; use {near}, or other workers"

@@ -31,7 +31,7 @@ MOVED = 1.5
 
 
 @dataclass(frozen=True)
-class RunElastic:
+class RunScaled:
     """Run on the chosen configuration; switch when another is clearly better."""
 
     configuration: Configuration

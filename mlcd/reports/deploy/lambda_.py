@@ -52,8 +52,8 @@ class _Segment:
 
 def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
     """The functions to create, and the segments to run on them, one after the other."""
-    serverless, decision = functions_task(account.job), account.decision
-    if serverless is None:
+    task, decision = functions_task(account.job), account.decision
+    if task is None:
         raise WrongState(f"run '{name}' is not on functions: export it with --to skypilot, kserve, triton or compose")
     plan = chosen_plan(decision) if decision is not None else None
     if decision is None or plan is None:
@@ -61,8 +61,8 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         raise WrongState(f"run '{name}' has no plan{why}; there is nothing to export")
     ran = _ran(account)
     segments = ran or _planned(plan)
-    told = [_segment(name, serverless, each) for each in segments]
-    tariff = serverless.tariff
+    told = [_segment(name, task, each) for each in segments]
+    tariff = task.tariff
     return {
         "run": name,
         "source": str(account.provenance),
@@ -70,7 +70,7 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         "numbers": _run_words(account) if ran else basis_words(plan_of(decision).calibration, account.provenance),
         "region": tariff.region if tariff is not None else "",
         "method": plan.method,
-        "workload": _workload(serverless),
+        "workload": _workload(task),
         "functions": _functions(told),
         "segments": told,
         "expected": {"seconds": sum(each.seconds for each in segments), "usd": sum(each.usd for each in segments)},
@@ -112,11 +112,11 @@ def _ran(account: Account) -> list[_Segment]:
     return found
 
 
-def _segment(run: str, serverless: FunctionsTask, segment: _Segment) -> dict[str, Any]:
+def _segment(run: str, task: FunctionsTask, segment: _Segment) -> dict[str, Any]:
     allocation, stage = segment.allocation, segment.stage
-    at_once = serverless.at_once(allocation, stage.trials)
+    at_once = task.at_once(allocation, stage.trials)
     epoch_s = segment.seconds / stage.epochs / math.ceil(stage.trials / at_once)
-    wanted, most = allocation.functions * at_once, (serverless.concurrency or DEFAULT_CONCURRENCY) - UNRESERVED
+    wanted, most = allocation.functions * at_once, (task.concurrency or DEFAULT_CONCURRENCY) - UNRESERVED
     notes = []
     if wanted > most:
         notes.append(f"{wanted:,} functions at once are more than {most:,}, what an account can reserve: none is")
@@ -134,7 +134,7 @@ def _segment(run: str, serverless: FunctionsTask, segment: _Segment) -> dict[str
         "trials_at_once": at_once,
         "epochs": stage.epochs,
         "first_epoch": segment.first_epoch,
-        "storage": _storage(run, serverless, allocation.storage),
+        "storage": _storage(run, task, allocation.storage),
         "expected": {"epoch_s": epoch_s, "seconds": segment.seconds, "usd": segment.usd},
         "notes": notes,
     }
@@ -150,21 +150,21 @@ def _functions(segments: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _storage(run: str, serverless: FunctionsTask, kind: str) -> dict[str, Any]:
-    rates = serverless.tariff.storages if serverless.tariff is not None else ()
+def _storage(run: str, task: FunctionsTask, kind: str) -> dict[str, Any]:
+    rates = task.tariff.storages if task.tariff is not None else ()
     rate = next((rate for rate in rates if rate.name == kind), None)
     largest = rate.largest_mb if rate is not None and math.isfinite(rate.largest_mb) else None
     return {
         "kind": kind,
-        "endpoint": serverless.endpoints.get(kind),
+        "endpoint": task.endpoints.get(kind),
         "prefix": f"{run}/",
         "aggregates": rate is not None and rate.aggregates,
         "largest_object_mb": largest,
     }
 
 
-def _workload(serverless: FunctionsTask) -> dict[str, Any]:
-    work = serverless.workload
+def _workload(task: FunctionsTask) -> dict[str, Any]:
+    work = task.workload
     told = {"model": work.model, "data": work.data, "samples": work.samples, "batch": work.batch}
     return {**told, "learning_rate": work.learning_rate, "data_mb": work.data_mb, "model_mb": work.model_mb}
 

@@ -43,15 +43,15 @@ from mlcd.reports.story import Story
 Fields = dict[str, Any]
 
 
-def functions_job(serverless: FunctionsTask) -> FunctionsJob:
+def functions_job(task: FunctionsTask) -> FunctionsJob:
     """What is trained, between which ends it may be allocated, and what that costs."""
-    tuning, tariff = serverless.tuning, serverless.tariff
+    tuning, tariff = task.tuning, task.tariff
     return FunctionsJob.model_validate(
         {
-            "workload": serverless.workload,
+            "workload": task.workload,
             "phase": "training" if tuning is None else "tuning",
             "tuning": tuning and {**asdict(tuning), "stages": len(tuning.stages)},
-            "limits": serverless,
+            "limits": task,
             "prices": prices_of(tariff) if tariff is not None else None,
         }
     )

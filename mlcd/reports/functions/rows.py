@@ -108,8 +108,8 @@ def run_rows(account: Account) -> tuple[StageRow, ...] | tuple[EpochRow, ...]:
 
 def stage_rows(account: Account) -> tuple[StageRow, ...]:
     """A row for each stage that was begun."""
-    serverless, runs = functions_of(account.job), account.history.runs
-    stages = serverless.tuning.stages if serverless.tuning is not None else ()
+    task, runs = functions_of(account.job), account.history.runs
+    stages = task.tuning.stages if task.tuning is not None else ()
     plan = chosen_plan(account.decision) if account.decision is not None else None
     found: dict[int, list[Measurement]] = {}
     for number, launch in zip(_numbers(account), runs, strict=True):
@@ -177,10 +177,10 @@ def _tells(rows: Sequence[EpochRow], i: int) -> bool:
 
 def _numbers(account: Account) -> list[int]:
     """The stage of each launch: by its epochs; one that told none belongs to what came after it."""
-    serverless, runs = functions_of(account.job), account.history.runs
-    last = len(serverless.tuning.stages) if serverless.tuning is not None else 1
+    task, runs = functions_of(account.job), account.history.runs
+    last = len(task.tuning.stages) if task.tuning is not None else 1
     told = [
-        stage_number(serverless, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None
+        stage_number(task, min(e.number for e in evidence_of(m).epochs) - 1) if evidence_of(m).epochs else None
         for m in runs
     ]
     numbers, here = [], 1

@@ -120,19 +120,19 @@ def source_words(calibration: Calibration, provenance: Provenance = Provenance.L
     return f"{said}, spread {100 * calibration.rel_error:.1f} %" if calibration.rel_error else said
 
 
-def stage_number(serverless: FunctionsTask, done: int) -> int:
+def stage_number(task: FunctionsTask, done: int) -> int:
     """Which stage trials are in that have so many epochs behind them; from 1."""
-    each = serverless.tuning.epochs_per_stage if serverless.tuning is not None else 1
+    each = task.tuning.epochs_per_stage if task.tuning is not None else 1
     return done // each + 1
 
 
-def work_words(serverless: FunctionsTask, launch: Launch) -> str:
+def work_words(task: FunctionsTask, launch: Launch) -> str:
     """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3', 'epoch 7 on 8 x 512 MB, s3'."""
     where, work = str(allocation_of(launch.configuration) or launch.configuration), work_of(launch)
     if work is None or launch.purpose is Purpose.PROBE:
         return where
-    if serverless.tuning is not None:
-        of = f"stage {stage_number(serverless, work.done)} of {len(serverless.tuning.stages)}"
+    if task.tuning is not None:
+        of = f"stage {stage_number(task, work.done)} of {len(task.tuning.stages)}"
         return f"{of}: {counted(len(work.trials), 'trial')} on {where}"
     return f"{epochs_words(work)} on {where}"
 
@@ -143,9 +143,9 @@ def epochs_words(work: TrainEpochs) -> str:
     return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
 
-def progress_words(serverless: FunctionsTask, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
+def progress_words(task: FunctionsTask, launch: Launch, epochs: Sequence[Epoch], elapsed_s: float) -> str:
     """'stage 3 of 14: 4,096 trials on 8 x 512 MB, s3  120 of 8,192 epochs, best loss 0.61, 40 s, $1.20 ...'."""
-    said, work = work_words(serverless, launch), work_of(launch)
+    said, work = work_words(task, launch), work_of(launch)
     if launch.purpose is Purpose.PROBE or work is None:
         what = "sampling" if work is not None else "calibrating"
         return f"{said}  {what}, {format_duration(elapsed_s)}"
@@ -203,9 +203,9 @@ def best_epoch(epochs: Sequence[Epoch]) -> Epoch:
     return min(last.values(), key=lambda e: (e.loss if math.isfinite(e.loss) else math.inf, e.trial))
 
 
-def workload_words(serverless: FunctionsTask) -> str:
+def workload_words(task: FunctionsTask) -> str:
     """'lr on higgs (11M samples, 2,520 MB), 16,384 trials in 14 stages'."""
-    work, tuning = serverless.workload, serverless.tuning
+    work, tuning = task.workload, task.tuning
     said = f"{work.model} on {work.data} ({format_count(work.samples)} samples, {format_rate(work.data_mb)} MB)"
     if tuning is None:
         return said

@@ -7,7 +7,7 @@ from mlcd.core.job import Job
 from mlcd.planners.scale.nouns import ScalingTask, batch_of
 
 
-def elastic_environment(job: Job, configuration: Configuration) -> dict[str, str]:
+def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str]:
     """The variables that `mlcd_tracker` reads; none for a job that keeps its batch and has no target."""
     variables = {}
     if job.target is not None:
