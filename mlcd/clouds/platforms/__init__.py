@@ -5,4 +5,4 @@ from mlcd.clouds.platforms.processes import Process, processes
 from mlcd.clouds.platforms.reports import Reader
 from mlcd.clouds.platforms.scaling import leave_file, scaling_environment
 
-__all__ = ["Diagnosis", "Process", "Reader", "diagnose", "scaling_environment", "leave_file", "processes"]
+__all__ = ["Diagnosis", "Process", "Reader", "diagnose", "leave_file", "processes", "scaling_environment"]
