@@ -71,7 +71,7 @@ def own_curves(epochs_share: float) -> Iterator[tuple[str, Losses]]:
 
             torch.set_num_threads(1)
         job = trainer(model, data)
-        features, labels = dataset(data).rows(0, samples)
+        features, labels = dataset(data).rows(0, samples, 0)
         for rate, batch in settings:
             parameters, losses = job.initial(0), []
             for _ in range(max(FEWEST, round(epochs * epochs_share))):

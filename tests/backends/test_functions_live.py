@@ -19,6 +19,8 @@ from mlcd_fixtures.partitions import partition
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.functions.ahead import READY
 from mlcd.clouds.functions.tries import Durations
+from mlcd.clouds.functions.dataset import bounds
+from mlcd.clouds.functions.tries import Pace
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
@@ -91,10 +93,10 @@ def reference(*functions: int, rate: float = RATE, samples: int = SAMPLES, batch
     So many functions in each epoch.
     """
     model = trainer("lr", "higgs")
-    everything = partition("higgs", samples, 0, 1)
+    everything = dataset("higgs").rows(0, samples, 0)
     parameters, losses = model.initial(SEED), []
     for n in functions:
-        parts = [partition("higgs", samples, part, n) for part in range(n)]
+        parts = [dataset("higgs").rows(*bounds(samples, part, n), 0) for part in range(n)]
         for first in range(0, max(len(labels) for _, labels in parts), batch):
             total, count = np.zeros(model.size), 0
             for features, labels in parts:
