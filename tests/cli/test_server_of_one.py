@@ -38,7 +38,7 @@ def there(service: Service, mlcd: Mlcd, monkeypatch: pytest.MonkeyPatch) -> Mlcd
 def test_one_person_needs_no_token(there: Mlcd, service: Service, write_job: WriteJob) -> None:
     assert "No run yet" in there("runs").out
     assert there("train", write_job(search=ALONE), "-y").code == 0
-    assert "for one person" in there("check").out
+    assert "for one user" in there("check").out
     assert service.ledger.account("demo-1").ended is not None
 
 

@@ -291,7 +291,7 @@ def test_a_plan_is_made_here_and_the_server_says_what_it_would_run(
     here, away = mlcd("plan", job), there("plan", job)
     assert away.code == 0
     *plan, nothing = here.out.splitlines()
-    assert away.out.splitlines() == [*plan, "There: on simulated, 4 configurations of 2 types", nothing]
+    assert away.out.splitlines() == [*plan, "On the server: simulated, 4 configurations of 2 types", nothing]
     told = there("plan", job, "-o", "json").document
     foreseen = told.pop("there")
     assert told == mlcd("plan", job, "-o", "json").document
@@ -301,7 +301,7 @@ def test_a_plan_is_made_here_and_the_server_says_what_it_would_run(
     assert "4 configurations of 2 types; you have $1.00 left\n  it would be refused: state a budget" in poor
     replayed = there("plan", EXAMPLES / "pytorch-char-rnn" / "job.yaml", "--on", "recorded:char-rnn")
     assert replayed.code == 0, replayed
-    assert re.search(r"^There: on recorded:char-rnn, \d+ configurations of \d+ types$", replayed.out, re.MULTILINE)
+    assert re.search(r"^On the server: recorded:char-rnn, \d+ configurations of \d+ types$", replayed.out, re.MULTILINE)
     assert "unknown recording 'secret'" in there("plan", job, "--on", "recorded:secret").complaint
 
 
