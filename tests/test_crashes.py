@@ -53,7 +53,7 @@ def spawn_and_kill(home: Path, after_s: float) -> bool:
     return child.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.night) for seed in range(1, 5))])
 def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(seed, tmp_path, undisturbed):
     rng = random.Random(seed)
     kills = rounds = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.clouds.virtual import play
 from mlcd.core import drive
@@ -241,6 +242,7 @@ def test_every_report_tells_the_change_and_the_new_limit():
     assert Story.of(lines).goal.budget_usd == 25.0
 
 
+@SLOW
 @given(
     st.lists(st.tuples(st.floats(0.3, 4.0), st.sampled_from(["budget", "deadline", "same"])), min_size=1, max_size=4),
     st.floats(0.3, 1.2),

@@ -48,7 +48,7 @@ print("ready", flush=True)
 sys.stdin.read()
 """
 TYPES = """
-probe: 20s
+probe: 120s
 startup: 300s
 types:
   small: {cpus: 1, memory: 1GB, link: 1Gbit, usd_per_hour: 0.2}
@@ -282,7 +282,7 @@ mlcd:
 def test_an_elastic_job_goes_from_nodes_to_nodes_and_is_one_training(tmp_path):
     shutil.copy(elastic_job.__file__, tmp_path / "elastic_job.py")
     # a probe takes half of its time at the least, to see the noise; the rest is for a busy machine
-    types = TYPES.replace("probe: 20s", f"probe: 12s\nprobe_extra: 1s\ncheckpoints: {tmp_path}/kept")
+    types = TYPES.replace("probe: 120s", f"probe: 12s\nprobe_extra: 1s\ncheckpoints: {tmp_path}/kept")
     (tmp_path / "types.yaml").write_text(types)
     (tmp_path / "job.yaml").write_text(ELASTIC)
     run = start_run(load_job(tmp_path / "job.yaml"), Ledger(None))

@@ -9,6 +9,7 @@ from math import log
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import SLOW
 
 from mlcd.clouds import Recording
 from mlcd.clouds.virtual import play
@@ -431,6 +432,7 @@ def test_a_run_that_is_lost_again_and_again_goes_on_as_long_as_it_makes_headway(
     assert nothing_saved.ended.because == "5 launches did not end the job, the last one: preempted, node 0 was lost"
 
 
+@SLOW
 @given(
     at=st.floats(0.0, 1.2),
     factor=st.floats(0.01, 1.5),

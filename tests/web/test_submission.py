@@ -282,7 +282,7 @@ def fall() -> str:
 
 @pytest.mark.parametrize(
     ("work", "limits"),
-    [(burn, Limits(64, 1, 20.0)), (sleep_on, Limits(64, 20, 0.3)), (hoard, Limits(64, 20, 20.0)), (fall, TEXT)],
+    [(burn, Limits(64, 1, 300.0)), (sleep_on, Limits(64, 20, 0.3)), (hoard, Limits(64, 20, 300.0)), (fall, TEXT)],
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_a_child_that_takes_too_much_is_ended_and_what_it_read_refused(work, limits):
@@ -291,11 +291,12 @@ def test_a_child_that_takes_too_much_is_ended_and_what_it_read_refused(work, lim
 
 
 def test_a_child_writes_no_files_and_knows_no_secrets(tmp_path, monkeypatch):
+    patient = replace(TEXT, wall_s=300.0)
     with pytest.raises(UserError, match=r"breaks the reader|cannot be read"):
-        in_child_process("it", TEXT, write_down, str(tmp_path / "new"))
+        in_child_process("it", patient, write_down, str(tmp_path / "new"))
     assert not (tmp_path / "new").exists() or (tmp_path / "new").read_text() == ""  # not a byte
     monkeypatch.setenv("MLCD_DATABASE_URL", "postgresql://u:secret@h/d")
-    assert "secret" not in in_child_process("it", TEXT, look_around)
+    assert "secret" not in in_child_process("it", patient, look_around)
 
 
 @pytest.mark.parametrize("name", [" ", "\\u3000", "x" * 201, "a\\tb"])
