@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import open_ledger, output, print_json, run_name
-from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import ServingTask
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Account
@@ -59,6 +57,8 @@ def export(run: str, target: str, file: Path | None, folder: Path | None, output
 def _task(name: str, account: Account, file: Path | None, folder: Path | None, output: str) -> None:
     """A training run as a task file."""
     from mlcd.core.errors import UserError, WrongState
+    from mlcd.planners.functions.nouns import FunctionsTask
+    from mlcd.planners.serve.nouns import ServingTask
     from mlcd.reports.skypilot import task_of, task_text
 
     if isinstance(account.job.ask, ServingTask):

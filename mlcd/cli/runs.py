@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mlcd.cli.options import consoles, open_ledger, output, print_json, run_name
-from mlcd.planners.functions.nouns import FunctionsTask, plan_of
-from mlcd.planners.serve.nouns import serving_task
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,6 +80,8 @@ def show(run: str, output: str) -> None:
 
         print_json(run_document(lines, boundary_points(account)))
         return
+    from mlcd.planners.functions.nouns import FunctionsTask
+
     results, _ = consoles()
     narrate = Narrator(results, epochs=not isinstance(account.job.ask, FunctionsTask))  # a table shows them better
     for line in lines:
@@ -167,6 +167,7 @@ def spent_by_provenance(accounts: Iterable[Account]) -> dict[str, float]:
 def _cells(name: str, started_at: datetime, account: Account, status: str) -> tuple[str, ...]:
     """A run's row."""
     from mlcd.core.units import format_duration, format_usd
+    from mlcd.planners.serve.nouns import serving_task
     from mlcd.reports.words import goal_words
 
     job, decision, history = account.job, account.decision, account.history
@@ -185,9 +186,11 @@ def _cells(name: str, started_at: datetime, account: Account, status: str) -> tu
 
 def boundary_points(account: Account) -> tuple[Planned, ...]:
     """The boundary from which the plan of a run on functions was chosen; computed from the calibration, not stored."""
+    from mlcd.planners.functions.nouns import FunctionsTask, plan_of
+    from mlcd.planners.functions.prepare import boundary_of
+
     if not isinstance(account.job.ask, FunctionsTask) or account.decision is None:
         return ()
-    from mlcd.planners.functions.prepare import boundary_of
 
     return boundary_of(account.job, plan_of(account.decision).calibration)
 

@@ -11,7 +11,6 @@ from mlcd.cli.options import confidence, consoles, goal_options, open_ledger, ou
 from mlcd.cli.serve import service_options
 from mlcd.planners.form.words import GOALS
 from mlcd.planners.serve.caps import SERVICE_NAMES
-from mlcd.planners.serve.nouns import ServingTask
 
 any_goal = click.option(
     "--goal",
@@ -37,6 +36,7 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     from mlcd.core.runs.run import what_if as decide_what_if
     from mlcd.planners.form.goal import goal_again
     from mlcd.planners.serve.form import asked_again
+    from mlcd.planners.serve.nouns import ServingTask
     from mlcd.reports.document import decision_of
     from mlcd.reports.run_document.core import RunGoal
     from mlcd.reports.text import show_decision

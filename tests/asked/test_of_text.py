@@ -16,7 +16,7 @@ from mlcd.cli.train import train
 from mlcd.cli.tune import tune
 from mlcd.core.errors import JobFileError, UserError
 from mlcd.core.job import Job, Objective
-from mlcd.planners.form.jobs import kinds, of_text, serving
+from mlcd.planners.form.jobs import OF_A_FILE, of_text, serving
 from mlcd.planners.serve.caps import CAPS
 from mlcd.planners.serve.nouns import Arrivals, Cap, Figure, ModelFacts, ServingTask
 
@@ -134,4 +134,4 @@ def test_a_mistake_in_the_knobs_is_told_by_its_line() -> None:
 def test_every_kind_has_words() -> None:
     from mlcd.planners.form.words import WORDS
 
-    assert set(kinds()) < set(WORDS)
+    assert {*OF_A_FILE, "serve"} < set(WORDS)

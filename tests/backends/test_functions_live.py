@@ -14,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.functions.ahead import READY
-from mlcd.clouds.functions.tries import Durations
 from mlcd.clouds.functions.dataset import bounds
-from mlcd.clouds.functions.tries import Pace
+from mlcd.clouds.functions.tries import Durations
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer

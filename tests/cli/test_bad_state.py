@@ -75,7 +75,7 @@ def test_a_ledger_of_a_newer_version_is_told_and_left_alone(mlcd: Mlcd, decided:
         db.execute("PRAGMA user_version = 99")
     before = decided.read_bytes()
     told = mlcd(*command).complaint
-    assert f"{decided}: written by a newer MLCD (format 99, this one reads 2); upgrade with pip install -U" in told
+    assert f"{decided}: written by a newer MLCD (format 99, this one reads 3); upgrade with pip install -U" in told
     assert decided.read_bytes() == before
 
 

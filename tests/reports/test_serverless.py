@@ -180,15 +180,17 @@ def test_every_state_of_a_run_is_told_in_a_terminal(lines):
 
 def test_every_state_of_a_run_has_a_report_with_its_plans_and_what_was_run(lines):
     report = page(lines, points())
-    functions, story = view(report)["functions"], Story.of(lines)
+    functions, story = view(report)["document"], Story.of(lines)
     found = tables(report)
     for table in found.values():
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
     assert ("The calibration" in found) == (
         story.decision is not None and plan_of(story.decision).calibration is not None
     )
-    assert any(title.endswith("that was run") for title in found) == bool(functions["done"])
-    assert ("The plan beside those of other methods" in found) == bool(functions["plans"])
+    assert any(title.endswith("that was run") for title in found) == bool(functions["stages"] or functions["epochs"])
+    assert ("The plan beside those of other methods" in found) == bool(
+        functions["decision"] and functions["decision"]["plans"]
+    )
 
 
 def test_every_state_of_a_run_is_plain_json_with_the_keys_of_its_kind(lines):

@@ -181,7 +181,7 @@ class Stage:
 
     def look(self) -> None:
         """Let the feed read what is new in the ledger, now."""
-        asyncio.run_coroutine_threadsafe(self.state.feed.poll(), self.loop).result(300)
+        asyncio.run_coroutine_threadsafe(self.state.feed.read_all(), self.loop).result(300)
 
     @property
     def written(self) -> tuple[Any, ...]:

@@ -30,6 +30,7 @@ import numpy as np
 
 from mlcd.clouds.functions.counted import Counted
 from mlcd.clouds.functions.dataset import Stored, bounds, load
+from mlcd.clouds.functions.lithops_internals import no_such_key
 from mlcd.clouds.functions.throttle import Throttle
 from mlcd.core.errors import MlcdError, UserError
 from mlcd.planners.functions.storages import Meeting, connect
@@ -178,11 +179,9 @@ def _wait_at_gate(order: Order, bucket: Any) -> bool:
 
 
 def _read_gate(order: Order, bucket: Any) -> bytes:
-    from lithops.storage.utils import StorageNoSuchKeyError
-
     try:
         content: bytes = bucket.get_object(bucket.bucket, order["gate"])
-    except StorageNoSuchKeyError:
+    except no_such_key():
         return b""
     return content
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import mlcd
+from mlcd.clouds import servers
 from mlcd.clouds.load import Target
 from mlcd.clouds.load.oip import speak, targets
 from mlcd.clouds.local.apart import Workspace
@@ -92,7 +92,7 @@ def _pinned_to(cores: set[int], make_target: Callable[[], Target]) -> Callable[[
 
 def _environment() -> dict[str, str]:
     """The server's variables beside the inherited ones: the path of our modules, and no threads that it cannot use."""
-    package_root, before = str(Path(mlcd.clouds.servers.__file__).parents[2]), os.environ.get("PYTHONPATH")
+    package_root, before = str(Path(servers.__file__).parents[3]), os.environ.get("PYTHONPATH")
     return {
         "PYTHONPATH": f"{package_root}{os.pathsep}{before}" if before else package_root,
         "OPENBLAS_NUM_THREADS": "1",

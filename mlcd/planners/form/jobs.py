@@ -13,8 +13,6 @@ from mlcd.core.planner import added_names, planner_named
 from mlcd.planners.form.machines import machines_job
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.form import is_on_functions, trained, tuned
-from mlcd.planners.scale.form import scaling_job
-from mlcd.planners.serve.form import serving_job
 from mlcd.planners.serve.nouns import Counted, ModelFacts
 
 OF_A_FILE = ("train", "tune", "scale")
@@ -43,8 +41,6 @@ def asked_job(kind: str, job: Job, chosen: Mapping[str, Any], where: str = "the 
             return trained(job, chosen, where) if is_on_functions(job, chosen) else machines_job(job, chosen)
         case "tune":
             return tuned(job, chosen, where)
-        case "scale":
-            return scaling_job(job, chosen)
         case _:
             return planner_named(kind).asked(job, chosen)
 
@@ -71,6 +67,7 @@ def serving(
     counted: Counted = Counted.REQUESTS,
 ) -> Job:
     """The job of serving a model that is known already. `path`: its file; `knobs`: the text of a file of knobs."""
+    from mlcd.planners.serve.form import serving_job
     from mlcd.planners.serve.knobs_file import parse_knobs
 
     chosen = parsed("serve", words)

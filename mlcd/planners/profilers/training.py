@@ -19,6 +19,7 @@ from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch
 from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
+from mlcd.planners.profilers.metrics import kept, last_metric, looks
 from mlcd.planners.profilers.rates import (
     FEWEST,
     MOST_INTERVALS,
@@ -39,7 +40,7 @@ CHANGED = 4.0
 
 NO_NOISE = "it reports no gradient noise: use a NoiseMeter of mlcd_tracker, or keep the batch (`--batch 128`)"
 TOO_SHORT = "the job ended by itself (exit code 0) before its rate could be measured"
-TOO_SELDOM = "let it report more often, or do more"
+TOO_SELDOM = "let it report more often, or give it more work"
 NOT_A_NUMBER = "its metric is not a number: the training has diverged; try a lower learning rate or a smaller batch"
 
 
@@ -165,7 +166,7 @@ class TrainingProfiler:
             samples_done=now.samples,
             detail=now.remark,
             saved_samples=saved,
-            metric=_metric(job, seen),
+            metric=last_metric(job, seen),
             evidence=now.evidence,
         )
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
@@ -207,9 +208,9 @@ class TrainingProfiler:
             detail=ended.detail if ended is not None else "",
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
-            metric=_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else _kept(job, seen)),
+            metric=last_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else kept(job, seen)),
             evidence=next((sample.evidence for sample in reversed(seen) if sample.evidence is not None), None),
-            looks=_looks(seen),
+            looks=looks(seen),
         )
         if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
             lately = self._lately(job, launch, seen)
@@ -286,7 +287,7 @@ def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> 
     reported = launch.saved_samples + (max(seen[-1].samples, seen[-1].saved) if seen else 0.0)
     if reported > (1 + TOLERANCE) * stated:
         return Mismatch(reported, stated)
-    metric = _metric(job, seen)
+    metric = last_metric(job, seen)
     if not by_itself or (job.target is not None and metric is not None and job.target.reached(metric)):
         return None
     apart = max((after.samples - before.samples for before, after in itertools.pairwise(seen)), default=0.0)
@@ -315,22 +316,3 @@ def _hear_out(events: Events, seen: list[Sample], ended: Ended) -> Ended:
                 return event
             ended = replace(ended, elapsed_s=event.elapsed_s)
     return ended
-
-
-def _kept(job: Job, seen: list[Sample]) -> list[Sample]:
-    """Of a launch that was cut short, reports of work that a checkpoint holds; a target may be lost with the rest."""
-    saved = max((sample.saved for sample in seen), default=0.0)
-    return [sample for sample in seen if sample.samples <= saved] if job.checkpoints else seen
-
-
-def _metric(job: Job, seen: list[Sample]) -> float | None:
-    """The value that reached the target, or the last one."""
-    told = [sample.metric for sample in seen if sample.metric is not None and not math.isnan(sample.metric)]
-    if job.target is not None:
-        told += [metric for metric in told if job.target.reached(metric)][:1]
-    return told[-1] if told else None
-
-
-def _looks(seen: list[Sample]) -> int:
-    """How often the metric was measured: every report repeats the last value, so a look is where it changes."""
-    return sum(1 for metric, _ in itertools.groupby(sample.metric for sample in seen) if metric is not None)

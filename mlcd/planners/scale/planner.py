@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from mlcd.core import drive
 from mlcd.core.configuration import Space
@@ -21,6 +23,7 @@ from mlcd.memory.stored_models import learned_models
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.scale.block import ScaleBlock
+from mlcd.planners.scale.form import scaling_job
 from mlcd.planners.scale.lessons import lesson, remember
 from mlcd.planners.scale.nouns import ScalingTask
 from mlcd.planners.scale.search import ScaleSearch
@@ -62,6 +65,10 @@ class Scale(Planner):
 
     name = "scale"
     block = ScaleBlock
+
+    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+        """A job file needs no block of its own: options and what is usual may say it all."""
+        return scaling_job(job, chosen)
 
     def ready(self, job: Job, database: Database) -> Job:
         """With all that an elastic job needs, at a place that can be found again."""

@@ -44,11 +44,8 @@ export interface components {
          * @description A job to be searched for: a job file's text and options as the command line has them.
          */
         Asked: {
-            /**
-             * @description The command that it is for.
-             * @enum {string}
-             */
-            kind: "train" | "tune" | "scale" | "serve";
+            /** @description The command that it is for: train, tune, scale, serve, or that of an added planner. */
+            kind: string;
             /**
              * @description The text of a job file.
              * @default

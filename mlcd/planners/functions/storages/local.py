@@ -78,7 +78,7 @@ def find_dynalite() -> str | None:
     if given := os.environ.get("MLCD_DYNALITE"):
         return shutil.which(given)
     folder = Path.cwd()
-    folders = (folder, *folder.parents, Path(__file__).parents[2])
+    folders = (folder, *folder.parents, Path(__file__).parents[4])
     paths = [str(up / npm / ".bin") for up in folders for npm in (".npm/node_modules", "node_modules")]
     return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(paths))
 
@@ -232,7 +232,7 @@ def _recipe(name: str) -> Recipe:
 def _environment() -> dict[str, str]:
     """This environment, with mlcd importable, and without AWS credentials, which SeaweedFS would then require."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "S3_"))}
-    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), variables.get("PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parents[4]), variables.get("PYTHONPATH"))))
     return variables | {"PYTHONPATH": path}
 
 

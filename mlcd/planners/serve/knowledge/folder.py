@@ -76,7 +76,7 @@ def _read_models(path: Path, anatomy: Anatomy, profiles: Mapping[str, tuple[Prof
             continue
         knobs = _knobs(line, anatomy.cell)
         if knobs in of_model:
-            raise line.error(f"{told.name} was measured there before; remove one of the two lines")
+            raise line.error(f"{told.name} is already measured with these settings; remove one of the two lines")
         of_model[knobs] = _cell(line)
     for name in profiles:
         if name not in facts:
