@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -21,7 +22,7 @@ import click
 
 from mlcd.cli import cli
 
-ROUTES = ("mlcd.service.web.routes", "mlcd.service.web.routes")
+ROUTES = ("mlcd.service.web.routes", "mlcd.web.routes")
 """Where the routers of the API are, or were."""
 INPUTS = Path(__file__).resolve().parents[1] / "ledger" / "formats" / "inputs"
 TUNE = ("tune", "file.yaml", "--trials", "2", "--budget", "1")
@@ -90,7 +91,8 @@ def known(text: str, *words: str) -> list[str]:
     found = re.search(rf"'{NOBODY}': known: (.*)", complaint)
     if found is None:
         raise SystemExit(f"{' '.join(words)}: names nothing that it knows: {complaint!r}")
-    return found[1].split(", ")
+    added = {planner.name for planner in entry_points(group="mlcd.planners")}  # by other packages: none of ours
+    return [name for name in found[1].split(", ") if name not in added]
 
 
 def is_known(key: str, text: str) -> bool:
@@ -111,10 +113,17 @@ def complaint_about(text: str, *words: str) -> str:
 
 def routes() -> Iterator[str]:
     """The routes of the API, by method."""
-    package = import_module(next(name for name in ROUTES if find_spec(name.split(".routes")[0]) and find_spec(name)))
+    package = import_module(next(name for name in ROUTES if _is_there(name)))
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         for route in import_module(module.name).router.routes:
             yield from (f"route {method} {route.path}" for method in route.methods)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a package around it
+        return False
 
 
 if __name__ == "__main__":
