@@ -50,7 +50,8 @@ export type {
 
 export type Status = Summary["status"];
 export type Action = RunPage["actions"][number];
-export type Kind = Submission["kind"];
+/** What the page of a new run offers; the API takes planners of other packages, too. */
+export type Kind = "train" | "tune" | "scale" | "serve";
 export type Role = MemberAnswer["role"];
 export type Per = MemberAnswer["budget_per"];
 export type Budget = Pick<MemberAnswer, "budget_usd" | "budget_per" | "spent_usd" | "claimed_usd">;

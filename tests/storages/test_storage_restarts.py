@@ -64,7 +64,8 @@ def test_a_server_that_forgets_breaks_the_meeting_and_the_next_attempt_goes_well
     with running(name, tmp_path) as server, ThreadPoolExecutor() as pool:
         storage, waiting = begun(server, brought, pool)
         with closing(storage):
-            server.restart()
+            server.stop()
+            server.start()
             with pytest.raises(MeetingBroken, match=f"{name} at .* has restarted, and lost its data"):
                 waiting.result(300)
         for left in meet(lambda: connect(name, server.url), "second", brought):

@@ -4,7 +4,7 @@ import type { ApiError } from "../../api";
 import type { Asked, Kind, Uploaded } from "../../types";
 import { optionsOf } from "../Command";
 
-export type Submitted = Exclude<Kind, "functions">;
+export type Submitted = Kind;
 
 export interface Word {
   name: string;
@@ -116,7 +116,7 @@ export const EMPTY: Draft = {
 /** Which kind of run a job file is for, by the blocks that it has. */
 export function kindOf(text: string): Submitted {
   if (/^\s+tuning:/m.test(text)) return "tune";
-  return /^\s+elastic:/m.test(text) ? "scale" : "train";
+  return /^\s+(?:scale|elastic):/m.test(text) ? "scale" : "train";
 }
 
 export function isReady(draft: Draft): boolean {
