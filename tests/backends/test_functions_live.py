@@ -36,7 +36,7 @@ from mlcd.planners.functions.nouns import (
     Workload,
 )
 from mlcd.planners.functions.storages.local import available, serve
-from mlcd.planners.functions.workloads import facts, trainer
+from mlcd.planners.functions.workloads import dataset, facts, trainer
 
 pytestmark = [
     pytest.mark.live,

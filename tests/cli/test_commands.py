@@ -264,7 +264,8 @@ def test_a_variable_of_the_shell_reaches_a_job_by_name_and_is_stored_nowhere(
     mlcd: Mlcd, write_job: WriteJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = write_job("budget: $100")
-    assert "GREETING is not set" in mlcd("train", job, "--on", "local", "--instances", "*", "--env", "GREETING").complaint
+    lacking = mlcd("train", job, "--on", "local", "--instances", "*", "--env", "GREETING")
+    assert "GREETING is not set" in lacking.complaint
     assert "expected NAME or NAME=VALUE" in mlcd("train", job, "--env", "=x").complaint
     monkeypatch.setenv("GREETING", "hello-from-the-shell")
     mlcd("train", job, "--env", "GREETING", "--env", "EPOCHS=3", "--decide-only")

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from mlcd.planners.jobfile.blocks import Block
+from mlcd.core.planner import planner_names
+from mlcd.planners.jobfile.blocks import FORMER_NAMES, block_for
 
 
 class _AsWritten(GenerateJsonSchema):
@@ -20,8 +21,9 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def job_schema() -> dict[str, Any]:
-    """A SkyPilot task with the block `mlcd`."""
-    block = Block.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_AsWritten)
+    """A SkyPilot task with the block `mlcd`, and in that the blocks of all planners that are installed."""
+    model = block_for((*planner_names(), *FORMER_NAMES))
+    block = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_AsWritten)
     known = {**block.pop("$defs"), "Block": block}
     known["Work"] = {"anyOf": [known["Work"], {"type": ["number", "string"], "description": "Samples, such as 90M."}]}
     return {
