@@ -16,7 +16,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.run import start
 from mlcd.memory.earlier import known_from, seen_before
 from mlcd.planners.train.net_value import NetValue
-from mlcd.service.workers.asked import to_json as to_asked
+from mlcd.service.workers.submitted import to_json as to_asked
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import search_and_run
 

@@ -42,7 +42,7 @@ def show(name: str, output: str) -> None:
     \b
     mlcd models show NAME
     """
-    from mlcd.cli.learned import document, predictions, predictions_table, print_facts
+    from mlcd.cli.model_tables import document, predictions, predictions_table, print_facts
 
     stored = _one(name)
     epochs, steps = predictions(stored)
@@ -64,7 +64,7 @@ def export(name: str, file: Path | None) -> None:
     \b
     mlcd models export NAME model.json
     """
-    from mlcd.cli.learned import document
+    from mlcd.cli.model_tables import document
     from mlcd.core.errors import UserError
     from mlcd.memory.models import find
 
@@ -152,7 +152,7 @@ def _one(name: str) -> StoredModel:
 
 
 def _list(output: str) -> None:
-    from mlcd.cli.learned import document, models_table
+    from mlcd.cli.model_tables import document, models_table
 
     stored, broken = _all()
     if output == "json":

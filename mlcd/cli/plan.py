@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.ending import INFEASIBLE
 from mlcd.cli.functions import allocation_options, target_loss, tuning_options
+from mlcd.cli.messages import INFEASIBLE
 from mlcd.cli.options import consoles, job_file, job_options, output, print_json, read_job, with_options
-from mlcd.cli.orders import submission_of_file
 from mlcd.cli.server import chosen_server
+from mlcd.cli.submissions import submission_of_file
 
 if TYPE_CHECKING:
     from mlcd.core.job import Goal, Job
     from mlcd.core.ledger import Started
     from mlcd.core.strategy import Finish, Probe
     from mlcd.planners.train.outlook import Outlook
-    from mlcd.service.remote.orders import Preview
+    from mlcd.service.remote.requests import Preview
 
 MUCH = 0.1
 """The share of a limit above which the first probes get a warning."""
@@ -227,7 +227,7 @@ def _remote_preview(kind: str, job_path: Path, chosen: Mapping[str, Any]) -> Pre
     """The chosen server's preview; it refuses now what it would refuse later."""
     if (server := chosen_server()) is None:
         return None
-    from mlcd.service.remote.orders import preview
+    from mlcd.service.remote.requests import preview
 
     return preview(server, submission_of_file(kind, job_path, chosen))
 

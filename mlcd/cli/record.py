@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mlcd.cli.agree import agree_to_rent
+from mlcd.cli.confirm import agree_to_rent
 from mlcd.cli.options import consoles, job_file, job_options, open_ledger, output, print_json, with_options
 
 EVERYTHING = "exhaustive"
@@ -31,9 +31,9 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     \b
     mlcd record job.yaml --on local --out mine
     """
-    from mlcd.cli.ending import print_note
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
+    from mlcd.cli.messages import print_note
     from mlcd.clouds.record import recording_of
     from mlcd.clouds.recording import save_recording
     from mlcd.core.runs.run import start

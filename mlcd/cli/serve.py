@@ -61,12 +61,12 @@ def serve(model: str, output: str, **chosen: Any) -> int:
     mlcd serve model.onnx --latency-p95 30ms --budget 5
     mlcd serve model.onnx --min-rps 200 --goal cheapest
     """
-    from mlcd.cli.orders import submission_of_model
     from mlcd.cli.server import chosen_server
+    from mlcd.cli.submissions import submission_of_model
     from mlcd.cli.train import begin
 
     if (server := chosen_server()) is not None:
-        from mlcd.cli.there import begin_remote
+        from mlcd.cli.remote_runs import begin_remote
 
         return begin_remote(server, submission_of_model(model, chosen), decide_only=True, yes=True, output=output)
     return begin(read_model(model, chosen), decide_only=True, yes=True, output=output, beforehand=_beforehand)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlcd.service.team import Members
     from mlcd.service.web.settings import Settings
     from mlcd.service.web.state import State
-    from mlcd.service.workers.pace import Timing
+    from mlcd.service.workers.timing import Timing
 
 DATABASE_URL = "MLCD_DATABASE_URL"
 AT_ONCE = 4
@@ -178,7 +178,7 @@ def worker(
 
 
 def _timing(grace_s: float | None) -> Timing:
-    from mlcd.service.workers.pace import TIMING
+    from mlcd.service.workers.timing import TIMING
 
     return TIMING if grace_s is None else replace(TIMING, grace_s=grace_s)
 

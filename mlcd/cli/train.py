@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlcd.cli.agree import agree_to_limits, agree_to_rent
-from mlcd.cli.ending import agreed, can_ask, confirm_detached, go_detached, print_end, print_note
+from mlcd.cli.confirm import agree_to_limits, agree_to_rent
 from mlcd.cli.functions import allocation_options, target_loss
+from mlcd.cli.messages import agreed, can_ask, confirm_detached, go_detached, print_end, print_note
 from mlcd.cli.options import (
     confidence,
     consoles,
@@ -26,13 +26,13 @@ from mlcd.cli.options import (
     usd,
     with_options,
 )
-from mlcd.cli.orders import submission_of_file
 from mlcd.cli.server import chosen_server, typed_options
+from mlcd.cli.submissions import submission_of_file
 from mlcd.cli.variables import env_option, with_variables
 from mlcd.core.errors import UserError
 
 if TYPE_CHECKING:
-    from mlcd.cli.outliving import Permission
+    from mlcd.cli.hangup import Permission
     from mlcd.core.job import Job
     from mlcd.core.runs.run import Run
     from mlcd.reports.progress import ProgressLine
@@ -90,12 +90,12 @@ def launch(run: str, detach: bool, output: str) -> int:
     mlcd launch last
     """
     if (server := chosen_server()) is not None:
-        from mlcd.cli.there import launch_remote
+        from mlcd.cli.remote_runs import launch_remote
 
         return launch_remote(server, run, output, detach=detach)
+    from mlcd.cli.hangup import survive_hangup
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
-    from mlcd.cli.outliving import survive_hangup
     from mlcd.core.ledger import Resumed
     from mlcd.core.runs.run import resume
     from mlcd.reports.text import Narrator
@@ -137,7 +137,7 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
     mlcd resume last --budget 120
     """
     if (server := chosen_server()) is not None:
-        from mlcd.cli.there import resume_remote
+        from mlcd.cli.remote_runs import resume_remote
 
         return resume_remote(server, run, typed_options(chosen), decide_only, yes, output, detach=detach)
     from mlcd.cli.live import Live
@@ -181,7 +181,7 @@ def begin_file(
     if (server := chosen_server()) is not None:
         if begin_from:
             raise UserError("--from begins from a checkpoint of this machine: leave out --server")
-        from mlcd.cli.there import begin_remote
+        from mlcd.cli.remote_runs import begin_remote
 
         if variables:
             raise UserError("--env is for runs that this machine drives; for a server, write `envs:` in the job file")
@@ -227,7 +227,7 @@ def begin(
 
 def see_through(run: Run, decide_only: bool, yes: bool, output: str, line: ProgressLine | None = None) -> int:
     """Drive the run from its current state to its end: search, show, ask, launch."""
-    from mlcd.cli.outliving import survive_hangup
+    from mlcd.cli.hangup import survive_hangup
 
     with survive_hangup(run.name, launch=not decide_only and (yes or not can_ask())) as permission:
         return _see_through(run, decide_only, yes, output, line, permission)

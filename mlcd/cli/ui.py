@@ -12,7 +12,7 @@ from mlcd.cli.listen import PORTS_TRIED, port, recordings
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Ledger
-    from mlcd.service.workers.here import LocalCrew
+    from mlcd.service.workers.local_crew import LocalCrew
 
 
 @click.command()
@@ -41,7 +41,7 @@ def ui(port: int, host: str, no_browser: bool, no_demo: bool, recordings: Path |
     from mlcd.service.web.feed import Feed
     from mlcd.service.web.settings import Settings
     from mlcd.service.web.state import State
-    from mlcd.service.workers.here import LocalCrew
+    from mlcd.service.workers.local_crew import LocalCrew
 
     if not _is_loopback(host):
         raise UserError(f"--host {host}: mlcd ui has no accounts, so it answers only this machine; use: mlcd service")
@@ -72,7 +72,7 @@ def _demo(ledger: Ledger, crew: LocalCrew) -> str:
     from importlib.resources import files
 
     from mlcd.planners.form.jobs import of_text
-    from mlcd.service.workers.asked import to_json
+    from mlcd.service.workers.submitted import to_json
 
     job = of_text("train", files("mlcd.service.web").joinpath("examples/train.yaml").read_text("utf-8"), {})
     run = ledger.ask(job.name, to_json(job, launch=True))

@@ -68,7 +68,7 @@ def _follow(ledger: Ledger, name: str, output: str) -> int:
     import time
     from contextlib import closing
 
-    from mlcd.cli.ending import print_end, stopped_error
+    from mlcd.cli.messages import print_end, stopped_error
     from mlcd.core.errors import WrongState
     from mlcd.reports.headway import from_json
     from mlcd.reports.progress import ProgressLine
@@ -124,7 +124,7 @@ class EntryPrinter:
 
 def _follow_remote(server: Server, run: str, output: str) -> int:
     """Follow a run on a server."""
-    from mlcd.cli.there import FollowedRun
+    from mlcd.cli.remote_runs import FollowedRun
     from mlcd.service.remote import RemoteLedger
 
     name = RemoteLedger(server).find(run) if run == "last" else run

@@ -14,11 +14,11 @@ from hypothesis import strategies as some
 from mlcd_fixtures.partitions import partition
 
 from mlcd.clouds.functions.calls import Answer
-from mlcd.clouds.functions.counted import Counted, TooManyRequests
 from mlcd.clouds.functions.dataset import bounds, load, store
+from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.models import Models
-from mlcd.clouds.functions.tries import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed
+from mlcd.clouds.functions.request_limit import Counted, TooManyRequests
 from mlcd.clouds.functions.worker import calibrate
 from mlcd.core.errors import BackendError
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, StorageRate, Tariff

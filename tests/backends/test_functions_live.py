@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from mlcd.clouds.functions import LithopsFunctions
-from mlcd.clouds.functions.ahead import READY
 from mlcd.clouds.functions.dataset import bounds
-from mlcd.clouds.functions.tries import Durations
+from mlcd.clouds.functions.groups import Durations
+from mlcd.clouds.functions.prewarm import READY
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer

@@ -14,7 +14,7 @@ import pytest
 
 from mlcd.clouds.environment import INHERITED, URL_WITH_USER, check_environment, inherited, job_variables, secrets
 from mlcd.clouds.local import Local, load_node_types, why_not_isolated
-from mlcd.clouds.local.apart import Workspace
+from mlcd.clouds.local.private_workspace import Workspace
 from mlcd.clouds.ray.node import Node
 from mlcd.clouds.serving.trial import Timing, Trials
 from mlcd.clouds.skypilot.task import task_of

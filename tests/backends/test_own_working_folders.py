@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import mlcd.clouds.local.apart as apart
+import mlcd.clouds.local.private_workspace as apart
 from mlcd.clouds.local import Local, load_node_types, what_probes_share, why_not_isolated
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock

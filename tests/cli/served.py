@@ -89,7 +89,7 @@ def _served(ledger: Ledger, home: Path, mode: Any, members: Members | None, **se
     from mlcd.service.web.feed import Feed
     from mlcd.service.web.settings import Settings
     from mlcd.service.web.state import State
-    from mlcd.service.workers.here import LocalCrew
+    from mlcd.service.workers.local_crew import LocalCrew
 
     audit, told = Audit(ledger.database, _now), Settings(mode, home, **settings)
     with pytest.MonkeyPatch.context() as patch, closing(LocalCrew(ledger)) as crew:

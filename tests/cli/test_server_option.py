@@ -18,7 +18,7 @@ from mlcd.cli.server import LOCAL_ONLY
 from mlcd.core.clock import VirtualClock
 from mlcd.core.ledger import Stopped
 from mlcd.service.remote import RemoteLedger, Server, Submission, submit, watch
-from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.submitted import to_json
 
 pytestmark = pytest.mark.live
 

@@ -31,7 +31,7 @@ from mlcd.service.team import (
     standing,
     submit,
 )
-from mlcd.service.workers.asked import from_json, to_json
+from mlcd.service.workers.submitted import from_json, to_json
 
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))
 

@@ -33,7 +33,7 @@ from mlcd.service.team import (
     submit,
     used,
 )
-from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.submitted import to_json
 
 NUMBERS = itertools.count()
 OVER = (Status.FINISHED, Status.FAILED, Status.INFEASIBLE, Status.STOPPED)

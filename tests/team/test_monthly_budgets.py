@@ -23,7 +23,7 @@ from mlcd.service.team import (
     submit,
     used,
 )
-from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.submitted import to_json
 
 MONTHLY = Budget(50.0, Per.MONTH)
 

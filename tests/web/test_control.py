@@ -15,7 +15,7 @@ from mlcd.core.ledger import Decided, Ended, Reserved, Settled, Status, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.runs.machine import claim
 from mlcd.core.runs.run import start
-from mlcd.service.workers.asked import from_json
+from mlcd.service.workers.submitted import from_json
 
 
 @pytest.fixture(params=["service", "ui"])

@@ -28,10 +28,10 @@ from mlcd.service.team import Audit
 from mlcd.service.web import feed as feed_module
 from mlcd.service.web.app import create_app
 from mlcd.service.web.feed import Feed
-from mlcd.service.web.recent import RecentEvents
+from mlcd.service.web.recent_events import RecentEvents
 from mlcd.service.web.settings import Settings
 from mlcd.service.web.state import State
-from mlcd.service.workers.asked import to_json
+from mlcd.service.workers.submitted import to_json
 
 FIRST = Started(JOB, SPACE, "simulated", Provenance.SIMULATED, "0")
 PLACE = SPACE.configurations[0]

@@ -22,7 +22,7 @@ from stage import API, JOB, PLENTY, staged
 from mlcd.service.team import Per, Role
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.safety import peer
-from mlcd.service.web.safety.rates import RateLimits, network
+from mlcd.service.web.safety.rate_limits import RateLimits, network
 from mlcd.service.web.settings import Limits
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mlcd.service.web.failures import Refusal
-from mlcd.service.web.safety.turns import ConcurrencyLimits
+from mlcd.service.web.safety.concurrency import ConcurrencyLimits
 
 
 async def hold(turns: ConcurrencyLimits, whose: str, begun: asyncio.Queue[str], leave: asyncio.Event) -> None:

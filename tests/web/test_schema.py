@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stage import API, staged
 
 from mlcd.core.runs.run import start
-from mlcd.service.workers.asked import from_json
+from mlcd.service.workers.submitted import from_json
 
 STREAMS = (f"{API}/events", f"{API}/runs/{{run}}/events")
 """They have no end to wait for; tests/web/test_feed.py watches them."""

@@ -29,7 +29,7 @@ from mlcd.service.team import Per
 from mlcd.service.web.places import confined, internal_place, is_free, public_place
 from mlcd.service.web.reading import TEXT, Limits, in_child_process
 from mlcd.service.web.settings import PLACES, Settings
-from mlcd.service.workers.asked import from_json
+from mlcd.service.workers.submitted import from_json
 
 ROOT = Path(__file__).parents[2]
 SPACE = Space((Choice(Offer("small", 1.0, 4, 16), (1,)),))

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, PLENTY, staged
 
-from mlcd.core.database.sent import SentModels
+from mlcd.core.database.uploaded_models import SentModels
 from mlcd.core.errors import UserError
 from mlcd.service.web.reading import PASSES, Limits, in_child_process, passes_limits
-from mlcd.service.web.reading.works import passes
+from mlcd.service.web.reading.parsers import passes
 from mlcd.service.web.settings import Limits as Most
 from mlcd.service.web.uploads import cleaned
-from mlcd.service.workers.asked import from_json
+from mlcd.service.workers.submitted import from_json
 
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
 BYTES = {"content-type": "application/octet-stream"}

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from mlcd.core.ledger import Ledger
-from mlcd.service.workers.here import LocalCrew
+from mlcd.service.workers.local_crew import LocalCrew
 
 
 def hold_a_run(folder: Path, run: str) -> None:

@@ -17,10 +17,10 @@ from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Status, Stopped
 from mlcd.service.caps import Caps
-from mlcd.service.workers.asked import to_json
 from mlcd.service.workers.process import Errand
 from mlcd.service.workers.queue import QUEUE, Queue
 from mlcd.service.workers.run import see_through
+from mlcd.service.workers.submitted import to_json
 
 pytestmark = pytest.mark.live
 

@@ -24,9 +24,9 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Resumed, Settled, Status, Stopped
 from mlcd.core.measurement import Outcome
 from mlcd.core.runs.run import start
-from mlcd.service.workers.asked import to_json
-from mlcd.service.workers.here import LocalCrew
+from mlcd.service.workers.local_crew import LocalCrew
 from mlcd.service.workers.process import LOWER_PRIORITY, only_computes
+from mlcd.service.workers.submitted import to_json
 
 pytestmark = pytest.mark.live
 

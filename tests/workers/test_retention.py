@@ -23,15 +23,15 @@ from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.database.log_pieces import LogPieces
 from mlcd.core.database.schema import upload_parts, uploads
-from mlcd.core.database.sent import SentModels
+from mlcd.core.database.uploaded_models import SentModels
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 from mlcd.service.team import Audit
-from mlcd.service.workers.asked import to_json
 from mlcd.service.workers.retention import drop_old
+from mlcd.service.workers.submitted import to_json
 
 Mlcd = Callable[..., Any]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

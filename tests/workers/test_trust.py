@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.clouds.local.apart import Workspace
 from mlcd.clouds.local.job_user import TRUST
-from mlcd.clouds.local.workplace import workspace_of
+from mlcd.clouds.local.private_workspace import Workspace
+from mlcd.clouds.local.workspace import workspace_of
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
@@ -49,7 +49,7 @@ def test_a_process_that_keeps_its_memory_private_is_no_ones_to_read():
 
 
 def test_a_members_run_that_is_gone_on_with_by_hand_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mlcd.clouds.local.workplace.why_no_job_user", lambda: "it is not root")
+    monkeypatch.setattr("mlcd.clouds.local.workspace.why_no_job_user", lambda: "it is not root")
     monkeypatch.delenv(TRUST, raising=False)
     launch = Launch("members-1-1", Configuration(Offer("small", 1.0, 1.0, 1.0), 1), Purpose.PROBE, 1.0, 1.0, 1)
     with pytest.raises(UserError, match="as your own user"):

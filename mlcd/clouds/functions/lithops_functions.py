@@ -16,17 +16,17 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from mlcd.clouds.functions.ahead import Prewarmed
 from mlcd.clouds.functions.calls import LOCALHOST, Caller
 from mlcd.clouds.functions.dataset import store
-from mlcd.clouds.functions.launched import FunctionLaunch, epoch_group
+from mlcd.clouds.functions.function_launch import FunctionLaunch, epoch_group
+from mlcd.clouds.functions.groups import Durations, GroupFailed
 from mlcd.clouds.functions.meter import Meter
 from mlcd.clouds.functions.models import Models
 from mlcd.clouds.functions.orders import Faults, Orders, no_faults
-from mlcd.clouds.functions.tries import Durations, GroupFailed
+from mlcd.clouds.functions.prewarm import Prewarmed
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
-from mlcd.clouds.local.watchman import Watchdog
+from mlcd.clouds.local.watchdog import Watchdog
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError

@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from mlcd.clouds.functions.counted import Counted
 from mlcd.clouds.functions.dataset import Stored, bounds, load
 from mlcd.clouds.functions.lithops_internals import no_such_key
+from mlcd.clouds.functions.request_limit import Counted
 from mlcd.clouds.functions.throttle import Throttle
 from mlcd.core.errors import MlcdError, UserError
 from mlcd.planners.functions.storages import Meeting, connect

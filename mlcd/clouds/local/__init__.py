@@ -3,7 +3,7 @@
 from mlcd.clouds.local.backend import Local
 from mlcd.clouds.local.isolation import what_nodes_lack, why_not_isolated
 from mlcd.clouds.local.node_types import NodeType, NodeTypes, load_node_types
-from mlcd.clouds.local.workplace import what_probes_share
+from mlcd.clouds.local.workspace import what_probes_share
 
 __all__ = [
     "Local",

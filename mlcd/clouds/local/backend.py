@@ -22,8 +22,8 @@ from mlcd.clouds.launches import MOST_READ, Launches
 from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.clouds.local.node_types import NodeType, NodeTypes
-from mlcd.clouds.local.watchman import Watchdog
-from mlcd.clouds.local.workplace import AnyWorkspace, workspace_of
+from mlcd.clouds.local.watchdog import Watchdog
+from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
 from mlcd.clouds.platforms import leave_file
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock

@@ -11,7 +11,7 @@ import mlcd.clouds.local.teardown as teardown
 import mlcd.clouds.ray.cluster as cluster
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
-from mlcd.clouds.local.watchman import Watchdog
+from mlcd.clouds.local.watchdog import Watchdog
 from mlcd.clouds.platforms import leave_file
 from mlcd.clouds.ray.node_types import NodeTypes, load_node_types
 from mlcd.clouds.ray.nodes import Nodes

@@ -1,8 +1,8 @@
 """Models learned by elastic runs, stored for later jobs: as files, or as rows of a team's database."""
 
 from mlcd.memory.models.files import Unreadable, all_models, find, forget, load, save
-from mlcd.memory.models.likeness import Kinship, Nearest, distance, nearest
-from mlcd.memory.models.shelf import InDatabase, InFiles, Shelf, shelf_of
+from mlcd.memory.models.similarity import Kinship, Nearest, distance, nearest
+from mlcd.memory.models.storage import InDatabase, InFiles, Shelf, shelf_of
 from mlcd.memory.models.stored import FORMAT, Identity, Machine, StoredModel
 
 __all__ = [

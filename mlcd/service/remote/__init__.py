@@ -2,7 +2,7 @@
 
 from mlcd.service.remote.failures import ServerError, ServerLost
 from mlcd.service.remote.ledger import RemoteLedger
-from mlcd.service.remote.orders import Action, Submission, logs, request_action, submit
+from mlcd.service.remote.requests import Action, Submission, logs, request_action, submit
 from mlcd.service.remote.server import Server
 from mlcd.service.remote.tokens import Tokens
 from mlcd.service.remote.watch import watch

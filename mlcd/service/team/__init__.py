@@ -1,5 +1,6 @@
 """A team: its members, their roles and budgets, and the audit log."""
 
+from mlcd.service.team.administration import Team
 from mlcd.service.team.allowance import (
     OverBudget,
     RemainingBudget,
@@ -12,7 +13,6 @@ from mlcd.service.team.allowance import (
 )
 from mlcd.service.team.audit import Audit, AuditEntry
 from mlcd.service.team.budget import Budget, Per
-from mlcd.service.team.deeds import Team
 from mlcd.service.team.members import SESSION_LASTS, Member, Members
 from mlcd.service.team.role import Role
 

@@ -30,8 +30,8 @@ from mlcd.core.ledger.going_on import entry_to_go_on
 from mlcd.core.ledger.submissions import HAS_BEGUN
 from mlcd.core.units import format_usd
 from mlcd.service.team.budget import NO_LIMIT, Budget
+from mlcd.service.team.budget_state import BudgetState, budget_state, budget_states, catch_up, set_launch, set_limits
 from mlcd.service.team.members import Member, budget_of, find_member
-from mlcd.service.team.standing import BudgetState, budget_state, budget_states, catch_up, set_launch, set_limits
 
 SLACK_USD = 1e-6
 """Tolerance for float sums: three runs of $0.10 fit into $0.30."""

@@ -20,8 +20,8 @@ from starlette.types import Lifespan
 from mlcd.core.errors import MlcdError
 from mlcd.core.version import VERSION
 from mlcd.service.web.answers import MEANING
-from mlcd.service.web.expecting import NotifyingCrew
 from mlcd.service.web.failures import refusal
+from mlcd.service.web.notifying_crew import NotifyingCrew
 from mlcd.service.web.openapi import describe
 from mlcd.service.web.pages import pages
 from mlcd.service.web.routes import (

@@ -16,8 +16,8 @@ from mlcd.core.errors import LedgerError, MlcdError, UnknownName
 from mlcd.core.ledger import Ledger
 from mlcd.reports.view import Summary
 from mlcd.service.web.failures import public_message
-from mlcd.service.web.known import MOST_LINES, RunState
-from mlcd.service.web.polled import LedgerPoller
+from mlcd.service.web.ledger_poller import LedgerPoller
+from mlcd.service.web.run_cache import MOST_LINES, RunState
 from mlcd.service.web.streams import PING_S, of_all, of_run
 
 POLL_S = 0.15

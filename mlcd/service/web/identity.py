@@ -12,8 +12,8 @@ from fastapi import Depends, Request
 from mlcd.core.errors import MlcdError
 from mlcd.service.team import Member, Role
 from mlcd.service.web.failures import Refusal, public_message
-from mlcd.service.web.safety.rates import RateLimits
-from mlcd.service.web.safety.turns import ConcurrencyLimits
+from mlcd.service.web.safety.concurrency import ConcurrencyLimits
+from mlcd.service.web.safety.rate_limits import RateLimits
 from mlcd.service.web.state import CurrentState, State
 
 ONE_PERSON = "you"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from mlcd.service.web.known import NOTHING, frame, progress_frame, state_frame, state_of
-from mlcd.service.web.polled import LedgerPoller
+from mlcd.service.web.ledger_poller import LedgerPoller
+from mlcd.service.web.run_cache import NOTHING, frame, progress_frame, state_frame, state_of
 
 PING_S = 15.0
 PING = b": ping\n\n"

@@ -24,10 +24,10 @@ from mlcd.service.team import Member, remaining_budget, submit
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.places import confined, internal_place, is_free, public_place
 from mlcd.service.web.reading import SPACE, TEXT, in_child_process
-from mlcd.service.web.reading.works import FACTS, job_of_recorded, job_of_text, job_of_upload, preview_of
+from mlcd.service.web.reading.parsers import FACTS, job_of_recorded, job_of_text, job_of_upload, preview_of
 from mlcd.service.web.state import State
 from mlcd.service.web.uploads import Uploads, profiled
-from mlcd.service.workers.asked import from_json, to_json
+from mlcd.service.workers.submitted import from_json, to_json
 
 LONGEST_NAME = 200
 

@@ -1,4 +1,4 @@
-"""Uploaded models: their facts and names. Their bytes are in `mlcd.core.database.sent`."""
+"""Uploaded models: their facts and names. Their bytes are in `mlcd.core.database.uploaded_models`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sqlalchemy import func, insert, select, update
 
 from mlcd.core.database import Database
 from mlcd.core.database.schema import uploads
-from mlcd.core.database.sent import DIGEST, SentModels
+from mlcd.core.database.uploaded_models import DIGEST, SentModels
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.reading import MODEL, in_child_process, passes_limits
-from mlcd.service.web.reading.works import FACTS, PROFILES, anatomy, passes
+from mlcd.service.web.reading.parsers import FACTS, PROFILES, anatomy, passes
 
 LONGEST_NAME = 80
 

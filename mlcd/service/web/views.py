@@ -22,7 +22,7 @@ from mlcd.reports.html import MOST_POINTS
 from mlcd.reports.view import waiting_view
 from mlcd.reports.view.summary import REFUSED
 from mlcd.service.web.feed import Feed
-from mlcd.service.web.known import NOTHING
+from mlcd.service.web.run_cache import NOTHING
 
 MOST = 400
 """Of these that are kept, the least used go first."""

@@ -17,7 +17,7 @@ from mlcd.core.home import home, open_ledger
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log import to_stderr
 from mlcd.service.workers.run import see_through
-from mlcd.service.workers.told import StopRequests
+from mlcd.service.workers.stop_requests import StopRequests
 
 POLL_S = 0.05
 LOCK_TIMEOUT_S = 30.0

@@ -13,9 +13,9 @@ from mlcd.core.errors import LedgerUnreachable, MissingExtra, WrongState
 from mlcd.core.ledger import Ledger
 from mlcd.service.caps import CAPS, Caps
 from mlcd.service.workers.crew import NEVER_BEGAN, refused, waits
-from mlcd.service.workers.pace import TIMING
 from mlcd.service.workers.process import Errand, only_computes
 from mlcd.service.workers.queue_tables import prepare
+from mlcd.service.workers.timing import TIMING
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job as Queued

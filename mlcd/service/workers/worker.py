@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from mlcd.core.errors import MissingExtra
 from mlcd.core.ledger import Ledger
 from mlcd.service.caps import CAPS, Caps
+from mlcd.service.workers.heartbeat import HangDetector
 from mlcd.service.workers.log import LOG, to_stderr
-from mlcd.service.workers.pace import TIMING, Timing
 from mlcd.service.workers.process import (
     EXIT_TIMEOUT_S,
     Child,
@@ -28,10 +28,10 @@ from mlcd.service.workers.process import (
     user_request,
     warm_up,
 )
-from mlcd.service.workers.pulse import HangDetector
 from mlcd.service.workers.queue import DRIVE, QUEUE, SWEEP
 from mlcd.service.workers.queue_tables import prepare
-from mlcd.service.workers.told import HAND_OVER
+from mlcd.service.workers.stop_requests import HAND_OVER
+from mlcd.service.workers.timing import TIMING, Timing
 from mlcd.service.workers.trust import keep_memory_private
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Worker:
         from procrastinate.worker import Worker
         from psycopg_pool import AsyncNullConnectionPool
 
-        from mlcd.service.workers.patience import RetryingConnector
+        from mlcd.service.workers.retrying_connector import RetryingConnector
 
         connector = RetryingConnector(self._at_once)
         app = procrastinate.App(connector=connector)

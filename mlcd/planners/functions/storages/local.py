@@ -22,7 +22,7 @@ from pathlib import Path
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError, UnknownName, UserError
 from mlcd.planners.functions.nouns import STORAGES, StorageKind
-from mlcd.planners.functions.storages.connecting import connect
+from mlcd.planners.functions.storages.connect import connect
 from mlcd.planners.functions.storages.storage import StorageError
 
 HOST = "127.0.0.1"

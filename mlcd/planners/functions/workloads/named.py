@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlcd.core.errors import MlcdError, UnknownName, UserError
-from mlcd.planners.functions.workloads.beside_job import find_class
 from mlcd.planners.functions.workloads.generated import Higgs, Images, Yfcc
+from mlcd.planners.functions.workloads.job_classes import find_class
 from mlcd.planners.functions.workloads.linear import LogisticRegression, SupportVectorMachine
 from mlcd.planners.functions.workloads.mobilenet import MobileNet
 from mlcd.planners.functions.workloads.protocol import BYTES, Dataset, Trainer, lacks

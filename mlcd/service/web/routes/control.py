@@ -18,9 +18,9 @@ from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.failures import Refusal, unknown_is_404
 from mlcd.service.web.identity import Runner, audited
 from mlcd.service.web.state import CurrentState, State
-from mlcd.service.workers.asked import from_json
 from mlcd.service.workers.crew import waits
 from mlcd.service.workers.lost_machine import give_up_machine
+from mlcd.service.workers.submitted import from_json
 
 router = APIRouter(prefix="/runs/{run}", tags=["control"])
 Named = Annotated[str, Path(description="A run's name; `last` is the newest.")]

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from mlcd.core.version import VERSION
 from mlcd.service.web.answers import MEANING, Health, Problem
 from mlcd.service.web.failures import Refusal
+from mlcd.service.web.missing_workers import missing_workers
 from mlcd.service.web.state import CurrentState
-from mlcd.service.web.trouble import missing_workers
 
 router = APIRouter(tags=["service"])
 RESPONSES: dict[int | str, dict[str, Any]] = {

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from mlcd.service.web import submission
 from mlcd.service.web.answers import Answer, problems
 from mlcd.service.web.identity import Submitter, audited
+from mlcd.service.web.missing_workers import missing_workers
 from mlcd.service.web.state import CurrentState
 from mlcd.service.web.submission import Foreseen, Submission
-from mlcd.service.web.trouble import missing_workers
 
 router = APIRouter(tags=["submit"])
 

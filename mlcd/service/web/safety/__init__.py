@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from mlcd.service.web.safety.concurrency import ConcurrencyLimits
 from mlcd.service.web.safety.gate import Gate
-from mlcd.service.web.safety.rates import RateLimits
-from mlcd.service.web.safety.turns import ConcurrencyLimits
+from mlcd.service.web.safety.rate_limits import RateLimits
 from mlcd.service.web.state import State
 
 __all__ = ["ConcurrencyLimits", "Gate", "RateLimits", "protect"]

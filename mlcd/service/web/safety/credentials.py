@@ -8,7 +8,7 @@ from mlcd.core.errors import LedgerError
 from mlcd.service.team import Member, Members
 from mlcd.service.web.failures import Refusal
 from mlcd.service.web.safety.origin import COOKIE
-from mlcd.service.web.safety.rates import RateLimits
+from mlcd.service.web.safety.rate_limits import RateLimits
 from mlcd.service.web.state import State
 
 API = "/api/"

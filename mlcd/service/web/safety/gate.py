@@ -17,11 +17,11 @@ from mlcd.core.errors import MlcdError
 from mlcd.service.web.failures import Refusal, refusal
 from mlcd.service.web.safety.bodies import check_text, is_upload, whole_body
 from mlcd.service.web.safety.credentials import address_of, authenticate, is_open, is_still_member
+from mlcd.service.web.safety.event_streams import MembershipCache, StreamLimit, is_stream, while_member
 from mlcd.service.web.safety.headers import headers_of
 from mlcd.service.web.safety.origin import check_host, check_origin
 from mlcd.service.web.safety.peer import check_peer
-from mlcd.service.web.safety.rates import RateLimits
-from mlcd.service.web.safety.watchers import MembershipCache, StreamLimit, is_stream, while_member
+from mlcd.service.web.safety.rate_limits import RateLimits
 from mlcd.service.web.state import State
 
 LONGEST_ADDRESS = 8 << 10

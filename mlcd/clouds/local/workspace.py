@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlcd.clouds.environment import CACHES, inherited
-from mlcd.clouds.local.apart import CommandLine, Workspace, private_workspace, too_large, why_no_overlay
 from mlcd.clouds.local.job_user import ROOM, TRUST, JobUser, environment_of_root, job_user, why_no_job_user
+from mlcd.clouds.local.private_workspace import CommandLine, Workspace, private_workspace, too_large, why_no_overlay
 from mlcd.clouds.local.teardown import USER, mark_of
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.errors import UserError

@@ -8,7 +8,7 @@ from mlcd.reports.view import Summary, waiting_summary
 
 def waiting_summaries(ledger: Ledger) -> list[Summary]:
     """All that wait or were refused, in the order of submission."""
-    from mlcd.service.workers.asked import from_json
+    from mlcd.service.workers.submitted import from_json
 
     summaries = []
     for each in ledger.waiting():
@@ -20,7 +20,7 @@ def waiting_summaries(ledger: Ledger) -> list[Summary]:
 
 def launch_requested(ledger: Ledger, run: str) -> bool:
     """Whether the decision of this run will be launched without asking the user."""
-    from mlcd.service.workers.asked import from_json
+    from mlcd.service.workers.submitted import from_json
 
     submission = ledger.asked(run)
     return submission is not None and from_json(submission.asked)[1]

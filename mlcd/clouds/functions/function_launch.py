@@ -8,12 +8,12 @@ from collections import deque
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from mlcd.clouds.functions.ahead import READY, WAITS_S, Prewarm, Prewarmed, prewarm_after_s
 from mlcd.clouds.functions.calls import Caller
+from mlcd.clouds.functions.groups import Durations, Function, Group, GroupFailed, OrdersOf
 from mlcd.clouds.functions.meter import Meter
 from mlcd.clouds.functions.models import Models
 from mlcd.clouds.functions.orders import Order, Orders, Report, calibration_of
-from mlcd.clouds.functions.tries import Durations, Function, Group, GroupFailed, OrdersOf
+from mlcd.clouds.functions.prewarm import READY, WAITS_S, Prewarm, Prewarmed, prewarm_after_s
 from mlcd.clouds.functions.worker import calibrate, train_alone, train_epoch
 from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock

@@ -10,8 +10,8 @@ from functools import partial
 
 from rich.markup import escape
 
-from mlcd.cli.agree import agree, agree_to_limits
-from mlcd.cli.ending import (
+from mlcd.cli.confirm import agree, agree_to_limits
+from mlcd.cli.messages import (
     agreed,
     can_ask,
     confirm_detached,

@@ -13,9 +13,9 @@ from mlcd.core.errors import MlcdError, WrongState
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.crew import NEVER_BEGAN, refused, waits
 from mlcd.service.workers.log import LOG
-from mlcd.service.workers.pace import TIMING, Timing
 from mlcd.service.workers.process import EXIT_TIMEOUT_S, Child, Errand, Outcome, send, wait_for_result, warm_up
-from mlcd.service.workers.told import BY_THE_USER
+from mlcd.service.workers.stop_requests import BY_THE_USER
+from mlcd.service.workers.timing import TIMING, Timing
 
 UI_ENDED = "mlcd ui ended before it began; submit it again"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlcd.cli.ending import can_ask
+from mlcd.cli.messages import can_ask
 from mlcd.core.errors import Interrupted, UserError
 
 if TYPE_CHECKING:

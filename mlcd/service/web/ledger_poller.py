@@ -22,9 +22,9 @@ from mlcd.planners.form.jobs import is_launched
 from mlcd.reports.headway import from_json, to_json
 from mlcd.reports.view import summary_of
 from mlcd.reports.view.summary import REFUSED
-from mlcd.service.web.known import NOTHING, LoadedRun, RunCache, RunState, state_frame
-from mlcd.service.web.recent import RecentEvents
-from mlcd.service.web.waiting import launch_requested, waiting_summaries
+from mlcd.service.web.queued_runs import launch_requested, waiting_summaries
+from mlcd.service.web.recent_events import RecentEvents
+from mlcd.service.web.run_cache import NOTHING, LoadedRun, RunCache, RunState, state_frame
 
 STATE_POLL_S = 0.6
 """Polling interval of what changes without an entry: which runs are driven, their progress, and the queue."""

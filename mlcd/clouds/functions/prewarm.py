@@ -19,9 +19,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from mlcd.clouds.functions.calls import Caller
+from mlcd.clouds.functions.groups import Durations, Group
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Orders
-from mlcd.clouds.functions.tries import Durations, Group
 from mlcd.planners.functions.nouns import Allocation
 
 READY = "ready"
