@@ -28,7 +28,7 @@ from mlcd.clouds.serving import Embedded
 from mlcd.core.job import Job
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 service = ServingTask(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})
-for event in Embedded(Path(sys.argv[2]), clock(), PACE).run(Job("m", 1.0, ask=service), launch()):
+for event in Embedded(Path(sys.argv[2]), clock(), TIMING).run(Job("m", 1.0, ask=service), launch()):
     print(launch().label, flush=True)
 """
 """A trial that nobody ends."""
