@@ -26,17 +26,10 @@ from mlcd.core.job import Goal, Job, Search, Target
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import (
-    STORAGES,
-    Allocation,
-    FunctionsTask,
-    TrainEpochs,
-    Workload,
-    evidence_of,
-    functions_task,
-)
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, TrainEpochs, evidence_of, functions_task
 from mlcd.planners.functions.search import measured_calibration
 from mlcd.planners.functions.space import configuration, frozen
+from mlcd.planners.functions.workload import STORAGES, Workload
 
 JOBS = {
     "lr-yfcc": (Workload("lr", "yfcc", 24_000, 0.0, 0.0, 400, 0.01), 0.4),

@@ -9,7 +9,8 @@ import pytest
 
 from mlcd.core.errors import UserError
 from mlcd.planners.functions import calibrations
-from mlcd.planners.functions.nouns import Calibration, Link, Workload
+from mlcd.planners.functions.nouns import Calibration, Link
+from mlcd.planners.functions.workload import Workload
 
 LR = Workload("lr", "higgs", 1_000, 1.0, 0.001, 10)
 KNOWN = Calibration(((128.0, 0.5),), {"s3": Link(0.08, 65.0, ((2, 0.3),))}, 60.0, (0.5, 0.1), 0.05, source="measured")

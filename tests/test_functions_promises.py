@@ -105,7 +105,7 @@ def crashing(world: FunctionsWorld, entries: int, platform_stays: bool = True) -
         see_functions_through(world.job, cloud, ledger, count)
     later = world.cloud(ledger.account("last").history.elapsed_s)
     if platform_stays:  # functions that were asked for are still starting
-        later.backend.ahead.update(cloud.backend.ahead)
+        later.backend.prewarmed.update(cloud.backend.prewarmed)
     lines = see_functions_through(world.job, later, ledger)
     ledger.close()
     return lines

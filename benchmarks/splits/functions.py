@@ -38,10 +38,11 @@ from mlcd.core.version import VERSION
 from mlcd.planners.functions.adaptive import AdaptiveTraining
 from mlcd.planners.functions.foresight import decide
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import Stage, Workload, evidence_of
+from mlcd.planners.functions.nouns import Stage, evidence_of
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import calibration_space
+from mlcd.planners.functions.workload import Workload
 from mlcd_bench.serverless.jobs import JOBS, BenchJob
 from mlcd_bench.serverless.limits import BUDGET, DEADLINE, Limit, limits
 from mlcd_bench.serverless.training import MOST_EPOCHS, NOISE, KnownEpochs

@@ -16,8 +16,8 @@ from mlcd.core.errors import MlcdError, UnknownName
 from mlcd.core.home import home, open_ledger
 from mlcd.core.units import counted
 from mlcd.core.version import VERSION
-from mlcd.planners.functions.nouns import STORAGES
 from mlcd.planners.functions.storages.local import available
+from mlcd.planners.functions.workload import STORAGES
 
 CORE = (
     "numpy",

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.nouns import FunctionsTask, Workload
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.tariff import load_tariff
+from mlcd.planners.functions.workload import Workload
 
 MB = 1e6
 

@@ -21,7 +21,8 @@ from mlcd.clouds.functions.models import Models
 from mlcd.clouds.functions.request_limit import Counted, TooManyRequests
 from mlcd.clouds.functions.worker import calibrate
 from mlcd.core.errors import BackendError
-from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, StorageRate, Tariff
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation
+from mlcd.planners.functions.workload import StorageRate, Tariff
 
 STEPS = 10
 

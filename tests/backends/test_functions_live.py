@@ -24,18 +24,9 @@ from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job, Search
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.functions.nouns import (
-    Allocation,
-    Calibrated,
-    Epoch,
-    FunctionsTask,
-    StorageRate,
-    Tariff,
-    TrainEpochs,
-    Tuning,
-    Workload,
-)
+from mlcd.planners.functions.nouns import Allocation, Calibrated, Epoch, FunctionsTask, TrainEpochs, Tuning
 from mlcd.planners.functions.storages.local import available, serve
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 from mlcd.planners.functions.workloads import dataset, facts, trainer
 
 pytestmark = [

@@ -17,8 +17,9 @@ from mlcd.core.configuration import Choice, ProbeTime, Space
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import FunctionsTask, StorageRate, Tariff, Workload
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.space import calibration_space
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 from mlcd.planners.functions.workloads import facts
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.serve.knobs import KnobTable

@@ -23,16 +23,9 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.functions.beliefs.calibration import calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import (
-    MOST_ATTEMPTS,
-    Allocation,
-    Epoch,
-    TrainEpochs,
-    Tuning,
-    Workload,
-    functions_task,
-)
+from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs, Tuning, functions_task
 from mlcd.planners.functions.space import configuration
+from mlcd.planners.functions.workload import Workload
 from mlcd.testing.backends import BackendContract
 
 WHERE = Allocation(4, 1_024, "s3")

@@ -9,8 +9,8 @@ import pytest
 
 from mlcd.catalog import load_offers
 from mlcd.core.errors import CatalogError, UnknownName
-from mlcd.planners.functions.nouns import STORAGES
 from mlcd.planners.functions.tariff import COLUMNS, load_tariff
+from mlcd.planners.functions.workload import STORAGES
 
 PACKAGED = (resources.files("mlcd.catalog") / "serverless.csv").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.planners.functions.nouns import STORAGES
+from mlcd.planners.functions.workload import STORAGES
 
 needs_lithops = pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from mlcd.planners.functions.nouns import STORAGES
 from mlcd.planners.functions.storages.local import available
+from mlcd.planners.functions.workload import STORAGES
 
 pytestmark = [
     pytest.mark.live,

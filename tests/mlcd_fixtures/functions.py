@@ -15,18 +15,9 @@ from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import (
-    MB_PER_VCPU,
-    STORAGES,
-    Calibration,
-    FunctionsTask,
-    Link,
-    StorageRate,
-    Tariff,
-    Tuning,
-    Workload,
-)
+from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Link, Tuning
 from mlcd.planners.functions.space import calibration_space
+from mlcd.planners.functions.workload import MB_PER_VCPU, STORAGES, StorageRate, Tariff, Workload
 
 TARIFF = Tariff(
     usd_per_gb_s=1.6667e-5,

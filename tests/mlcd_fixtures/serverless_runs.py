@@ -13,7 +13,6 @@ from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.ledger import Book, Decided, Ended, Ledger, Line, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.nouns import (
-    STORAGES,
     Allocation,
     ByUse,
     Calibrated,
@@ -26,12 +25,10 @@ from mlcd.planners.functions.nouns import (
     Planned,
     Stage,
     StagePlan,
-    StorageRate,
-    Tariff,
     TrainEpochs,
     Tuning,
-    Workload,
 )
+from mlcd.planners.functions.workload import STORAGES, StorageRate, Tariff, Workload
 
 TARIFF = Tariff(
     1e-5,

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from mlcd.planners.functions.beliefs.boundary import Boundary, at_once, boundary, waves
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import (
-    Allocation,
-    Calibration,
-    FunctionsTask,
-    Link,
-    Stage,
-    StorageRate,
-    Tariff,
-    Workload,
-)
+from mlcd.planners.functions.nouns import Allocation, Calibration, FunctionsTask, Link, Stage
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 LR = Workload("lr", "higgs", samples=11_000_000, data_mb=2_464.0, model_mb=0.000_12, batch=10_000)
 TARIFF = Tariff(

@@ -16,7 +16,8 @@ from mlcd.core.errors import UserError
 from mlcd.planners.functions.beliefs.calibration import FASTEST_MB_PER_S, PRIOR_ERROR, calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.nouns import Allocation, Calibrated, Calibration, Link, StorageRate, Tariff, Workload
+from mlcd.planners.functions.nouns import Allocation, Calibrated, Calibration, Link
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 WORKLOAD = Workload("lr", "yfcc", samples=40_000, data_mb=600.0, model_mb=0.3, batch=800)
 FREE = Tariff(0.0, 0.0, tuple(StorageRate(name, aggregates=name == "vm-ps") for name in ("s3", "elasticache", "vm-ps")))

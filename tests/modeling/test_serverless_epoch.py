@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.planners.functions.beliefs.epoch import EpochModel, affine_exchange
-from mlcd.planners.functions.nouns import Allocation, Calibration, Link, StorageRate, Tariff, Workload
+from mlcd.planners.functions.nouns import Allocation, Calibration, Link
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 WORKLOAD = Workload("lr", "higgs", samples=10_000, data_mb=100.0, model_mb=2.0, batch=300)
 TARIFF = Tariff(

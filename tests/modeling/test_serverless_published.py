@@ -12,8 +12,9 @@ import pytest
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import CONSTANTS, STARTS, cold_start, published
-from mlcd.planners.functions.nouns import STORAGES, FunctionsTask, Workload
+from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.tariff import load_tariff
+from mlcd.planners.functions.workload import STORAGES, Workload
 
 HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)
 MEASURED = Path(__file__).parents[3] / "shared/data/serverless/lambda_memory_duration_2018.csv"

@@ -19,7 +19,7 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.prepare import boundary_of
 from mlcd.reports.html import page as report_of
 
-EXAMPLES = Path(__file__).parents[2] / "mlcd" / "web" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "mlcd" / "service" / "web" / "examples"
 CHARTS = {
     "demo-1": {"Search path", "Spend against limit", "Time against cost"},
     "elastic-1": {"Search path", "Spend against limit", "Time against cost"},

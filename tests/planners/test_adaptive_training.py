@@ -28,14 +28,12 @@ from mlcd.planners.functions.nouns import (
     FunctionsEvidence,
     FunctionsTask,
     Link,
-    StorageRate,
-    Tariff,
     TrainEpochs,
-    Workload,
     allocation_of,
     evidence_of,
     work_of,
 )
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 METHODS = ("exact", "greedy", "lambdaml", "siren", "cirrus", "fixed")
 TARIFF = Tariff(

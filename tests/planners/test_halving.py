@@ -22,9 +22,9 @@ from mlcd.planners.functions.nouns import (
     Link,
     TrainEpochs,
     Tuning,
-    Workload,
 )
 from mlcd.planners.functions.space import calibration_space
+from mlcd.planners.functions.workload import Workload
 
 CALIBRATION = Calibration(((128.0, 0.5), (1_769.0, 0.04)), {"elasticache": Link(0.001, 100.0)}, 60.0)
 SERVERLESS = FunctionsTask(

@@ -17,7 +17,6 @@ from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import decide
 from mlcd.planners.functions.nouns import (
-    STORAGES,
     Allocation,
     Calibrated,
     Calibration,
@@ -27,7 +26,6 @@ from mlcd.planners.functions.nouns import (
     Link,
     TrainEpochs,
     Tuning,
-    Workload,
     allocation_of,
     evidence_of,
     functions_task,
@@ -39,6 +37,7 @@ from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.sampling import expected_epochs
 from mlcd.planners.functions.search import PlanOnFunctions
 from mlcd.planners.functions.space import calibration_space, configuration, memory_levels, nothing_fits
+from mlcd.planners.functions.workload import STORAGES, Workload
 
 LR = Workload("lr", "higgs", 100_000, 100.0, 0.001, 1_000)
 SERVERLESS = FunctionsTask(LR, functions=(1, 16), memory_mb=(256, 3_538), tariff=TARIFF)

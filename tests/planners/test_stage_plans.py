@@ -22,11 +22,12 @@ from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.exact import solve
 from mlcd.planners.functions.frontiers import merge
 from mlcd.planners.functions.knapsack import Knapsack, knapsack
-from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning, Workload
+from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning
 from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
 from mlcd.planners.functions.problem import Menu, StageProblem, keeps
 from mlcd.planners.functions.relaxation import hull, relax
 from mlcd.planners.functions.tariff import load_tariff
+from mlcd.planners.functions.workload import Workload
 
 IMAGES = Workload("mobilenet", "images", samples=60_000, data_mb=184.0, model_mb=12.0, batch=128)
 HIGGS = Workload("lr", "higgs", samples=11_000_000, data_mb=1_276.0, model_mb=0.000_116, batch=10_000)

@@ -21,9 +21,9 @@ from mlcd.planners.functions.nouns import (
     FunctionsTask,
     TrainEpochs,
     Tuning,
-    Workload,
     evidence_of,
 )
+from mlcd.planners.functions.workload import Workload
 
 WHERE = Allocation(4, 1_024, "s3")
 PLACE = Configuration(Offer("1,024 MB function", 900.0, 1, 1), 4, WHERE, ByUse(2.0))

@@ -24,7 +24,8 @@ from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Ledger
-from mlcd.planners.functions.nouns import LONGEST_CALL_S, StagePlan, Tuning, functions_task, plan_of
+from mlcd.planners.functions.nouns import StagePlan, Tuning, functions_task, plan_of
+from mlcd.planners.functions.workload import LONGEST_CALL_S
 from mlcd.reports.deploy.lambda_ import lambda_configuration
 
 

@@ -31,8 +31,9 @@ from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import CALIBRATION_STEPS, Allocation, FunctionsTask, work_of
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, work_of
 from mlcd.planners.functions.storages.storage import RETRY_S
+from mlcd.planners.functions.workload import CALIBRATION_STEPS
 
 TEARDOWN_S = 1.0
 """Reserved at the end of a lifetime for teardown."""

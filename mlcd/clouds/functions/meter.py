@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlcd.clouds.functions.calls import Answer, Call
-from mlcd.planners.functions.nouns import Allocation, StorageRate, Tariff
+from mlcd.planners.functions.nouns import Allocation
+from mlcd.planners.functions.workload import StorageRate, Tariff
 
 POLLS = 3
 """Requests allowed for each one in the equations: functions that wait for each other poll."""

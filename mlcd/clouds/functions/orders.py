@@ -10,15 +10,8 @@ from typing import Any
 from mlcd.clouds.functions.dataset import Stored
 from mlcd.clouds.functions.throttle import share_of
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import (
-    CALIBRATION_STEPS,
-    SAMPLE,
-    Allocation,
-    Calibrated,
-    FunctionsTask,
-    StorageRate,
-    Workload,
-)
+from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask
+from mlcd.planners.functions.workload import CALIBRATION_STEPS, StorageRate, Workload
 
 Order = dict[str, Any]
 Report = dict[str, Any]

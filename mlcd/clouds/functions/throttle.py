@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mlcd.planners.functions.nouns import MB_PER_VCPU
+from mlcd.planners.functions.workload import MB_PER_VCPU
 
 T = TypeVar("T")
 

@@ -47,20 +47,12 @@ from mlcd.planners.functions.choice import Epochs, Options, furthest, reserved, 
 from mlcd.planners.functions.course import Course, Folded, epochs_left, threshold, why_again
 from mlcd.planners.functions.foresight import patience_s
 from mlcd.planners.functions.hedge import Hedge, hedged
-from mlcd.planners.functions.nouns import (
-    Allocation,
-    Calibration,
-    FunctionsTask,
-    Planned,
-    Stage,
-    StagePlan,
-    StorageKind,
-    TrainEpochs,
-)
+from mlcd.planners.functions.nouns import Allocation, Calibration, FunctionsTask, Planned, Stage, StagePlan, TrainEpochs
 from mlcd.planners.functions.outlook import Outlook, after, before, certain, still_missing
 from mlcd.planners.functions.siren import EARLY
 from mlcd.planners.functions.space import configuration, frozen
 from mlcd.planners.functions.standing import Ground, Standing
+from mlcd.planners.functions.workload import StorageKind
 
 MOST_TRIES = 3
 """Launches in a row that bring no epoch before the run is given up; each on another allocation."""

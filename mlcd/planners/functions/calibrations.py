@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from mlcd.core.errors import UserError
-from mlcd.planners.functions.nouns import Calibration, Workload
+from mlcd.planners.functions.nouns import Calibration
+from mlcd.planners.functions.workload import Workload
 
 _CODEC: TypeAdapter[Calibration] = TypeAdapter(Calibration)
 

@@ -7,9 +7,10 @@ it: VM-PS always (section II-C3), nothing planned by stages.
 from __future__ import annotations
 
 from mlcd.core.job import Goal
-from mlcd.planners.functions.nouns import StagePlan, StorageKind
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.static import static_plan
+from mlcd.planners.functions.workload import StorageKind
 
 
 def cirrus(problem: StageProblem, goal: Goal) -> StagePlan | None:

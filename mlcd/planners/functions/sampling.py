@@ -14,19 +14,11 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe
 from mlcd.core.units import counted, format_count
-from mlcd.planners.functions.nouns import (
-    MB_PER_VCPU,
-    SAMPLE,
-    Allocation,
-    FunctionsTask,
-    Stage,
-    StagePlan,
-    TrainEpochs,
-    evidence_of,
-)
+from mlcd.planners.functions.nouns import SAMPLE, Allocation, FunctionsTask, Stage, StagePlan, TrainEpochs, evidence_of
 from mlcd.planners.functions.plans import cheapest, fastest
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.space import configuration, on_functions, usable
+from mlcd.planners.functions.workload import MB_PER_VCPU
 from mlcd.planners.modeling.loss_curve import fit
 
 SAMPLED_EPOCHS = 8

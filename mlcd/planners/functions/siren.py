@@ -20,8 +20,9 @@ import numpy as np
 
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack, plan_of
-from mlcd.planners.functions.nouns import StagePlan, StorageKind
+from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.workload import StorageKind
 
 EARLY = 2.0
 """What a trial of the first stage is given, beyond its least, for each dollar of one of the last. A choice of ours."""

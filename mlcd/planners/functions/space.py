@@ -7,15 +7,8 @@ from itertools import cycle
 
 from mlcd.core.configuration import Choice, Configuration, Offer, ProbeTime, Space
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import (
-    CALIBRATION_STEPS,
-    MB_PER_VCPU,
-    Allocation,
-    ByUse,
-    FunctionsTask,
-    Tariff,
-    TrainEpochs,
-)
+from mlcd.planners.functions.nouns import Allocation, ByUse, FunctionsTask, TrainEpochs
+from mlcd.planners.functions.workload import CALIBRATION_STEPS, MB_PER_VCPU, Tariff
 
 FEW, MANY = 2, 8
 """Functions of the two probes of a storage: what an exchange takes is a line through both."""

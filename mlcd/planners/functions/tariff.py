@@ -19,7 +19,7 @@ from pathlib import Path
 from mlcd.catalog.files import packaged_text, read_text
 from mlcd.core.csv_table import Line, read_table
 from mlcd.core.errors import CatalogError, UnknownName
-from mlcd.planners.functions.nouns import STORAGES, StorageKind, StorageRate, Tariff
+from mlcd.planners.functions.workload import STORAGES, StorageKind, StorageRate, Tariff
 
 FILE = "serverless.csv"
 COLUMNS = ("cloud", "region", "service", "unit", "usd", "largest_mb", "price_date", "source")

@@ -16,15 +16,8 @@ from typing import Any
 from mlcd.core.backend import Provenance
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.functions.nouns import (
-    LONGEST_CALL_S,
-    Allocation,
-    FunctionsTask,
-    Stage,
-    StagePlan,
-    functions_task,
-    plan_of,
-)
+from mlcd.planners.functions.nouns import Allocation, FunctionsTask, Stage, StagePlan, functions_task, plan_of
+from mlcd.planners.functions.workload import LONGEST_CALL_S
 from mlcd.reports.functions.document import prices_of
 from mlcd.reports.functions.rows import epoch_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan

@@ -15,11 +15,11 @@ from mlcd.planners.functions.nouns import (
     FunctionsTask,
     Planned,
     StagePlan,
-    Tariff,
     allocation_of,
     evidence_of,
     plan_of,
 )
+from mlcd.planners.functions.workload import Tariff
 from mlcd.reports.functions.boundary import knee, ordered
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, stage_rows
 from mlcd.reports.functions.words import chosen_plan, decision_sentence, functions_of, plan_name

@@ -10,7 +10,8 @@ from itertools import accumulate
 
 from mlcd.core.decision import Decision
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.nouns import STORAGES, Allocation, Planned, StagePlan, plan_of
+from mlcd.planners.functions.nouns import Allocation, Planned, StagePlan, plan_of
+from mlcd.planners.functions.workload import STORAGES
 from mlcd.reports.figures.axes import Scale, marked, time_ticks, usd_tick
 from mlcd.reports.figures.still import Axis, Chart, Series, Spot, still
 from mlcd.reports.functions.boundary import brief, ordered

@@ -22,7 +22,8 @@ from scipy.optimize import isotonic_regression, nnls
 
 from mlcd.core.errors import UserError
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.nouns import Calibrated, Calibration, Link, StorageKind, StorageRate, Tariff, Workload
+from mlcd.planners.functions.nouns import Calibrated, Calibration, Link
+from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff, Workload
 
 FASTEST_MB_PER_S = 100_000.0
 """A storage that seems to take no time for a megabyte more is taken to be this fast: more than any network."""

@@ -31,7 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.functions.nouns import Allocation, Calibration, StorageRate, Tariff, Workload
+from mlcd.planners.functions.nouns import Allocation, Calibration
+from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 Ints = NDArray[np.int64]
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcd.planners.functions.nouns import LARGEST_MB, MB_PER_VCPU, SMALLEST_MB, Calibration, Link, StorageKind, Workload
+from mlcd.planners.functions.nouns import Calibration, Link
+from mlcd.planners.functions.workload import LARGEST_MB, MB_PER_VCPU, SMALLEST_MB, StorageKind, Workload
 
 LAMBDAML = "LambdaML (Jiang et al., SIGMOD 2021), table of constants, from memory"
 

@@ -12,8 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.functions.nouns import STORAGES, StorageKind
 from mlcd.planners.functions.storages.storage import RETRY_S, Storage
+from mlcd.planners.functions.workload import STORAGES, StorageKind
 
 FORMS = {
     StorageKind.S3: (("s3", "http", "https"), "s3://BUCKET or http://HOST:PORT/BUCKET"),

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.errors import BackendError, UnknownName, UserError
-from mlcd.planners.functions.nouns import STORAGES, StorageKind
 from mlcd.planners.functions.storages.connect import connect
 from mlcd.planners.functions.storages.storage import StorageError
+from mlcd.planners.functions.workload import STORAGES, StorageKind
 
 HOST = "127.0.0.1"
 START_S = 30.0

@@ -109,7 +109,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
         </section>
       )}
       <section class="papers">
-        <h2>The record</h2>
+        <h2>Records</h2>
         {!inReport() && <Doors view={view} />}
         {tables.map((table) => (
           <Opened key={table.title} title={table.title}>
@@ -120,7 +120,7 @@ function Everything({ view, seen, tables }: { view: View; seen: number; tables: 
           <Ledger run={run} turn={seen} />
         </Opened>
         {provenance === "live" && !inReport() && (
-          <Opened title="What the job writes" atFirst={status === "failed"}>
+          <Opened title="Output of the job" atFirst={status === "failed"}>
             <Logs run={run} driven={driven} />
           </Opened>
         )}
