@@ -15,7 +15,7 @@ from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger, Line
 from mlcd.core.runs.run import start
 from mlcd.planners.form.jobs import of_text
-from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.functions.nouns import FunctionsTask, plan_of
 from mlcd.planners.functions.prepare import boundary_of
 from mlcd.reports.html import page as report_of
 
@@ -66,7 +66,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def _written(path: Path, lines: list[Line], ledger: Ledger) -> Path:
     account = ledger.account(lines[0].run)
     on_functions = isinstance(account.job.ask, FunctionsTask) and account.decision is not None
-    boundary = boundary_of(account.job, account.decision.calibration) if on_functions else ()  # type: ignore[union-attr]
+    boundary = boundary_of(account.job, plan_of(account.decision).calibration) if on_functions else ()
     path.write_text(report_of(lines, boundary))
     return path
 

@@ -10,7 +10,6 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search, Target
 from mlcd.core.options import new_goal, with_probe_limits
 from mlcd.planners.functions.nouns import FunctionsTask, Tuning
-from mlcd.planners.functions.space import on_functions
 
 ON = "functions"
 ONLY_THERE = {
@@ -79,13 +78,15 @@ def functions_job(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
 def trained(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     """The job of a file, to be trained once: trials that its file may ask for are those of `mlcd tune`."""
     job = functions_job(job, chosen, where)
-    return replace(job, ask=replace(on_functions(job), tuning=None))
+    assert isinstance(job.ask, FunctionsTask)
+    return replace(job, ask=replace(job.ask, tuning=None))
 
 
 def tuned(job: Job, chosen: Mapping[str, Any], where: str) -> Job:
     """The job of a file, with the trials that were asked for, or that the file asks for."""
     job = functions_job(job, chosen, where)
-    task = on_functions(job)
+    task = job.ask
+    assert isinstance(task, FunctionsTask)
     if task.tuning is None and chosen.get("trials") is None:
         raise UserError("how many trials? Say --trials 64, or `tuning: {trials: 64}` in the `functions:` block")
     names = ("trials", "eta", "epochs_per_stage")
