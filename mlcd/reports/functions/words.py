@@ -244,14 +244,16 @@ def _rival(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
     """What another plan would take, of what is made small: a better one, or else the even split.
 
     A training that keeps something back for more epochs than are expected is slower than one that does not, if they
-    are as many as expected: that is said instead.
+    are as many as expected: that is said instead. Without a limit nothing is kept back, but it can be beaten by a
+    little: its allocations are chosen by epochs that were called ahead, which its first ones are not.
     """
-    if plan.method == "exact" and trains(plan):
-        return "; the rest is kept for more epochs than are expected" if goal.limited else ""
+    exact_training = plan.method == "exact" and trains(plan)
+    if exact_training and goal.limited:
+        return "; the rest is kept for more epochs than are expected"
     best = min(plans, key=lambda each: _made_small(each, goal))
     if _made_small(best, goal) * ROUNDING < _made_small(plan, goal):
         return f"; the {plan_name(best.method)} plan would {_takes(best, goal)}"
-    if plan.method == "fixed":
+    if exact_training or plan.method == "fixed":
         return ""
     even = next((each for each in plans if each.method == "fixed"), None)
     if even is None:
