@@ -242,6 +242,7 @@ class Mlcd:
         return subprocess.CompletedProcess(running.args, running.returncode, out, err)
 
 
+@pytest.mark.night  # at each change: the contract above here, and killed commands in tests/cli/test_live.py
 def test_a_job_is_searched_for_and_run_and_a_killed_mlcd_leaves_nothing_and_goes_on(ray, folder, tmp_path):
     mlcd = Mlcd(folder, tmp_path)
     with mlcd.start("train", "job.yaml", "--on", "ray:types.yaml", "-y") as running:

@@ -130,7 +130,7 @@ def test_functions_that_meet_in_redis_come_to_the_same(tmp_path, backend):
     assert epochs[0].requests >= 3 * 2 * 7 - 2 * 7  # 3n - 2 transfers in each of 7 steps, and more looks than that
 
 
-@pytest.mark.parametrize("fault", ["die", "vanish"])
+@pytest.mark.parametrize("fault", ["die", pytest.param("vanish", marks=pytest.mark.night)])
 def test_a_function_that_fails_once_costs_an_attempt_and_changes_nothing(backend, fault):
     once = replace(backend, faults=lambda epoch, rank, attempt: fault if (rank, attempt) == (1, 0) else "")
     _, (epoch,) = play(once, launch("run-1", TrainEpochs(1)), job())

@@ -86,14 +86,8 @@ DIGITS = [
 ]
 
 
-AT_NIGHT = {"tensorflow-digits/parameter-server.yaml"}
-"""The same script as above it, with the roles that tests/platforms/test_processes.py gives out."""
-
-
-@pytest.mark.parametrize(
-    ("file", "small", "samples", "package"),
-    [pytest.param(*each, id=each[0], marks=[pytest.mark.night] if each[0] in AT_NIGHT else []) for each in DIGITS],
-)
+@pytest.mark.night  # at each change: PyTorch's examples below; the trackers of the others in tests/platforms
+@pytest.mark.parametrize(("file", "small", "samples", "package"), DIGITS, ids=[file for file, *_ in DIGITS])
 def test_digits_are_learned_on_two_nodes(file: str, small: str, samples: float, package: str, machine: Machine):
     needs(package)
     output = machine.run(example(file, small), nodes=2)
@@ -176,10 +170,10 @@ def digits(folder: Path, epochs: int, *command: str) -> tuple[subprocess.Complet
 def test_a_text_is_learned_and_another_number_of_nodes_goes_on_from_the_checkpoint(machine: Machine):
     needs("torch")
     file = "pytorch-char-rnn/job.yaml"
-    output = machine.run(example(file, "python train.py --steps 40"), nodes=2)
-    assert machine.samples[-1] == replace(machine.samples[-1], samples=40 * 64, saved=40 * 64)
+    output = machine.run(example(file, "python train.py --steps 20"), nodes=2)
+    assert machine.samples[-1] == replace(machine.samples[-1], samples=20 * 64, saved=20 * 64)
     assert "step 20," in output
-    output = machine.run(example(file, "python train.py --steps 60"), nodes=1)
+    output = machine.run(example(file, "python train.py --steps 40"), nodes=1)
     assert machine.samples[-1] == replace(machine.samples[-1], samples=20 * 64, saved=20 * 64)
     assert "step 20," not in output
     learned, chance = re.findall(r"loss ([\d.]+) on text it has not seen; ([\d.]+) is chance", output)[0]
@@ -205,19 +199,11 @@ def test_every_example_that_trains_is_run_here_and_can_be_read_as_it_is():
 
 
 @pytest.mark.skipif(find_spec("lithops") is None, reason="no Lithops: pip install 'mlcd[lithops]'")
-@pytest.mark.parametrize(
-    "less",
-    [("--functions", "1", "--target-loss", "0.8"), pytest.param((), marks=pytest.mark.night)],
-    ids=["one", "all"],
-)
-def test_functions_of_this_machine_train_a_network_to_its_target(mlcd_process, less: tuple[str, ...]):
-    """One function at each change: each starts anew for each epoch, and imports PyTorch.
-
-    The other one that trains, on 28 features, is trained in small by tests/cli/test_tune_live.py, by two.
-    """
+@pytest.mark.night  # at each change tests/cli/test_tune_live.py trains the other example, on 28 features, in small
+def test_functions_of_this_machine_train_a_network_to_its_target(mlcd_process):
     needs("torch")
     job, fixed = EXAMPLES / "functions" / "mobilenet.yaml", ("--memory", "1769", "--storage", "vm-ps")
-    run = mlcd_process("train", job, *fixed, *less, "--budget", "0.5", "-y", "-o", "json").document
+    run = mlcd_process("train", job, *fixed, "--budget", "0.5", "-y", "-o", "json").document
     assert run["status"] == "finished"
     assert run["epochs"][-1]["loss"] <= run["target"]["value"]
 

@@ -138,6 +138,7 @@ def test_a_job_on_real_nodes_runs_to_its_end_elsewhere_and_its_logs_are_read_thr
     assert not (team.home / "launches").exists()
 
 
+@pytest.mark.night  # at each change: uploads in tests/web/test_uploads.py, and a job that runs elsewhere above here
 def test_a_model_that_was_uploaded_is_served_elsewhere(team: Team, until: Until) -> None:
     pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")
     body = adding_model()
