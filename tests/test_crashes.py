@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mlcd_fixtures.crashes import CHILDREN, die_after, see_through
+from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.errors import WrongState
 from mlcd.core.home import open_ledger
@@ -53,7 +54,7 @@ def spawn_and_kill(home: Path, after_s: float) -> bool:
     return child.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.night) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", at_night_except((0,), range(5)))
 def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(seed, tmp_path, undisturbed):
     rng = random.Random(seed)
     kills = rounds = 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mlcd_fixtures.examples import at_night_except
 
 from mlcd.planners.functions.storages.local import available
 from mlcd.planners.functions.workload import STORAGES
@@ -47,11 +48,7 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-AT_EACH = [pytest.param(each, marks=[] if each == "s3" else pytest.mark.night) for each in STORAGES]
-"""One of them whole at each change; what the others have to keep is in their contract, tests/storages."""
-
-
-@pytest.mark.parametrize("storage", AT_EACH)
+@pytest.mark.parametrize("storage", at_night_except(("s3",), STORAGES))  # the others keep a contract: tests/storages
 def test_a_search_and_a_training_run_for_real_at_each_storage(mlcd: Mlcd, job: Path, storage: str) -> None:
     if (why := available(storage)) is not None:
         pytest.skip(why)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from mlcd_fixtures.api import KINDS, STOPPED, TRAIN, fill
+from mlcd_fixtures.examples import at_night_except
 
 from mlcd.core.home import open_ledger
 from mlcd.core.ledger import Ledger, Line
@@ -82,7 +83,7 @@ def opened(browser: Any) -> Iterator[Opened]:
     context.close()
 
 
-@pytest.mark.parametrize("run", CHARTS)
+@pytest.mark.parametrize("run", at_night_except(("demo-1", "net-a-1", "infeasible"), CHARTS))
 def test_from_disk_it_draws_everything_asks_for_nothing_and_prints(opened, reports, run):
     page, address = opened.page, reports[run].as_uri()
     page.goto(address)

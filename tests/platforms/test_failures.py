@@ -127,7 +127,7 @@ while True: dist.all_reduce(torch.ones(1))
     ("how", "expected"),
     [
         ("raise", Diagnosis(Outcome.FAILED, "the job raised ValueError: the rate is negative")),
-        ("kill", diagnose(-9, "")),
+        pytest.param("kill", diagnose(-9, ""), marks=pytest.mark.night),
     ],
 )
 def test_of_two_ranks_that_failed_the_one_that_began_is_blamed(how: str, expected: Diagnosis, tmp_path: Path):

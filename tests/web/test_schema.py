@@ -9,6 +9,7 @@ import requests
 import urllib3
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from mlcd_fixtures.examples import at_night_except
 from stage import API, staged
 
 from mlcd.core.runs.run import start
@@ -80,7 +81,7 @@ def sent(stage, case, headers):
     return answer
 
 
-WHO = [*(pytest.param(who, marks=pytest.mark.night) for who in ("vera", "ron")), "ada", None]
+WHO = at_night_except(("ada", None), ("vera", "ron", "ada", None))
 """At each change an admin, who gets everywhere, and nobody; what the others may do is in test_identity.py."""
 
 
