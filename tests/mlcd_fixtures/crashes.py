@@ -11,10 +11,11 @@ from mlcd.core.home import open_ledger
 from mlcd.core.job import Job
 from mlcd.core.ledger import Line
 from mlcd.core.runs.run import go_on, start
+from mlcd.service.workers.process import PRELOADED
 
 # A process that has imported everything and forks children: a kill then hits the run, not the imports.
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["mlcd.core.runs.run"])
+CHILDREN.set_forkserver_preload(PRELOADED)
 
 
 def see_through(job: Job, home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -223,6 +224,30 @@ from mlcd.service.workers.process import warm_up
 warm_up()
 print(open(f"/proc/{multiprocessing.forkserver._forkserver._forkserver_pid}/status").read())
 """
+
+IMPORTED_LATE = """
+import importlib, pickle, sys
+from pathlib import Path
+from mlcd.service.workers.process import PRELOADED
+for name in PRELOADED:
+    importlib.import_module(name)
+before = set(sys.modules)
+from mlcd.core.home import open_ledger
+from mlcd.core.runs.run import start
+run = start(pickle.loads(Path(sys.argv[1]).read_bytes()), open_ledger())
+run.search()
+run.launch()
+print(*sorted(name for name in set(sys.modules) - before if name.startswith(("mlcd.", "scipy."))))
+"""
+
+
+def test_what_a_simulated_run_needs_is_imported_once_for_all_of_them(home: Path, simulated: Job, tmp_path: Path):
+    job = tmp_path / "job"
+    job.write_bytes(pickle.dumps(simulated))
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED_LATE, str(job)], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout.split() == []
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which signals a process ignores")

@@ -18,6 +18,7 @@ from pathlib import Path
 from mlcd.core.errors import LedgerFull, LedgerLocked, LedgerUnreachable, MlcdError
 from mlcd.core.job import only_computed
 from mlcd.core.ledger import Ledger
+from mlcd.core.planner import built_in_names
 from mlcd.service.caps import Caps
 from mlcd.service.workers.heartbeat import COMPUTING, HangDetector, Heartbeat
 from mlcd.service.workers.log import LOG, to_stderr
@@ -26,8 +27,9 @@ from mlcd.service.workers.submitted import from_json
 from mlcd.service.workers.timing import Timing
 from mlcd.service.workers.trust import keep_memory_private
 
-PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form", "mlcd.planners.serve.operators"]
-PRELOADED += ["scipy.stats", "sklearn.gaussian_process", "sklearn.svm", "sklearn.cluster"]
+PRELOADED = ["mlcd.service.workers.run", "mlcd.core.runs.run", "mlcd.planners.form.jobs", "scipy.stats"]
+PRELOADED += [f"mlcd.planners.{name}.planner" for name in built_in_names()]
+PRELOADED += [f"mlcd.clouds.places.{name}" for name in ("simulated", "recorded", "functions")]
 """These are imported lazily elsewhere: preloaded here once, instead of in each process."""
 PRELOADED += ["mlcd.service.workers.frozen"]
 AUTOGROUP = Path("/proc/self/autogroup")
