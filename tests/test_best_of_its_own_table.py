@@ -35,7 +35,7 @@ from mlcd.planners.modeling.statistical_efficiency import from_noise
 from mlcd.planners.scale.nouns import Mode, batch_of
 from mlcd.planners.serve.known_models import Kind as Served
 from mlcd.planners.serve.planner import SERVE_METHODS, serve_method
-from mlcd.planners.train.methods import METHODS
+from mlcd.planners.train.planner import METHODS
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.words import plan_name
 from mlcd.reports.tradeoff import tradeoff_of

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
-from mlcd.core.measurement import Event
+from mlcd.core.measurement import Event, Measurement, Sample
 from mlcd.core.payload import Work
+from mlcd.core.strategy import Look, Watch
 
 
 class Provenance(StrEnum):
@@ -105,4 +106,42 @@ class LiveBackend(Backend, Protocol):
 
     def leftovers(self) -> set[str]:
         """Labels of launches of which anything is left."""
+        ...
+
+
+Progress = Callable[[Job, Launch, Sample], object]
+"""Who hears what a running job reports."""
+
+
+class Profiler(Protocol):
+    """Launches, watches, tears down, and concludes."""
+
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
+        """What the launch showed and cost, cut short if a look or a watch says so. A failure is a measurement too."""
+        ...
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+        ...
+
+
+@runtime_checkable
+class RejoinsLaunches(Protocol):
+    """A profiler that can go on watching a launch of the job itself which another process has begun."""
+
+    def still_runs(self, label: str) -> bool:
+        """Whether there is such a launch to go on with."""
+        ...
+
+    def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
+        """What the launch showed, from its start on, as if nobody had ever left it."""
+        ...
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """A profiler that passes on every report of a running job."""
+
+    def telling(self, progress: Progress) -> Profiler:
+        """The same profiler, with somebody who hears every report."""
         ...

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mlcd.core.payload import Billing, Setting
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 CPU_TFLOPS_PER_VCPU = 0.05
 """A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""

@@ -12,7 +12,7 @@ from functools import partial
 
 from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
-from mlcd.core.backend import Launch, Purpose
+from mlcd.core.backend import Launch, Profiler, Purpose, RejoinsLaunches
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
@@ -20,11 +20,9 @@ from mlcd.core.forecasts import remaining
 from mlcd.core.guarantee import refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
-from mlcd.core.launching import Closing, closed, cut_short, measured, reserve, saved_work
+from mlcd.core.launching import Closing, check_place, closed, cut_short, measured, reserve, saved_work
 from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.outages import check_place
-from mlcd.core.profiler import Profiler, RejoinsLaunches
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]

@@ -6,19 +6,18 @@ ordered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mlcd.core.backend import Launch, Purpose, RemembersWork
+from mlcd.core.backend import Launch, Profiler, Purpose, RemembersWork
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
-from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
+from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
 from mlcd.core.guarantee import left_usd, lifetime_s
 from mlcd.core.job import Job
-from mlcd.core.ledger import Book, Reserved, Settled, Voided
+from mlcd.core.ledger import Book, Reserved, Settled, Stopped, Voided
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.profiler import Profiler
 from mlcd.core.strategy import Apply, Probe
 
 Closing = tuple[Settled | Voided | None, BaseException | None]
@@ -111,3 +110,25 @@ def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurem
     if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement
     return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))
+
+
+FAILED_LAUNCHES = 2
+"""Launches in a row that a place may fail before the run is stopped."""
+
+
+def check_place(
+    before: Sequence[BackendError], failed: Sequence[BackendError], book: Book, *, worked: bool = False
+) -> list[BackendError]:
+    """The launches in a row that the place has failed so far. `Outage` if another one would be no use.
+
+    `before`: those until now; `failed`: those of the last step. `worked`: one of its launches did, or saved work first.
+    """
+    in_a_row = [] if worked else [*before, *failed]
+    hopeless = next((error for error in failed if isinstance(error, NoAccess | StillUp)), None)
+    if not failed or (hopeless is None and len(in_a_row) < FAILED_LAUNCHES):
+        return in_a_row
+    because = str(hopeless or failed[-1])
+    book.write(Stopped(because))
+    free = all(isinstance(error, NothingOrdered) for error in (*in_a_row, *failed))
+    kept = "Nothing was ordered, and nothing is billed for it" if free else "Everything measured is kept"
+    raise Outage(f"{because}. {kept}. Go on with: mlcd resume {book.run}") from failed[-1]

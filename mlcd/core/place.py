@@ -8,14 +8,13 @@ from datetime import datetime
 from functools import cache
 from importlib import import_module
 
-from mlcd.core.backend import Backend, Provenance
+from mlcd.core.backend import Backend, Profiler, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.job import Job, Search
 from mlcd.core.plugins import Plugins
-from mlcd.core.profiler import Profiler
 from mlcd.core.units import format_usd
 
 

@@ -19,8 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.critical_batch import POWER_ERROR, SEED_ERROR, log_epochs, slopes
-from mlcd.planners.modeling.statistical_efficiency import NOISE_SCALE_ERROR, Direction, StatisticalEfficiency, run_error
+from mlcd.planners.modeling.statistical_efficiency import (
+    NOISE_SCALE_ERROR,
+    POWER_ERROR,
+    SEED_ERROR,
+    Direction,
+    StatisticalEfficiency,
+    log_epochs,
+    run_error,
+    slopes,
+)
 
 METRIC_ERROR = 0.005
 """Another seed shows a metric that is better or worse by this share: on a flat curve that is a long time."""

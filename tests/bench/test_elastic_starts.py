@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.planners.modeling import statistical_efficiency
-from mlcd.planners.modeling.critical_batch import log_epochs, slopes
+from mlcd.planners.modeling.statistical_efficiency import log_epochs, slopes
 from mlcd_bench.elastic.starts import Starts, as_read, from_noise, with_starts
 
 ENDS = (16.0, 4096.0)

@@ -18,8 +18,8 @@ from mlcd_fixtures.postgres import PostgresServer
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import LedgerUnreachable, WrongState
 from mlcd.core.ledger import Ledger, Resumed, Stopped
+from mlcd.core.ledger.lock import RECONNECT_S, HeldRun
 from mlcd.core.ledger.rows import Draft, draft
-from mlcd.core.ledger.session_lock import RECONNECT_S, HeldRun
 
 STATEMENTS = 5
 """Of an append of two entries: BEGIN, the writers' lock, INSERT, INSERT, COMMIT."""

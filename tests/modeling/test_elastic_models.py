@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.modeling.iteration_time import fit_iteration_time, read_iteration_time
+from mlcd.planners.modeling.iteration_time import LAWS, LINEAR, OVERLAP, fit_iteration_time, read_iteration_time
 from mlcd.planners.modeling.performance import (
     NodePrice,
     PerformanceModel,
@@ -19,7 +19,6 @@ from mlcd.planners.modeling.performance import (
     read_performance_model,
 )
 from mlcd.planners.modeling.statistical_efficiency import Direction, read_statistical_efficiency
-from mlcd.planners.modeling.step_laws import LAWS, LINEAR, OVERLAP
 from mlcd_bench.elastic.forecast import Forecast
 from mlcd_bench.elastic.forecast import forecast as forecast_of
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error, normalised_noise

@@ -1,57 +1,71 @@
 """The tables, the same on SQLite and on PostgreSQL.
 
 `entries` and `audit` are append-only: triggers refuse changes. Times are ISO 8601 text in UTC. A change here needs a
-migration; a test compares the results of both.
+migration; a test compares the results of both. Migrations use the functions below: what they make must not change.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
-from sqlalchemy import (
-    REAL,
-    BigInteger,
-    Boolean,
-    Column,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
+from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, Table, Text, UniqueConstraint
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from mlcd.core.database.append_only import append_only
+REFUSAL = "the ledger is append-only"
+APPEND_ONLY = {
+    "sqlite": (
+        "CREATE TRIGGER {table}_are_never_changed BEFORE UPDATE ON {table}"
+        f" BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
+        "CREATE TRIGGER {table}_are_never_removed BEFORE DELETE ON {table}"
+        f" BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
+    ),
+    "postgresql": (
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql"
+        f" AS $$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$",
+        "CREATE TRIGGER {table}_are_never_changed BEFORE UPDATE OR DELETE ON {table}"
+        " FOR EACH ROW EXECUTE FUNCTION refuse_change()",
+        "CREATE TRIGGER {table}_are_never_removed BEFORE TRUNCATE ON {table}"
+        " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
+    ),
+}
+
+
+def append_only(table: str, dialect: str) -> list[str]:
+    """The statements that make a table append-only."""
+    return [statement.format(table=table) for statement in APPEND_ONLY[dialect]]
+
 
 HEAD = "0003"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
 
 METADATA = MetaData()
-NUMBER = BigInteger().with_variant(Integer(), "sqlite")
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """Row numbers: SQLite assigns them only if the type is exactly INTEGER."""
-AMOUNT: Double[float] = Double().with_variant(REAL(), "sqlite")
+AMOUNT: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
+
+
+def texts(*names: str, nullable: bool = False) -> list[Column[Any]]:
+    """Columns of text."""
+    return [Column(name, Text, nullable=nullable) for name in names]
+
 
 entries = Table(
     "entries",
     METADATA,
     Column("seq", NUMBER, primary_key=True),
-    Column("run", Text, nullable=False),
-    Column("written_at", Text, nullable=False),
+    *texts("run", "written_at"),
     Column("elapsed_s", AMOUNT, nullable=False),
-    Column("kind", Text, nullable=False),
+    *texts("kind"),
     Column("instance_type", Text),
-    Column("nodes", Integer),
+    Column("nodes", sa.Integer),
     Column("usd", AMOUNT),
     Column("seconds", AMOUNT),
     Column("because", Text),
-    Column("body", Text, nullable=False),
-    Index("entries_by_run", "run", "seq"),
+    *texts("body"),
+    sa.Index("entries_by_run", "run", "seq"),
     sqlite_autoincrement=True,
 )
 
@@ -59,16 +73,11 @@ runs = Table(
     "runs",
     METADATA,
     Column("number", NUMBER, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("owner", Text),
-    Column("team", Text),
-    Column("free", Boolean),
-    Column("created_at", Text, nullable=False),
-    Column("asked", Text),
-    Column("wish", Text),
-    Column("refused", Text),
-    Column("progress", Text),
-    Column("machine", Text),
+    *texts("name"),
+    *texts("owner", "team", nullable=True),
+    Column("free", sa.Boolean),
+    *texts("created_at"),
+    *texts("asked", "wish", "refused", "progress", "machine", nullable=True),
     UniqueConstraint("name", name="runs_have_a_name_of_their_own"),
     sqlite_autoincrement=True,
 )
@@ -77,12 +86,11 @@ members = Table(
     "members",
     METADATA,
     Column("name", Text, primary_key=True),
-    Column("role", Text, nullable=False),
+    *texts("role"),
     Column("team", Text),
     Column("budget_usd", AMOUNT),
     Column("budget_per", Text),
-    Column("token_hash", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
+    *texts("token_hash", "created_at"),
     Column("removed_at", Text),
     UniqueConstraint("token_hash", name="tokens_are_of_one_member"),
     sqlite_with_rowid=False,
@@ -101,9 +109,7 @@ sessions = Table(
     "sessions",
     METADATA,
     Column("hash", Text, primary_key=True),
-    Column("member", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("expires_at", Text, nullable=False),
+    *texts("member", "created_at", "expires_at"),
     sqlite_with_rowid=False,
 )
 
@@ -111,12 +117,7 @@ audit = Table(
     "audit",
     METADATA,
     Column("seq", NUMBER, primary_key=True),
-    Column("at", Text, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("about", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("detail", Text, nullable=False),
+    *texts("at", "who", "action", "about", "outcome", "detail"),
     sqlite_autoincrement=True,
 )
 
@@ -124,31 +125,30 @@ uploads = Table(
     "uploads",
     METADATA,
     Column("digest", Text, primary_key=True),
-    Column("name", Text, nullable=False),
+    *texts("name"),
     Column("size", NUMBER, nullable=False),
     Column("owner", Text),
-    Column("created_at", Text, nullable=False),
-    Column("facts", Text, nullable=False),
+    *texts("created_at", "facts"),
     sqlite_with_rowid=False,
 )
 
 upload_parts = Table(
     "upload_parts",
     METADATA,
-    Column("digest", Text, nullable=False),
-    Column("part", Integer, nullable=False),
-    Column("written_at", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    *texts("digest"),
+    Column("part", sa.Integer, nullable=False),
+    *texts("written_at"),
+    Column("body", sa.LargeBinary, nullable=False),
     PrimaryKeyConstraint("digest", "part", name="parts_of_an_upload"),
 )
 
 logs = Table(
     "logs",
     METADATA,
-    Column("label", Text, nullable=False),
-    Column("process", Integer, nullable=False),
+    *texts("label"),
+    Column("process", sa.Integer, nullable=False),
     Column("start", NUMBER, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", sa.LargeBinary, nullable=False),
     PrimaryKeyConstraint("label", "process", "start", name="pieces_of_a_log"),
 )
 """Logs of launches on workers' machines: pieces from byte `start` of each process's log."""
@@ -157,8 +157,7 @@ models = Table(
     "models",
     METADATA,
     Column("name", Text, primary_key=True),
-    Column("saved_at", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    *texts("saved_at", "body"),
     sqlite_with_rowid=False,
 )
 """What runs of a team have learned."""
@@ -166,7 +165,7 @@ models = Table(
 version = Table(
     "alembic_version",
     METADATA,
-    Column("version_num", String(32), nullable=False),
+    Column("version_num", sa.String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 """As created by Alembic."""

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import Path
 
-from mlcd.core.database.failures import explained_files
-from mlcd.core.errors import WrongState
+from sqlalchemy import Connection, func, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from mlcd.core.database import Database
+from mlcd.core.database.engine import LOCKS, transaction
+from mlcd.core.database.failures import UNREACHABLE, explained, explained_files
+from mlcd.core.database.schema import entries
+from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongState
+from mlcd.core.ledger.rows import LINES, Draft, Line, write
 
 
 @contextmanager
@@ -68,3 +79,155 @@ def _lock(handle: int, kind: int) -> bool:
 
 def _file(folder: Path, run: str) -> Path:
     return folder / f"{run}.lock"
+
+
+RECONNECT_S = 60.0
+"""How long a driver tries to reach a database that went away."""
+PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+_TAKE = text("SELECT pg_try_advisory_lock(:locks, CAST(number AS integer)) FROM runs WHERE name = :run")
+_DRIVEN = text(
+    "SELECT runs.name FROM pg_locks JOIN runs ON pg_locks.objid = runs.number"
+    " WHERE locktype = 'advisory' AND classid = :locks AND objsubid = 2 AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def driven_runs(database: Database) -> set[str]:
+    """The runs that somebody drives now, on whatever machine."""
+    with database.read() as connection:
+        return set(connection.execute(_DRIVEN, {"locks": LOCKS}).scalars())
+
+
+@dataclass
+class HeldRun:
+    """A run that this process alone drives, from `take` to `release`."""
+
+    database: Database
+    run: str
+    now: Callable[[], float] = time.monotonic
+    wait: Callable[[float], None] = time.sleep
+    _connection: Connection | None = None
+    _last: int | None = None
+    """The run's newest entry; None: we were interrupted, and do not know what was written then."""
+    _released: bool = False
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self) -> None:
+        """Take the run; `WrongState` if somebody has it."""
+        if not self._lock():
+            self._drop()
+            raise WrongState(
+                f"run '{self.run}' is being driven by another process; wait for it, or: mlcd stop {self.run}"
+            )
+        self._last = self._newest()
+
+    def keep(self) -> None:
+        """Look whether the connection lives, and take the run again if not: hours may pass between two entries.
+
+        `WrongState` if somebody else has taken it over, `LedgerUnreachable` while the database is away.
+        """
+        with self._turn:
+            if self._released:
+                return
+            try:
+                with explained(self.database.name), self._open().begin():
+                    self._open().exec_driver_sql("SELECT 1")
+            except LedgerUnreachable:
+                self._drop()
+                if not self._lock():
+                    self._drop()
+                    raise self._taken_over() from None
+
+    def release(self) -> None:
+        """Let others have it."""
+        with self._turn:
+            self._released = True
+            if self._connection is not None:
+                # At once, and not only when the server notices that the connection is gone.
+                with suppress(SQLAlchemyError):
+                    self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+            self._drop()
+
+    def append(self, drafts: Sequence[Draft]) -> list[Line]:
+        """Write these entries, all or none, and once; a database that went away is waited for."""
+        with self._turn:
+            try:
+                if self._last is None:
+                    self._last = self._newest()
+                return self._write(drafts)
+            except LedgerUnreachable:
+                return self._write_again(drafts)
+
+    def _write(self, drafts: Sequence[Draft]) -> list[Line]:
+        last, self._last = self._last, None
+        try:
+            with explained(self.database.name), transaction(self._open()) as connection:
+                lines = write(connection, drafts)
+        except LedgerUnreachable:
+            self._last = last
+            raise
+        self._last = lines[-1].seq if lines else last
+        return lines
+
+    def _write_again(self, drafts: Sequence[Draft]) -> list[Line]:
+        """Connect and take the run again, look whether they are written after all, and write them if not."""
+        until_s, pauses_s = self.now() + RECONNECT_S, chain(PAUSES_S, repeat(PAUSES_S[-1]))
+        while True:
+            self._drop()
+            try:
+                taken = self._lock()
+                written = self._written(drafts)
+                if taken:
+                    return written or self._write(drafts)
+                # It may be our own connection that the server has not yet given up.
+                trouble: MlcdError = self._taken_over()
+            except LedgerUnreachable as error:
+                trouble = error
+            if self.now() > until_s:
+                raise trouble
+            self.wait(next(pauses_s))
+
+    def _lock(self) -> bool:
+        self._connection = connection = self.database.lone_connection()
+        with explained(self.database.name), connection.begin():
+            taken: bool | None = connection.execute(_TAKE, {"locks": LOCKS, "run": self.run}).scalar()
+        if taken is None:
+            self._drop()
+            raise UnknownName("run", self.run, ())
+        return taken
+
+    def _newest(self) -> int:
+        query = select(func.coalesce(func.max(entries.c.seq), 0)).where(entries.c.run == self.run)
+        with explained(self.database.name), self._open().begin():
+            return int(self._open().execute(query).scalar_one())
+
+    def _written(self, drafts: Sequence[Draft]) -> list[Line]:
+        """The lines that were written although we got no answer; `WrongState` if they are somebody else's."""
+        if self._last is None:
+            self._last = self._newest()
+        query = LINES.where(entries.c.run == self.run, entries.c.seq > self._last)
+        with explained(self.database.name), self._open().begin():
+            rows = self._open().execute(query).all()
+        if not rows:
+            return []
+        ours = [(draft.written_at.isoformat(), draft.body) for draft in drafts]
+        if [(row.written_at, row.body) for row in rows] != ours:
+            raise self._taken_over()
+        self._last = rows[-1].seq
+        return [draft.line(row.seq) for draft, row in zip(drafts, rows, strict=True)]
+
+    def _taken_over(self) -> WrongState:
+        return WrongState(
+            f"run '{self.run}' was taken over by another process while the database was away; this one leaves it"
+        )
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            raise LedgerUnreachable(UNREACHABLE, self.database.name)
+        return self._connection
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(SQLAlchemyError):
+                connection.close()

@@ -19,11 +19,15 @@ from mlcd.core.units import (
     parse_batches,
     parse_confidence,
     parse_duration,
+    parse_flag,
     parse_latency,
+    parse_one_of,
+    parse_patterns,
     parse_range,
     parse_share,
     parse_size,
     parse_usd,
+    parse_whole,
 )
 from mlcd.planners.serve.caps import CAPS
 
@@ -63,24 +67,6 @@ def memory(text: Any) -> tuple[int, int]:
     return memory_range(text)
 
 
-def _one_of(known: tuple[str, ...], written: Any) -> str:
-    from mlcd.planners.jobfile.keys import nearest
-
-    if written not in known:
-        raise ValueError(f"'{written}': {nearest(str(written), known)}")
-    return str(written)
-
-
-def _whole(least: int, most: float, written: Any) -> int:
-    """A whole number, as click's IntRange takes one."""
-    ends = f"from {least} to {most}" if most < math.inf else f"of {least} or more"
-    if isinstance(written, bool) or not re.fullmatch(r"[+-]?\d{1,18}", str(written).strip()):
-        raise ValueError(f"'{written}': expected a whole number {ends}")
-    if not least <= int(written) <= most:
-        raise ValueError(f"'{written}': expected a whole number {ends}")
-    return int(written)
-
-
 def _number(more_than: float, written: Any) -> float:
     try:
         value = math.nan if isinstance(written, bool) else float(written)
@@ -109,16 +95,6 @@ def _name(written: Any) -> str:
     return written
 
 
-def _flag(written: Any) -> bool:
-    if not isinstance(written, bool):
-        raise ValueError(f"'{written}': expected true or false")
-    return written
-
-
-def _patterns(written: Any) -> tuple[str, ...]:
-    return tuple(_word(each) for each in (written if isinstance(written, list | tuple) else [written]))
-
-
 def _sizes(written: Any) -> dict[str, int]:
     if isinstance(written, Mapping):
         written = [f"{axis}={size}" for axis, size in written.items()]
@@ -127,12 +103,11 @@ def _sizes(written: Any) -> dict[str, int]:
 
 def whole(least: int, most: float = math.inf) -> Parser:
     """Reads a whole number between these ends."""
-    return partial(_whole, least, most)
+    return partial(parse_whole, least=least, most=most)
 
 
 usd, duration = partial(_or_none, parse_usd), partial(_or_none, parse_duration)
 _LIMITS: dict[str, Parser] = {"budget": usd, "deadline": duration}
-_CONFIDENCE: dict[str, Parser] = {"confidence": parse_confidence}
 _PROBE_LIMITS: dict[str, Parser] = {"max_probe": usd, "max_hourly": usd}
 _ASKED_OF_A_SERVICE: dict[str, Parser] = {
     **{name: partial(_or_none, parse_latency) for name in CAPS},
@@ -143,16 +118,16 @@ _ALLOCATION: dict[str, Parser] = {
     "memory": memory,
     "storage": storages,
     "concurrency": whole(1),
-    "fresh": _flag,
+    "fresh": parse_flag,
 }
 _SEARCH: dict[str, Parser] = {"on": _word, "method": _word, "seed": whole(0)}
 _TRAIN: dict[str, Parser] = {
     **_LIMITS,
-    **_CONFIDENCE,
+    "confidence": parse_confidence,
     **_PROBE_LIMITS,
     **_SEARCH,
     "nodes": parse_range,
-    "instances": _patterns,
+    "instances": parse_patterns,
     "parallel": whole(1, MOST_PARALLEL),
     "early_look": parse_share,
     "target_loss": partial(_number, -math.inf),
@@ -169,15 +144,15 @@ _TUNE: dict[str, Parser] = {
 }
 _SCALE: dict[str, Parser] = {
     **_LIMITS,
-    **_CONFIDENCE,
+    "confidence": parse_confidence,
     **_PROBE_LIMITS,
     "workers": parse_range,
     "batch": parse_batches,
     "target": parse_target,
-    "search": partial(_one_of, SEARCHES),
-    "learning_rate": partial(_one_of, LEARNING_RATES),
+    "search": partial(parse_one_of, known=SEARCHES),
+    "learning_rate": partial(parse_one_of, known=LEARNING_RATES),
     "on": _word,
-    "instances": _patterns,
+    "instances": parse_patterns,
     "seed": whole(0),
 }
 _SERVE: dict[str, Parser] = {
@@ -194,10 +169,10 @@ _TABLES = {
     "tune": _TUNE,
     "scale": _SCALE,
     "serve": _SERVE,
-    "what-if": {**_LIMITS, **_CONFIDENCE, **_ASKED_OF_A_SERVICE},
+    "what-if": {**_LIMITS, "confidence": parse_confidence, **_ASKED_OF_A_SERVICE},
 }
 WORDS: dict[str, dict[str, Parser]] = {
-    kind: {"goal": partial(_one_of, GOALS[kind]), **table} for kind, table in _TABLES.items()
+    kind: {"goal": partial(parse_one_of, known=GOALS[kind]), **table} for kind, table in _TABLES.items()
 }
 """For each kind of question: its options, and what reads each of them."""
 _FIELDS = {"storage": "storages", "shape": "shapes"}
@@ -210,8 +185,12 @@ def words_of(kind: str) -> Mapping[str, Parser]:
 
     if kind in WORDS:
         return WORDS[kind]
-    planner, usual = planner_named(kind), {**_LIMITS, **_CONFIDENCE, **_PROBE_LIMITS, **_SEARCH}
-    return {"goal": partial(_one_of, planner.goals), **usual, **{each.name: each.parse for each in planner.options}}
+    planner, usual = planner_named(kind), {**_LIMITS, "confidence": parse_confidence, **_PROBE_LIMITS, **_SEARCH}
+    return {
+        "goal": partial(parse_one_of, known=planner.goals),
+        **usual,
+        **{each.name: each.parse for each in planner.options},
+    }
 
 
 def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,10 +204,10 @@ def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
         raise UnknownName("kind of job", str(kind), (*WORDS, *added_names()))
     known = words_of(kind)
     chosen: dict[str, Any] = {}
-    for said, value in words.items():
-        name = str(said).replace("-", "_")
+    for option, value in words.items():
+        name = str(option).replace("-", "_")
         if name not in known:
-            raise UnknownName(f"option of {kind}", str(said)[:MOST_LETTERS], known)
+            raise UnknownName(f"option of {kind}", str(option)[:MOST_LETTERS], known)
         if value is None:
             continue
         _check_size(name, value)

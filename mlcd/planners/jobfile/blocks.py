@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,34 +13,20 @@ from pydantic import BeforeValidator, create_model, model_validator
 from mlcd.core.job import CONFIDENCE, Communication, Fingerprint, Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.pattern import compile_pattern
 from mlcd.core.planner import planner_named, planner_names
-from mlcd.core.units import parse_confidence, parse_range, parse_share, parse_usd
-from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
-from mlcd.planners.jobfile.task import listed
-from mlcd.planners.jobfile.work import PlannerBlock, Work
+from mlcd.core.units import (
+    parse_confidence,
+    parse_flag,
+    parse_patterns,
+    parse_range,
+    parse_share,
+    parse_usd,
+    parse_whole,
+)
+from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, PlannerBlock, Seconds, Usd, Whole, Work, one_of, whole
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
 """Backends whose second word names a platform, and no path."""
-
-
-def _patterns(written: Any) -> tuple[str, ...]:
-    """One pattern, or a list of them."""
-    patterns = listed(written)
-    if not patterns or not all(isinstance(p, str) and p for p in patterns):
-        raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
-    return tuple(patterns)
-
-
-def _seed(written: Any) -> int:
-    if isinstance(written, bool) or not re.fullmatch(r"\d{1,18}", str(written)):
-        raise ValueError(f"'{written}': expected a whole number, 0 or more")
-    return int(written)
-
-
-def _yes_or_no(written: Any) -> bool:
-    if not isinstance(written, bool):
-        raise ValueError(f"'{written}': expected true or false")
-    return written
 
 
 def _usd_or_unlimited(written: Any) -> float | None:
@@ -66,29 +52,20 @@ class SearchBlock(Keys):
 
     method: str = DEFAULT.method
     nodes: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.nodes
-    instances: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = DEFAULT.instances
-    seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
+    instances: Annotated[tuple[str, ...], BeforeValidator(parse_patterns)] = DEFAULT.instances
+    seed: Annotated[int, BeforeValidator(partial(parse_whole, least=0))] = DEFAULT.seed
     parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
     early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
-    earlier: Annotated[bool, BeforeValidator(_yes_or_no)] = DEFAULT.earlier
+    earlier: Annotated[bool, BeforeValidator(parse_flag)] = DEFAULT.earlier
     max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
     max_hourly: Usd = DEFAULT.max_hourly_usd
 
     @property
     def settings(self) -> Search:
         """As the rest of MLCD knows it; a look at the end of a probe is no look."""
+        same = self.model_dump(exclude={"early_look", "max_probe", "max_hourly"})
         look = self.early_look if self.early_look < 1 else None
-        return Search(
-            self.method,
-            self.nodes,
-            self.instances,
-            self.seed,
-            self.parallel,
-            look,
-            self.earlier,
-            max_probe_usd=self.max_probe,
-            max_hourly_usd=self.max_hourly,
-        )
+        return Search(**same, early_look=look, max_probe_usd=self.max_probe, max_hourly_usd=self.max_hourly)
 
 
 class FingerprintBlock(Keys):
@@ -101,7 +78,7 @@ class FingerprintBlock(Keys):
     @property
     def settings(self) -> Fingerprint:
         """As the rest of MLCD knows it."""
-        return Fingerprint(self.architecture, self.data, self.optimizer)
+        return Fingerprint(**self.model_dump())
 
 
 class Block(Keys):
@@ -117,7 +94,7 @@ class Block(Keys):
     flops_per_sample: Count = None
     batch: Whole = None
     memory: Gigabytes = None
-    checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
+    checkpoints: Annotated[bool, BeforeValidator(parse_flag)] = False
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
     fingerprint: FingerprintBlock = FingerprintBlock()

@@ -2,19 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from mlcd.core.errors import JobFileError
+from mlcd.core.errors import JobFileError, nearest
 from mlcd.core.job import Job
 from mlcd.core.planner import planner_named, planner_names
 from mlcd.planners.jobfile.blocks import FORMER_NAMES, Block, block_for
-from mlcd.planners.jobfile.keys import nearest
+from mlcd.planners.jobfile.keys import listed
 from mlcd.planners.jobfile.marks import Marks, Trail, at, read_yaml
-from mlcd.planners.jobfile.task import TASK_KEYS, task_of
+
+TASK_KEYS = (
+    *("name", "workdir", "num_nodes", "setup", "run", "envs", "secrets", "file_mounts", "volumes", "resources"),
+    *("service", "config", "inputs", "outputs"),
+)
+"""What SkyPilot lets a task say; passed on untouched."""
+
+
+def task_of(written: Mapping[str, Any], path: Path, marks: Marks) -> dict[str, Any]:
+    """The task, checked where the search will read it. Secrets keep their names only: a ledger is no safe."""
+    if isinstance(written.get("name"), dict | list):
+        raise JobFileError(at(path, marks, ("name",)) + "name: expected a word, such as resnet50")
+    _check_resources(written.get("resources") or {}, path, marks)
+    _check_processes(written, path, marks)
+    task = {key: value for key, value in written.items() if key in TASK_KEYS}
+    if isinstance(task.get("secrets"), dict):
+        task["secrets"] = dict.fromkeys(task["secrets"])
+    return task
+
+
+def _check_processes(written: Mapping[str, Any], path: Path, marks: Marks) -> None:
+    """What processes are started with: no system takes a zero byte there, or a variable whose name is none."""
+    for key in ("setup", "run", "workdir"):
+        if "\0" in str(written.get(key)):
+            raise JobFileError(at(path, marks, (key,)) + f"{key}: has a zero byte in it; take it out")
+    envs = written.get("envs") or {}
+    if not isinstance(envs, dict):
+        raise JobFileError(at(path, marks, ("envs",)) + "envs: expected names and values, such as `EPOCHS: 90`")
+    for name, value in envs.items():
+        if not re.fullmatch(r"[^=\0]+", str(name)) or "\0" in str(value):
+            mistake = f"envs {str(name)!r}: expected a variable's name, such as EPOCHS, and a value without zero bytes"
+            raise JobFileError(at(path, marks, ("envs", name)) + mistake)
+
+
+def _check_resources(resources: Any, path: Path, marks: Marks) -> None:
+    """What the search reads of SkyPilot's `resources`; the rest is SkyPilot's to judge."""
+    if not isinstance(resources, dict):
+        raise JobFileError(at(path, marks, ("resources",)) + "resources: expected keys such as `accelerators: A100:8`")
+    for key in ("any_of", "ordered"):
+        if key in resources:
+            mistake = f"{key}: not read by the search; name the types in `mlcd: search: instances:` instead"
+            raise JobFileError(at(path, marks, ("resources", key)) + mistake)
+    for key in ("cpus", "memory"):
+        value = resources.get(key)
+        if value is not None and not re.fullmatch(r"\d+(\.\d+)?\+?", str(value)):
+            mistake = f"{key} '{value}': expected a number, such as 16, or 16+ for at least that many"
+            raise JobFileError(at(path, marks, ("resources", key)) + mistake)
+    wanted = resources.get("accelerators") or {}
+    counts = wanted.items() if isinstance(wanted, dict) else [str(w).partition(":")[::2] for w in listed(wanted)]
+    for name, count in counts:
+        if not re.fullmatch(r"[1-9]\d*|", str(count or "")):
+            mistake = f"accelerators '{name}:{count}': expected a type and a whole number, such as A100:8"
+            raise JobFileError(at(path, marks, ("resources", "accelerators")) + mistake)
 
 
 def load_job(path: str | Path) -> Job:
@@ -69,8 +122,8 @@ def _first_mistake(error: ValidationError, model: type[Block], path: Path, marks
         case "missing":
             return start + f"`{name}` is missing from the `mlcd:` block: say how much there is to do, as in `work: 90M`"
         case "value_error":
-            told = str(mistake["ctx"]["error"])
-            return start + (f"{name} {told}" if told.startswith("'") else told)
+            reason = str(mistake["ctx"]["error"])
+            return start + (f"{name} {reason}" if reason.startswith("'") else reason)
         case "model_type" | "dict_type":
             return start + f"{name} '{mistake['input']}': expected keys below it"
         case _:

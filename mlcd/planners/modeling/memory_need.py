@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.configuration import Floats, Offer, Space
+from mlcd.core.configuration import Floats, Mask, Offer, Space
 from mlcd.core.job import Hints
 from mlcd.planners.modeling.physics import ACTIVATION_BYTES_PER_FLOP, STATE_BYTES_PER_PARAMETER, Model, device_gb
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 NO_HINTS = Hints()

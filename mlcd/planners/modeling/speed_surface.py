@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mlcd.core.configuration import Floats, Offer, Space
+from mlcd.core.configuration import Floats, Mask, Offer, Space
 from mlcd.core.job import Hints
-from mlcd.planners.modeling.memory_need import NO_HINTS, Mask, MemoryNeed, Rows, cannot_fit, draw_memory_need
+from mlcd.planners.modeling.memory_need import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
 
 DRAWS = 2_000
 SURFACES = 256

@@ -13,13 +13,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Events, Launch, Purpose, Rejoins, RemembersWork
+from mlcd.core.backend import Backend, Events, Launch, Progress, Purpose, Rejoins, RemembersWork
 from mlcd.core.job import Job
 from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
-from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
-from mlcd.planners.profilers.metrics import kept, last_metric, looks
 from mlcd.planners.profilers.rates import (
     FEWEST,
     MOST_INTERVALS,
@@ -27,6 +25,9 @@ from mlcd.planners.profilers.rates import (
     decline,
     evenly_spaced,
     is_due,
+    kept,
+    last_metric,
+    looks,
     overall_rate,
     rates_between,
     warm_up_length,

@@ -12,8 +12,9 @@ While e is known only relative to that of another batch, the largest e D is take
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import exp, log
 
 import numpy as np
 
@@ -22,14 +23,12 @@ from mlcd.core.decision import Prediction
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.planners.modeling.iteration_time import IterationTime
+from mlcd.planners.modeling.iteration_time import IterationTime, fit_iteration_time
 from mlcd.planners.modeling.performance import interval_factor, read_performance_model
-from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency
+from mlcd.planners.modeling.statistical_efficiency import NOISE_SCALE_ERROR, StatisticalEfficiency, alike, from_noise
 from mlcd.planners.modeling.tradeoff import knee, pareto_mask
-from mlcd.planners.scale.epochs import epochs_at, epochs_at_reference, epochs_by_batch
-from mlcd.planners.scale.memory import fits_memory
-from mlcd.planners.scale.share import Machine, local_batch, machine_of, trained_batch
-from mlcd.planners.scale.steps import measured_steps
+from mlcd.planners.scale.nouns import ScalingTask, noise_of
+from mlcd.planners.scale.share import USUAL_BATCH, Machine, fits_memory, local_batch, machine_of, trained_batch
 
 HAIR = 1.001
 """Room for rounding."""
@@ -152,3 +151,99 @@ def _startup_s(configuration: Configuration, history: History) -> float:
     seen = [m for m in history.good if machine_of(m.configuration) == machine_of(configuration)]
     larger = [m.startup_s for m in seen if m.configuration.nodes >= configuration.nodes]
     return min(larger, default=max((m.startup_s for m in seen), default=0.0))
+
+
+ENOUGH = 4
+"""Measurements of a type that speak for themselves."""
+
+
+def measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:
+    """For each type that was measured, the law of its step times.
+
+    A type that was hardly measured is taken to scale like the one that was measured most, at its own speed.
+    """
+    of: dict[Machine, list[Measurement]] = {}
+    for m in (*history.good, *(run for run in history.runs if run.ok)):
+        of.setdefault(machine_of(m.configuration), []).append(m)
+    steps = {machine: _points(job, told) for machine, told in of.items()}
+    if not steps:
+        return {}
+    most = max(steps, key=lambda machine: steps[machine].shape[1])
+    model = fit_iteration_time(*steps[most])
+    return {
+        machine: model if machine == most else fit_iteration_time(*_with_the_shape_of(model, points))
+        for machine, points in steps.items()
+    }
+
+
+def _points(job: Job, told: Sequence[Measurement]) -> Floats:
+    """Nodes, local batch and seconds of a step, a column for each measurement."""
+    return np.array(
+        [
+            (
+                float(m.configuration.nodes),
+                local_batch(job, m.configuration),
+                trained_batch(job, m.configuration) / m.rate,
+            )
+            for m in told
+        ]
+    ).T
+
+
+def _with_the_shape_of(model: IterationTime, points: Floats) -> Floats:
+    """The points and, while they are few, those of another type at the speed of these."""
+    if points.shape[1] >= ENOUGH:
+        return points
+    slower = np.exp(np.mean(np.log(points[2] / model.predict(points[0], points[1])[0])))
+    others = np.array([model.nodes, model.local_batch, np.array(model.seconds) * slower])
+    return np.concatenate([points, others], axis=1)
+
+
+def epochs_by_batch(job: Job, history: History, dataset: float) -> StatisticalEfficiency:
+    """Epochs by batch: an earlier run of the same job knows best, then this run's own noise."""
+    usual = float(job.hints.global_batch or USUAL_BATCH)
+    whole = job.work_samples + history.saved_samples  # the job is what is left of it
+    if job.target is None:
+        return alike(usual, whole / dataset)
+    known = job.ask.epochs if isinstance(job.ask, ScalingTask) else None
+    if history.learned is not None:
+        learned = read_performance_model(history.learned).epochs
+        if learned.reference_epochs or _noise_scale(history) is None:
+            return learned if known is None else replace(learned, reference_epochs=known, reference_batch=usual)
+    scale = _noise_scale(history)
+    return from_noise(usual, known, scale) if scale is not None else alike(usual, known)
+
+
+def epochs_at_reference(epochs: StatisticalEfficiency, dataset_samples: float, job: Job, history: History) -> float:
+    """What was done so far, in epochs at the reference batch: another batch's count for as much as they bring."""
+    one = replace(epochs, reference_epochs=None)
+    saved = saved_by_batch(job, history)
+    return sum(samples / dataset_samples / epochs_at(one, batch) for batch, samples in saved)
+
+
+def saved_by_batch(job: Job, history: History) -> Iterator[tuple[int, float]]:
+    """The saved work, launch by launch: the batch that it was done with, and how much it was."""
+    before = 0.0
+    for m in (*history.measurements, *history.runs):
+        if m.saved_samples > before:
+            yield trained_batch(job, m.configuration), m.saved_samples - before
+            before = m.saved_samples
+
+
+def epochs_at(epochs: StatisticalEfficiency, batch: float) -> float:
+    """With this batch."""
+    at: Floats = epochs.predict(np.array([float(batch)]))[0]
+    return float(at[0])
+
+
+def _noise_scale(history: History) -> float | None:
+    """The noise along the way: averaged in the log, each launch for the work that it did and for how well it knows.
+
+    Noise differs along a run by about a third: what is known better counts fully, what is hardly known hardly.
+    """
+    launches = [(noise_of(m), max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs)]
+    told = [(noise, work) for noise, work in launches if noise is not None]
+    if not told:
+        return None
+    weights = [work / (1 + (noise.rel_error / NOISE_SCALE_ERROR) ** 2) for noise, work in told]
+    return exp(sum(w * log(noise.scale) for (noise, _), w in zip(told, weights, strict=True)) / sum(weights))

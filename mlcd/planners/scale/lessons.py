@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
 
-from mlcd.core.configuration import Space
+import numpy as np
+
+from mlcd.core.configuration import Floats, Space
 from mlcd.core.errors import UserError
 from mlcd.core.forecasts import remaining
 from mlcd.core.history import History
@@ -15,11 +17,10 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.memory.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
 from mlcd.memory.stored_models import nearest_models
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, read_performance_model
-from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency, run_error
-from mlcd.planners.scale.average import average_model
-from mlcd.planners.scale.belief import believe, reached
-from mlcd.planners.scale.epochs import epochs_at_reference
+from mlcd.planners.modeling.statistical_efficiency import Direction, StatisticalEfficiency, run_error
+from mlcd.planners.scale.belief import believe, epochs_at_reference, reached
 from mlcd.planners.scale.nouns import Mode, ScalingTask
 from mlcd.planners.scale.share import local_batch, machine_of, trained_batch
 
@@ -96,3 +97,38 @@ def _words(found: Nearest) -> str:
     if found.kinship is Kinship.AVERAGE:
         return f"{found.kinship}: {len(found.models)} stored models"
     return f"{found.kinship}, run {found.models[0].run}"
+
+
+LARGEST_SHARE = 4.0
+"""A noise scale is about so many times the largest batch that is tried, where no stored model says."""
+
+
+def average_model(models: Sequence[PerformanceModel], largest_local: float, largest_batch: float) -> PerformanceModel:
+    """One model out of many, stretched to a job whose largest shares and batches are these."""
+    steps = [model.steps for model in models]
+    nodes = np.concatenate([np.asarray(each.nodes) for each in steps])
+    local = np.concatenate([_relative_to_largest(each.local_batch) * largest_local for each in steps])
+    seconds = np.concatenate([_relative_to_mean(each.seconds) for each in steps])
+    rising = [model.epochs for model in models if model.epochs.direction is Direction.RISING]
+    shares = [each.noise_scale / each.reference_batch for each in rising] or [LARGEST_SHARE]
+    shape = StatisticalEfficiency(
+        Direction.RISING,
+        largest_batch,
+        None,
+        float(np.exp(np.mean(np.log(shares))) * largest_batch),
+        0.0,
+        shape_error=1.0,
+        run_error=1.0,
+        evidence=f"the average of {len(models)} stored models",
+    )
+    return replace(models[0], steps=fit_iteration_time(nodes, local, seconds), epochs=shape)
+
+
+def _relative_to_largest(values: Sequence[float]) -> Floats:
+    found: Floats = np.asarray(values, float) / max(values)
+    return found
+
+
+def _relative_to_mean(values: Sequence[float]) -> Floats:
+    found: Floats = np.asarray(values, float) / float(np.exp(np.log(values).mean()))
+    return found

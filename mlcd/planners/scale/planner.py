@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,24 +13,30 @@ from mlcd.core.database import Database
 from mlcd.core.decision import Decision
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Job, Objective
 from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.options import new_job
 from mlcd.core.place import Cloud, cloud
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import seen_before
 from mlcd.memory.stored_models import learned_models
+from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.scale.block import ScaleBlock
-from mlcd.planners.scale.form import scaling_job
 from mlcd.planners.scale.lessons import lesson, remember
-from mlcd.planners.scale.nouns import ScalingTask
+from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, scaling_space
 from mlcd.planners.scale.search import ScaleSearch
-from mlcd.planners.scale.space import scaling_space
 from mlcd.planners.scale.steer import RunScaled
-from mlcd.planners.train.probe_limit import usual_probe_limit
 
+OPTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "workers": ("workers", tuple),
+    "batch": ("batches", tuple),
+    "search": ("mode", Mode),
+    "learning_rate": ("learning_rate", LearningRate),
+}
+"""Options of the command that change the task: which of its fields, and how."""
 WHERE = ("simulated", "recorded", "local", "ray")
 LOOSER = 2.0
 """A curve is fitted through all probes of an elastic job: each may be known half as well, and takes a quarter."""
@@ -67,8 +73,14 @@ class Scale(Planner):
     block = ScaleBlock
 
     def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
-        """A job file needs no block of its own: options and what is usual may say it all."""
-        return scaling_job(job, chosen)
+        """What was asked, then what the file says, then what is usual: a job file needs no block of its own."""
+        task = job.blocks.get(self.name) or job.ask
+        task = task if isinstance(task, ScalingTask) else ScalingTask()
+        changes = {field: parse(chosen[name]) for name, (field, parse) in OPTIONS.items() if chosen.get(name)}
+        task = replace(task, **changes)
+        usual = job.goal if job.goal.stated else replace(job.goal, objective=Objective.KNEE)
+        job = new_job(replace(job, goal=usual), {**chosen, "method": f"scavenger-{task.mode}"})
+        return replace(job, target=chosen.get("target") or job.target).asking(task)
 
     def ready(self, job: Job, database: Database) -> Job:
         """With all that an elastic job needs, at a place that can be found again."""

@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from mlcd.core import guarantee
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
+from mlcd.core.errors import UnknownName
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Job, Search
 from mlcd.core.ledger import Ledger, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.options import new_job
 from mlcd.core.planner import Planner
+from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import known_from, seen_before
-from mlcd.memory.stored_models import learned_models
+from mlcd.memory.models import Kinship, Shelf
+from mlcd.memory.stored_models import learned_models, nearest_models
+from mlcd.planners.modeling.outlook import usual_probe_limit
+from mlcd.planners.modeling.performance import read_performance_model
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.known_by_model import known_by_model
-from mlcd.planners.train.methods import method
-from mlcd.planners.train.probe_limit import usual_probe_limit
+from mlcd.planners.train.net_value import NetValue
+
+METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
+    "mlcd.methods",
+    "train",
+    {"net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel)},
+)
+"""How to make each method from what the job says of the search."""
+
+
+def method(search: Search) -> Strategy:
+    """The strategy that a job asks for."""
+    if search.method not in METHODS:
+        raise UnknownName("method", search.method, METHODS)
+    return METHODS[search.method](search)
+
+
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
+    """What is known to a search for machines, and what the model that a run of `mlcd scale` has left adds to it.
+
+    It tells where to look, and certifies nothing.
+    """
+    batch, (found, _) = job.hints.global_batch, nearest_models(job, space, shelf)
+    if batch is None or found is None or found.kinship is not Kinship.SAME:
+        return tuple(known)
+    steps = found.models[0].learned(read_performance_model).steps
+    told, types = {m.configuration for m in known}, {machine.instance_type for machine in found.models[0].machines}
+    new = [c for c in space.configurations if c.offer.name in types and c not in told and batch % c.workers == 0]
+    expected = (steps.predict(np.array([float(c.nodes)]), np.array([batch / c.workers])) for c in new)
+    return (
+        *known,
+        *(
+            Measurement(c, Outcome.OK, 0.0, 0.0, batch / float(step_s[0]), float(error[0]))
+            for c, (step_s, error) in zip(new, expected, strict=True)
+        ),
+    )
 
 
 class Train(Planner):
     """Instance type x number of nodes, for a job that keeps them to its end."""
 
     name = "train"
+
+    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+        """The job of a file, whatever it says to other planners: it is done once all its work is."""
+        return replace(new_job(job, chosen), target=None).asking(None)
 
     def ready(self, job: Job, database: Database) -> Job:
         """With a method and a goal that training has, at a place that can be found again."""

@@ -19,10 +19,9 @@ from typing import Self
 
 import numpy as np
 
-from mlcd.core.configuration import Floats
-from mlcd.core.guarantee import refusal, safe, within_price_limits
+from mlcd.core.configuration import Floats, Mask
+from mlcd.core.guarantee import refusal, safe, share_of_limits, within_price_limits
 from mlcd.core.measurement import Measurement
-from mlcd.planners.modeling.memory_need import Mask
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Prospect
 
 WORTH_OF_A_CERTIFICATE = 0.2
@@ -63,7 +62,7 @@ class Repeats(Prospect):
             if times < 1:
                 continue
             seconds, usd = map(np.array, self.space.worst_probe(m.configuration, share))
-            gain = self.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
+            gain = self.history.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
             net = gain - float(self.price(times * usd, seconds) + self.toll(times * usd, seconds))
             if net > self.least_worth(v0) and (best is None or net > best.net):
                 best = Again(place, times, share, net)
@@ -98,13 +97,9 @@ class Repeats(Prospect):
         A search that ends without a certificate has wasted it. It also makes cheap sizes come first. Until something
         has run, nothing is known of what the job needs, and there is no toll.
         """
-        goal = self.job.goal
-        shares = np.zeros(np.shape(usd))
-        if goal.budget_usd is not None:
-            shares = np.maximum(shares, usd / goal.budget_usd)
-        if goal.deadline_s is not None:
-            shares = np.maximum(shares, seconds / goal.deadline_s)
-        toll: Floats = shares * (self.v0 / WORTH_OF_A_CERTIFICATE if self.history.good and not self.safe else 0.0)
+        if not self.history.good or self.safe:
+            return np.zeros(np.shape(usd))
+        toll: Floats = share_of_limits(self.job.goal, usd, seconds) * (self.v0 / WORTH_OF_A_CERTIFICATE)
         return toll
 
     def least_worth(self, v0: float) -> float:

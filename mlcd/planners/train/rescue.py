@@ -49,10 +49,8 @@ class Chance:
 
 def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
     """How long this configuration may be up from now on."""
-    by_deadline = inf if goal.deadline_s is None else goal.deadline_s - gone.elapsed_s
-    if goal.budget_usd is None:
-        return by_deadline
-    return min(by_deadline, (goal.budget_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600)
+    by_budget = (goal.most_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600
+    return min(by_budget, goal.most_s - gone.elapsed_s)
 
 
 def chance_here(job: Job, then: History, so_far: Measurement) -> float:
