@@ -1,4 +1,4 @@
-"""The protocol of everything that can run a job: recorded, simulated, or real machines."""
+"""The protocols of what runs a job (recorded, simulated or real machines) and of what measures it there."""
 
 from __future__ import annotations
 

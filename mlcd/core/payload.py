@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 PLANNERS = "mlcd.planners"
 """The package of our own planners, and the entry-point group of those that other packages add."""
 _KINDS: dict[str, type[Payload]] = {}
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 
 class Payload:
@@ -152,13 +151,12 @@ def _read(value: Any) -> Payload:
     return payload
 
 
+@cache
 def _adapter(kind: type[Payload]) -> TypeAdapter[Any]:
-    if kind.kind not in _ADAPTERS:
-        from pydantic import ConfigDict, TypeAdapter
+    from pydantic import ConfigDict, TypeAdapter
 
-        # In a tuple, since pydantic takes no configuration for a dataclass by itself.
-        _ADAPTERS[kind.kind] = TypeAdapter(tuple[kind], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
-    return _ADAPTERS[kind.kind]
+    # In a tuple, since pydantic takes no configuration for a dataclass by itself.
+    return TypeAdapter(tuple[kind], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
 
 
 @cache
@@ -169,11 +167,10 @@ def _import_planner(name: str) -> None:
     except ModuleNotFoundError:
         from importlib.metadata import entry_points
 
-        for found in entry_points(group=PLANNERS, name=name):
-            found.load()
+        for planner in entry_points(group=PLANNERS, name=name):
+            planner.load()
 
 
 def upgraded(value: Any) -> Any:
     """JSON that was written before payloads had kinds, as it is written today."""
-    found = import_module(f"{PLANNERS}.old_formats").upgraded(value)
-    return found
+    return import_module(f"{PLANNERS}.old_formats").upgraded(value)

@@ -1,4 +1,7 @@
-"""Who drives a run: a lock of the operating system's, which goes with the process, however it dies."""
+"""Who drives a run: a lock that goes with the process, however it dies.
+
+Beside a file it is a lock of the operating system's; on PostgreSQL, one of a connection's.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -20,7 +23,8 @@ from mlcd.core.database.engine import LOCKS, transaction
 from mlcd.core.database.failures import UNREACHABLE, explained, explained_files
 from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongState
-from mlcd.core.ledger.rows import LINES, Draft, Line, write
+from mlcd.core.ledger.entries import to_json
+from mlcd.core.ledger.rows import LINES, Line, write
 
 
 @contextmanager
@@ -31,7 +35,7 @@ def hold(folder: Path, run: str) -> Iterator[None]:
         handle = os.open(_file(folder, run), os.O_CREAT | os.O_RDWR, 0o644)
     try:
         if not _take(handle):
-            raise WrongState(f"run '{run}' is being driven by another process; wait for it, or: mlcd stop {run}")
+            raise _is_driven(run)
         with explained_files(str(folder)):
             os.ftruncate(handle, 0)
             os.write(handle, str(os.getpid()).encode())
@@ -49,8 +53,8 @@ def holder(folder: Path, run: str) -> int | None:
     try:
         if _lock(handle, fcntl.LOCK_SH):  # any number may look at once
             return None
-        told = os.read(handle, 20)
-        return int(told) if told.isdigit() else 0
+        process = os.read(handle, 20)
+        return int(process) if process.isdigit() else 0
     finally:
         os.close(handle)
 
@@ -77,6 +81,10 @@ def _lock(handle: int, kind: int) -> bool:
     return True
 
 
+def _is_driven(run: str) -> WrongState:
+    return WrongState(f"run '{run}' is being driven by another process; wait for it, or: mlcd stop {run}")
+
+
 def _file(folder: Path, run: str) -> Path:
     return folder / f"{run}.lock"
 
@@ -100,7 +108,12 @@ def driven_runs(database: Database) -> set[str]:
 
 @dataclass
 class HeldRun:
-    """A run that this process alone drives, from `take` to `release`."""
+    """A run on PostgreSQL that this process alone drives, from `take` to `release`.
+
+    What the driver writes goes over the connection that holds the lock, so it is written only while the run is held. If
+    the connection breaks, the driver connects again and goes on, unless somebody else has taken the run over. An entry
+    that was committed although the answer got lost is recognised, not written twice.
+    """
 
     database: Database
     run: str
@@ -116,9 +129,7 @@ class HeldRun:
         """Take the run; `WrongState` if somebody has it."""
         if not self._lock():
             self._drop()
-            raise WrongState(
-                f"run '{self.run}' is being driven by another process; wait for it, or: mlcd stop {self.run}"
-            )
+            raise _is_driven(self.run)
         self._last = self._newest()
 
     def keep(self) -> None:
@@ -148,7 +159,7 @@ class HeldRun:
                     self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             self._drop()
 
-    def append(self, drafts: Sequence[Draft]) -> list[Line]:
+    def append(self, drafts: Sequence[Line]) -> list[Line]:
         """Write these entries, all or none, and once; a database that went away is waited for."""
         with self._turn:
             try:
@@ -158,7 +169,7 @@ class HeldRun:
             except LedgerUnreachable:
                 return self._write_again(drafts)
 
-    def _write(self, drafts: Sequence[Draft]) -> list[Line]:
+    def _write(self, drafts: Sequence[Line]) -> list[Line]:
         last, self._last = self._last, None
         try:
             with explained(self.database.name), transaction(self._open()) as connection:
@@ -169,7 +180,7 @@ class HeldRun:
         self._last = lines[-1].seq if lines else last
         return lines
 
-    def _write_again(self, drafts: Sequence[Draft]) -> list[Line]:
+    def _write_again(self, drafts: Sequence[Line]) -> list[Line]:
         """Connect and take the run again, look whether they are written after all, and write them if not."""
         until_s, pauses_s = self.now() + RECONNECT_S, chain(PAUSES_S, repeat(PAUSES_S[-1]))
         while True:
@@ -201,7 +212,7 @@ class HeldRun:
         with explained(self.database.name), self._open().begin():
             return int(self._open().execute(query).scalar_one())
 
-    def _written(self, drafts: Sequence[Draft]) -> list[Line]:
+    def _written(self, drafts: Sequence[Line]) -> list[Line]:
         """The lines that were written although we got no answer; `WrongState` if they are somebody else's."""
         if self._last is None:
             self._last = self._newest()
@@ -210,11 +221,11 @@ class HeldRun:
             rows = self._open().execute(query).all()
         if not rows:
             return []
-        ours = [(draft.written_at.isoformat(), draft.body) for draft in drafts]
+        ours = [(draft.written_at.isoformat(), to_json(draft.entry)) for draft in drafts]
         if [(row.written_at, row.body) for row in rows] != ours:
             raise self._taken_over()
         self._last = rows[-1].seq
-        return [draft.line(row.seq) for draft, row in zip(drafts, rows, strict=True)]
+        return [replace(draft, seq=row.seq) for draft, row in zip(drafts, rows, strict=True)]
 
     def _taken_over(self) -> WrongState:
         return WrongState(

@@ -7,13 +7,14 @@ without our code.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
 from mlcd.core.clock import Clock
+from mlcd.core.configuration import Configuration
 from mlcd.core.database.schema import entries as table
 from mlcd.core.ledger.entries import Decided, Entry, Refused, Reserved, Settled, Started, Voided, from_json, to_json
 
@@ -41,91 +42,59 @@ class Unreadable:
     run: str
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An entry that is about to be written; written a second time, it would be the same to the letter."""
-
-    run: str
-    written_at: datetime
-    elapsed_s: float
-    entry: Entry
-    body: str
-
-    def line(self, seq: int) -> Line:
-        """The entry as it stands in the ledger once it has got its number."""
-        return Line(seq, self.run, self.written_at, self.elapsed_s, self.entry)
+def draft(run: str, clock: Clock, entry: Entry) -> Line:
+    """An entry that is about to be written, without its number; written twice, it would be the same to the letter."""
+    return Line(0, run, clock.now().astimezone(UTC), clock.elapsed_s(), entry)
 
 
-def draft(run: str, clock: Clock, entry: Entry) -> Draft:
-    """What is to be written of an entry now."""
-    return Draft(run, clock.now().astimezone(UTC), clock.elapsed_s(), entry, to_json(entry))
+def write(connection: Connection, drafts: Iterable[Line]) -> list[Line]:
+    """Write them, in the transaction that is open, and number them."""
+    return [replace(line, seq=connection.execute(_INSERT, _columns(line)).scalar_one()) for line in drafts]
 
 
-def write(connection: Connection, drafts: Iterable[Draft]) -> list[Line]:
-    """Write them, in the transaction that is open."""
-    return [one.line(connection.execute(_INSERT, _columns(one)).scalar_one()) for one in drafts]
-
-
-def read(rows: Iterable[Any]) -> list[Line]:
-    """The lines of these rows; `ValueError` or `TypeError` where one is damaged."""
-    return [_line(row) for row in rows]
-
-
-def read_each(rows: Iterable[Any]) -> list[Line | Unreadable]:
-    """The lines of these rows, as far as they can be read."""
-    return [_line_or_not(row) for row in rows]
-
-
-def _line(row: Any) -> Line:
+def read(row: Any) -> Line:
+    """The line of a row of `LINES`; `ValueError` or `TypeError` if it is damaged."""
     seq, run, written_at, elapsed_s, body = row
     return Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
 
 
-def _line_or_not(row: Any) -> Line | Unreadable:
+def read_if_possible(row: Any) -> Line | Unreadable:
+    """The line of a row, if it can be read."""
     try:
-        return _line(row)
+        return read(row)
     except (ValueError, TypeError):
         return Unreadable(row.seq, row.run)
 
 
-def _columns(draft: Draft) -> dict[str, Any]:
-    instance_type, nodes, usd, seconds, because = _told(draft.entry)
+def _columns(line: Line) -> dict[str, Any]:
+    entry = line.entry
+    because: str | None = getattr(entry, "because", None)
+    configuration: Configuration | None = None
+    usd = seconds = None
+    match entry:
+        case Reserved(launch=launch):
+            configuration, usd, seconds = launch.configuration, entry.worst_usd, entry.worst_s
+        case Settled(measurement=m):
+            configuration, usd, seconds = m.configuration, m.usd, m.seconds
+            because = f"{m.outcome}, {m.detail}" if m.detail else str(m.outcome)
+        case Voided(launch=launch):
+            configuration, usd, seconds = launch.configuration, 0.0, 0.0
+        case Refused():
+            configuration = entry.configuration
+        case Decided(decision=decision):
+            configuration, because = decision.configuration, decision.because
+        case Started(job=job, on=on):
+            because = f"{job.name} on {on}"
     return {
-        "run": draft.run,
-        "written_at": draft.written_at.isoformat(),
-        "elapsed_s": draft.elapsed_s,
-        "kind": draft.entry.kind,
-        "instance_type": instance_type,
-        "nodes": nodes,
+        "run": line.run,
+        "written_at": line.written_at.isoformat(),
+        "elapsed_s": line.elapsed_s,
+        "kind": entry.kind,
+        "instance_type": configuration.offer.name if configuration is not None else None,
+        "nodes": configuration.nodes if configuration is not None else None,
         "usd": usd,
         "seconds": seconds,
         # PostgreSQL's text has no zero byte; the body says it in JSON.
         "because": because and because.replace("\0", ""),
-        "body": draft.body,
+        "body": to_json(entry),
     }
-
-
-def _told(entry: Entry) -> tuple[str | None, int | None, float | None, float | None, str | None]:
-    """What the readable columns say of an entry: instance type, nodes, usd, seconds, because."""
-    because: str | None = getattr(entry, "because", None)
-    match entry:
-        case Reserved(launch=launch):
-            configuration = launch.configuration
-            return configuration.offer.name, configuration.nodes, entry.worst_usd, entry.worst_s, because
-        case Settled(measurement=measurement):
-            configuration = measurement.configuration
-            detail = f", {measurement.detail}" if measurement.detail else ""
-            told = f"{measurement.outcome}{detail}"
-            return configuration.offer.name, configuration.nodes, measurement.usd, measurement.seconds, told
-        case Voided(launch=launch):
-            return launch.configuration.offer.name, launch.configuration.nodes, 0.0, 0.0, because
-        case Refused(configuration=configuration):
-            return configuration.offer.name, configuration.nodes, None, None, because
-        case Decided(decision=decision):
-            chosen = decision.configuration
-            place = (chosen.offer.name, chosen.nodes) if chosen is not None else (None, None)
-            return *place, None, None, decision.because
-        case Started(job=job, on=on):
-            return None, None, None, None, f"{job.name} on {on}"
-        case _:
-            return None, None, None, None, because

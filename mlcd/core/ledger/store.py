@@ -23,7 +23,7 @@ from mlcd.core.ledger.entries import Entry
 from mlcd.core.ledger.lock import HeldRun, driven_runs, holder
 from mlcd.core.ledger.lock import held as locked
 from mlcd.core.ledger.lock import hold as lock
-from mlcd.core.ledger.rows import LINES, Line, Unreadable, draft, read, read_each, write
+from mlcd.core.ledger.rows import LINES, Line, Unreadable, draft, read, read_if_possible, write
 from mlcd.core.ledger.submissions import Submissions, stem
 
 Listener = Callable[[Line], None]
@@ -95,7 +95,7 @@ class Ledger(Submissions):
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.run == found)).all()
         try:
-            lines = read(stored)
+            lines = [read(row) for row in stored]
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
             raise LedgerCorrupt(f"damaged in run '{found}'; restore it from a copy", self.database.name) from error
@@ -105,7 +105,7 @@ class Ledger(Submissions):
         """The entries of all runs after this one, in order: for who watches. A damaged one spoils its run alone."""
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
-        return read_each(stored)
+        return [read_if_possible(row) for row in stored]
 
     def last_seq(self) -> int:
         """The number of the newest entry; 0: there is none."""

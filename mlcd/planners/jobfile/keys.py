@@ -1,4 +1,4 @@
-"""How a value of a job file is read: money, durations, counts, words out of a list."""
+"""What the blocks of a job file are made of: how a value is read, how much there is to do, a planner's own block."""
 
 from __future__ import annotations
 

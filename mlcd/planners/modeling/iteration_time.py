@@ -1,11 +1,15 @@
 """Seconds of one training step over nodes and local batch, from a handful of measured ones, with an error for each.
 
-A law gives the shape (step_laws.py); what a law misses is a Gaussian process in the log, so that a point close to a
+A law gives the shape: Tyagi and Sharma, 'Scavenger', CCGrid 2023, equations (8) to (10), or the overlap law that real
+runs ask for (docs/methods/scavenger.md). What a law misses is a Gaussian process in the log, so that a point close to a
 measured one follows it, and one far from all is known no better than the law. Law and process are fitted together
 ('universal kriging': Rasmussen and Williams 2006, section 2.7, with the law linearised at its best parameters).
 
-Symbols   y       log of measured seconds           f, J   a law's log seconds and their derivatives by theta
-          theta   parameters, prior N(m, P)         V      covariance of what the law misses, and of a probe
+Symbols   K       nodes                             b      samples of one device in one step
+          tau     seconds of one step               g      1..10: how far C and S overlap; 1 adds, 10 takes the max
+          C       computing, c0 + c1 b              S      synchronising: s_in on one node, else s0 + s1 (K - 2)
+          y       log of measured seconds           f, J   a law's log seconds and their derivatives by theta
+          theta   parameters in logs, prior N(m, P) V      covariance of what the law misses, and of a probe
           q       misfit: (y-f)' V^-1 (y-f) + (theta-m)' P^-1 (theta-m)
           scale   (nu + q) / (nu + n - 2): all variances times it, the posterior mean of an inverse gamma;
                   nu = 4 pseudo-observations keep it sober
@@ -13,9 +17,8 @@ Symbols   y       log of measured seconds           f, J   a law's log seconds a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -141,16 +144,6 @@ class IterationTime:
         variance = MISSED**2 - np.einsum("ij,ji->i", across, known)
         variance = variance + np.einsum("ij,jk,ik->i", unexplained, spread, unexplained)
         return np.exp(mean), np.sqrt(self.scale * np.maximum(variance, 0.0) + PROBE_ERROR**2)
-
-    def document(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self)
-
-
-def read_iteration_time(document: Mapping[str, Any]) -> IterationTime:
-    """What `document` wrote."""
-    lists = {name: tuple(document[name]) for name in ("theta", "nodes", "local_batch", "seconds")}
-    return IterationTime(law=document["law"], scale=document["scale"], **lists)
 
 
 def fit_iteration_time(

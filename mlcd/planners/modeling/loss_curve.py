@@ -1,6 +1,6 @@
 """When a loss will reach its target, from the epochs seen so far.
 
-Every shape of `loss_curve_shapes` is fitted by robust least squares (Huber, reweighted) and counts by its likelihood:
+Every shape of `Shapes` is fitted by robust least squares (Huber, reweighted) and counts by its likelihood:
 a Bayesian average over a fixed grid, so nothing has to converge, and a refit after each epoch takes milliseconds. How
 much more the later epochs weigh is averaged over as well: p is large where a shape fits the end of the curve, not its
 beginning. Residuals that hang together count as fewer (n_eff). What is not known is drawn: the shape, its a and b, the
@@ -13,19 +13,20 @@ off that is, and on which curves: benchmarks/loss_curves.py.
 
 Symbols   y_i = a + b g(i) + noise / sqrt(w_i)     loss after epoch i of n        w_i = (i / n)^p
           rho  autocorrelation of the residuals    n_eff = n (1 - rho) / (1 + rho)
+          a  what the loss tends to                b > 0  how far it falls      c  in which time     d  how bent
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-from mlcd.core.configuration import Floats
+from mlcd.core.configuration import Floats, Mask
 
 Places = NDArray[np.intp]
 
@@ -45,7 +46,17 @@ NAMES = tuple(EXPONENTS)
 
 @dataclass(frozen=True)
 class Shapes:
-    """Many g at once: for each the place of its name in `NAMES`, its c and d, and how much it counts beforehand."""
+    """The shapes that a loss may fall in, each as a + b g(e), on a fixed grid of what bends g.
+
+        power      (1 + e/c)^-d           inverse power; d = 1 is the 1/(b e + c) + a of Optimus and SLAQ
+        logarithm  -log(1 + e/c)          the power's limit for small d; it has no floor
+        weibull    exp(-(e/c)^d)          d = 1 is the exponential
+        mmf        1 / (1 + (e/c)^d)      Morgan-Mercer-Flodin
+
+    Of the eleven that Domhan et al. put together, these are the ones that only fall and are linear in a and b: whatever
+    c and d are, a and b are then a matter of least squares, and no fit can fail to converge. Here many g at once: for
+    each the place of its name in `NAMES`, its c and d, and how much it counts beforehand.
+    """
 
     kind: Places
     scale: Floats
@@ -57,11 +68,11 @@ class Shapes:
 
     def at(self, epochs: Floats) -> Floats:
         """g of each shape (rows) after so many epochs (columns)."""
-        found = np.empty((len(self), len(epochs)))
+        values = np.empty((len(self), len(epochs)))
         for i, name in enumerate(NAMES):
             rows = self.kind == i
-            found[rows] = _value(name, epochs / self.scale[rows, None], self.exponent[rows, None])
-        return found
+            values[rows] = _VALUES[name](epochs / self.scale[rows, None], self.exponent[rows, None])
+        return values
 
     def finer(self, rows: Places, step: float) -> Shapes:
         """With each of these replaced by some around it, whose c and d are up to so many octaves apart."""
@@ -77,10 +88,10 @@ class Shapes:
         )
 
     @property
-    def bottomless(self) -> NDArray[np.bool_]:
+    def bottomless(self) -> Mask:
         """Which of them fall for ever."""
-        found: NDArray[np.bool_] = self.kind == NAMES.index("logarithm")
-        return found
+        bottomless: Mask = self.kind == NAMES.index("logarithm")
+        return bottomless
 
     def taken(self, rows: Places) -> Shapes:
         """These of them."""
@@ -96,18 +107,12 @@ def shapes(epochs_seen: float) -> Shapes:
     return Shapes(kind, scale, exponent, 1 / (len(NAMES) * np.bincount(kind)[kind]))
 
 
-def _value(name: str, time: Floats, exponent: Floats) -> Floats:
-    match name:
-        case "power":
-            found: Floats = (1 + time) ** -exponent
-        case "logarithm":
-            found = -np.log1p(time)
-        case "weibull":
-            found = np.exp(-(time**exponent))
-        case _:
-            found = 1 / (1 + time**exponent)
-    return found
-
+_VALUES: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "power": lambda time, d: (1 + time) ** -d,
+    "logarithm": lambda time, d: -np.log1p(time),
+    "weibull": lambda time, d: np.exp(-(time**d)),
+    "mmf": lambda time, d: 1 / (1 + time**d),
+}
 
 FEWEST = 4
 """Losses: a, b and the shape are three unknowns already."""
@@ -135,6 +140,7 @@ FURTHEST, LOOKS = 50.0, 96
 """A target is looked for up to so many times the epochs seen, at so many places."""
 
 _ROWS = np.arange(DRAWS)
+_QUANTILES = (_ROWS + 0.5) / DRAWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +198,8 @@ class LossCurve:
         last = np.minimum((missed > wanted[:, None]).sum(axis=1), LOOKS)  # the look at which it has happened
         low, high = missed[_ROWS, last - 1], missed[_ROWS, last]
         share = (low - wanted) / np.maximum(low - high, 1e-300)
-        found = np.where(high <= wanted, ahead[last - 1] + share * (ahead[last] - ahead[last - 1]), math.inf)
-        rest: Floats = np.maximum(1.0, found * self.stretch)
+        epochs = np.where(high <= wanted, ahead[last - 1] + share * (ahead[last] - ahead[last - 1]), math.inf)
+        rest: Floats = np.maximum(1.0, epochs * self.stretch)
         return seen + rest
 
 
@@ -274,13 +280,13 @@ def _least_squares(g: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
 
 def _draw(losses: tuple[float, ...], grid: Shapes, fitted: _Fits) -> LossCurve:
     """Shapes as often as they count, with a and b from what least squares leave open."""
-    chosen = np.searchsorted(np.cumsum(fitted.counts), _quantiles(DRAWS)).clip(max=len(fitted.counts) - 1)
+    chosen = np.searchsorted(np.cumsum(fitted.counts), _QUANTILES).clip(max=len(fitted.counts) - 1)
     shape = chosen % len(grid)
     a, b, w, noise = (each[chosen] for each in (fitted.a, fitted.b, fitted.weights, fitted.noise))
     g, total = fitted.g[shape], w.sum(axis=1)
     mean = (w * g).sum(axis=1) / total
     spread = (w * (g - mean[:, None]) ** 2).sum(axis=1)
-    shuffled = np.random.default_rng(0).permuted(np.tile(_quantiles(DRAWS), (4, 1)), axis=1)
+    shuffled = np.random.default_rng(0).permuted(np.tile(_QUANTILES, (4, 1)), axis=1)
     level, slope, stretch = ndtri(shuffled[:3])
     off = fitted.wider * noise
     drawn_b = np.abs(b + off * slope / np.sqrt(np.maximum(spread, 1e-300))) * (b > 0)
@@ -298,10 +304,5 @@ def _thinned(y: Floats) -> tuple[Floats, Floats]:
 
 def _huber(z: Floats) -> Floats:
     size = np.abs(z)
-    found: Floats = np.where(size <= HUBER, size**2, HUBER * (2 * size - HUBER))
-    return found
-
-
-def _quantiles(count: int) -> Floats:
-    found: Floats = (np.arange(count) + 0.5) / count
-    return found
+    loss: Floats = np.where(size <= HUBER, size**2, HUBER * (2 * size - HUBER))
+    return loss

@@ -116,7 +116,11 @@ LEAST_USD = 20.0
 
 
 def usual_probe_limit(job: Job, space: Space) -> float:
-    """Never so small that not even the cheapest probe is allowed."""
+    """What one probe may cost where nobody says: a share of the budget, or of the cheapest finish that is expected.
+
+    Never so small that not even the cheapest probe is allowed. It is set when a run starts and kept in its ledger, so
+    that a run that goes on keeps the same.
+    """
     if job.goal.budget_usd is not None:
         share_usd = SHARE * job.goal.budget_usd
     else:

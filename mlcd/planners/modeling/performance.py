@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.iteration_time import IterationTime, read_iteration_time
-from mlcd.planners.modeling.statistical_efficiency import (
-    NINETY_PERCENT,
-    StatisticalEfficiency,
-    read_statistical_efficiency,
-)
+from mlcd.planners.modeling.iteration_time import IterationTime
+from mlcd.planners.modeling.statistical_efficiency import NINETY_PERCENT, Direction, StatisticalEfficiency
 
 
 @dataclass(frozen=True)
@@ -41,13 +37,7 @@ class PerformanceModel:
 
     def document(self) -> dict[str, Any]:
         """As plain JSON."""
-        return {
-            "steps": self.steps.document(),
-            "epochs": self.epochs.document(),
-            "dataset_samples": self.dataset_samples,
-            "devices_per_node": self.devices_per_node,
-            "price": asdict(self.price),
-        }
+        return asdict(self)
 
 
 def interval_factor(step_error: Floats, epochs_error: Floats) -> Floats:
@@ -58,16 +48,13 @@ def interval_factor(step_error: Floats, epochs_error: Floats) -> Floats:
 
 def read_performance_model(document: Mapping[str, Any]) -> PerformanceModel:
     """What `document` wrote."""
-    return PerformanceModel(
-        read_iteration_time(document["steps"]),
-        read_statistical_efficiency(document["epochs"]),
-        document["dataset_samples"],
-        document["devices_per_node"],
-        NodePrice(**document["price"]),
-    )
+    steps = {name: tuple(each) if isinstance(each, list) else each for name, each in document["steps"].items()}
+    epochs = {**document["epochs"], "direction": Direction(document["epochs"]["direction"])}
+    parts = {"steps": IterationTime(**steps), "epochs": StatisticalEfficiency(**epochs)}
+    return PerformanceModel(**{**document, **parts, "price": NodePrice(**document["price"])})
 
 
 def local_batch(nodes: Floats, global_batch: Floats, devices_per_node: int) -> Floats:
     """Samples of the fullest device; the tolerance forgives the rounding of a division."""
-    found: Floats = np.ceil(np.asarray(global_batch, float) / (np.asarray(nodes, float) * devices_per_node) - 1e-9)
-    return found
+    share: Floats = np.ceil(np.asarray(global_batch, float) / (np.asarray(nodes, float) * devices_per_node) - 1e-9)
+    return share

@@ -1,18 +1,19 @@
 """Epochs to a target over the batch size, from one run and its gradient noise.
 
-Larger batches need more: the critical batch (critical_batch.py). Where evidence says that they need
-fewer, Scavenger's e = e* + theta / sqrt(B). Why not Scavenger's form always: docs/methods/scavenger.md.
+Larger batches need more, as the gradient noise has it: McCandlish et al., arXiv 1812.06162, equation (2.11),
+e = e_min (1 + B/Bn). Jobs follow it more or less exactly, so the batch may count with another power:
+e = e_min (1 + (B/Bn)^a). Noise says Bn, nothing says a: it is 1 but for an error. Where evidence says that larger
+batches need fewer, Scavenger's e = e* + theta / sqrt(B). Why not that form always: docs/methods/scavenger.md.
 
 Symbols   B, B_ref  batch, and that of a run that reached the target     e, e_ref  epochs to the target
           Bn        noise scale in samples            w  share of e_ref that falls as 1/sqrt(B)
+          a         power of the batch; 1 by the law
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ POWER_ERROR = 0.2
 
 
 def log_epochs(batch: Floats | float, noise_scale: float, power: float) -> Floats:
-    """But for a constant."""
+    """The log of e, but for a constant."""
     return np.asarray(np.log1p((batch / noise_scale) ** power), dtype=float)
 
 
@@ -93,15 +94,6 @@ class StatisticalEfficiency:
         ratio = 1 + self.falling_share * bend
         form = FALLING_LAW_ERROR * np.log2(batch / self.reference_batch)
         return ratio, (self.shape_error * self.falling_share * bend / ratio) ** 2 + form**2
-
-    def document(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return {**asdict(self), "direction": str(self.direction)}
-
-
-def read_statistical_efficiency(document: Mapping[str, Any]) -> StatisticalEfficiency:
-    """What `document` wrote."""
-    return StatisticalEfficiency(**{**document, "direction": Direction(document["direction"])})
 
 
 def from_noise(reference_batch: float, reference_epochs: float | None, noise_scale: float) -> StatisticalEfficiency:

@@ -1,4 +1,4 @@
-"""Time against cost: the Pareto boundary, its knee, and the choice for an objective within limits.
+"""Time against cost: the Pareto boundary, its knee, the choice within limits, and where to measure before choosing.
 
 The knee: Satopaa et al., 'Finding a Kneedle in a Haystack', 2011, by the `kneed` package, as Scavenger does.
 """
@@ -76,16 +76,15 @@ def choose(
 
 
 def first_probes(nodes: Floats, local_batch: Floats) -> list[int]:
-    """Fewest nodes at both ends of b (computing), middle nodes at the smallest (synchronising), most nodes between."""
+    """Where to measure step times when only a few may be: three levels of nodes, in local batch.
+
+    Fewest nodes at both ends of the batch (computing), middle nodes at the smallest (synchronising), most in between.
+    Scavenger measures the corners of the rectangle of nodes and global batch. On real clusters most of it does not fit
+    memory, and the step from one node to two is a jump, so corners mislead (docs/methods/scavenger.md).
+    """
     levels = np.unique(nodes)
-    few, between, many = (_by_batch(nodes, local_batch, k) for k in (levels[0], levels[len(levels) // 2], levels[-1]))
+    few, between, many = (by_batch(nodes, local_batch, k) for k in (levels[0], levels[len(levels) // 2], levels[-1]))
     return list(dict.fromkeys([few[0], few[-1], between[0], many[len(many) // 2]]))
-
-
-def corner_probes(nodes: Floats, global_batch: Floats) -> list[int]:
-    """Scavenger's: the smallest and largest batch on the fewest and on the most nodes, as far as they exist."""
-    few, many = (_by_batch(nodes, global_batch, k) for k in (np.min(nodes), np.max(nodes)))
-    return list(dict.fromkeys([few[0], few[-1], many[0], many[-1]]))
 
 
 def verified_choice(seconds: Floats, usd: Floats, objective: Objective, probed: Sequence[int]) -> int:
@@ -101,6 +100,7 @@ def verified_choice(seconds: Floats, usd: Floats, objective: Objective, probed: 
     return int(at[np.argmin(slower if objective is Objective.FASTEST else dearer)])
 
 
-def _by_batch(nodes: Floats, batch: Floats, level: float) -> list[int]:
+def by_batch(nodes: Floats, batch: Floats, level: float) -> list[int]:
+    """The points with so many nodes, the smallest batch first."""
     at = np.flatnonzero(nodes == level)
     return [int(i) for i in at[np.argsort(batch[at], kind="stable")]]

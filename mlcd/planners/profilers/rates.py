@@ -1,4 +1,4 @@
-"""The rate of a running job from its reports, evenly spaced and without the warm-up, and its error.
+"""What the reports of a job say: its rate, evenly spaced and without the warm-up, its error, and its metric.
 
 Symbols   r_i    samples a second in the i-th interval between two reports
           N      intervals after the warm-up

@@ -1,10 +1,11 @@
-"""What an elastic search believes of every configuration: seconds of a step x steps to the target, and their price.
+"""What is believed of every configuration of workers and batch: seconds of a step x steps to the target, and the price.
 
 Tyagi and Sharma (Scavenger, 2023), equations 3 to 5, with the models of `modeling/` in place of its linear ones.
 
 Symbols   K    workers                       B     global batch            b = B / K    one worker's share
           tau  seconds of a step             e     epochs to the target    D            samples in the data set
           p    share of the way to the target that saved work has gone
+          B_n  noise scale, in samples
           T = (1 - p) e D / B x tau          cost = T x price of the nodes
 
 While e is known only relative to that of another batch, the largest e D is taken to be all of the work.

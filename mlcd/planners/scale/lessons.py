@@ -1,4 +1,4 @@
-"""What earlier elastic runs have taught, found for a new job and kept after a run."""
+"""What earlier runs of `mlcd scale` have taught, found for a new job and kept after a run."""
 
 from __future__ import annotations
 
@@ -104,7 +104,13 @@ LARGEST_SHARE = 4.0
 
 
 def average_model(models: Sequence[PerformanceModel], largest_local: float, largest_batch: float) -> PerformanceModel:
-    """One model out of many, stretched to a job whose largest shares and batches are these."""
+    """Scavenger's 'universal' model: one out of many, stretched to a job whose largest shares and batches are these.
+
+    For a job that nothing is known of. Jobs differ in how long a step takes and in what batch is large for them; they
+    are alike in shape. So each job's steps are taken relative to their own mean, over a local batch relative to its own
+    largest, and its noise scale relative to its own largest global batch. The average says how configurations compare,
+    and nothing about how long anything takes.
+    """
     steps = [model.steps for model in models]
     nodes = np.concatenate([np.asarray(each.nodes) for each in steps])
     local = np.concatenate([_relative_to_largest(each.local_batch) * largest_local for each in steps])

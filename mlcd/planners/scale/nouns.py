@@ -1,4 +1,4 @@
-"""Scaling: what may change while a job runs, how a configuration says its batch, and gradient noise."""
+"""Scaling: what may change while a job runs (workers and batch), the space of that, and gradient noise."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ OPTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
 """Options of the command that change the task: which of its fields, and how."""
 WHERE = ("simulated", "recorded", "local", "ray")
 LOOSER = 2.0
-"""A curve is fitted through all probes of an elastic job: each may be known half as well, and takes a quarter."""
+"""A curve is fitted through all probes of a scaled job: each may be known half as well, and takes a quarter."""
 
 
 def check_scaling(job: Job) -> None:
-    """One line for what an elastic job lacks, or contradicts."""
+    """One line for what a job lacks that is to be scaled, or contradicts."""
     task, kind = _scaling(job), job.on.partition(":")[0]
     check_goal(job, knee=True)
     if kind not in WHERE:
@@ -56,13 +56,13 @@ def check_scaling(job: Job) -> None:
             "--target 'accuracy >= 0.97', or keep one batch, as in --batch 128"
         )
     if len(task.batches) > 1 and job.dataset_samples is None:
-        raise UserError("work: an elastic job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
+        raise UserError("work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
     if kind == "recorded" and task.batches:
         raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
 
 
 def _scaling(job: Job) -> ScalingTask:
-    assert isinstance(job.ask, ScalingTask), "this planner is for elastic jobs"
+    assert isinstance(job.ask, ScalingTask), "this planner is for jobs that ask to be scaled"
     return job.ask
 
 
@@ -83,7 +83,7 @@ class Scale(Planner):
         return replace(job, target=chosen.get("target") or job.target).asking(task)
 
     def ready(self, job: Job, database: Database) -> Job:
-        """With all that an elastic job needs, at a place that can be found again."""
+        """With all that a scaled job needs, at a place that can be found again."""
         job = with_usual_place(job)
         check_scaling(job)
         return job

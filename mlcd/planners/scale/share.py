@@ -1,4 +1,7 @@
-"""One worker's share of a configuration: which machine it is on, and how much of the batch it takes."""
+"""One worker's share of a configuration: its machine, its part of the batch, and what memory and deadline rule out.
+
+The budget bounds the workers from above by itself: a probe whose worst case it does not allow is refused.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def fits_memory(job: Job, configuration: Configuration, history: History) -> boo
 
 
 def largest_worth_trying(job: Job, mine: Sequence[Configuration], history: History) -> float:
-    """b to go up to: halfway, in the log, between what has fitted and what has not; all, while nothing has failed.
+    """The share to go up to: halfway, in the log, between what has fitted and what has not; any, if nothing failed.
 
     Each failure is paid for: going down from the top by one size at a time would find the wall at every price.
     """

@@ -1,4 +1,4 @@
-"""Steering an elastic job to its target: run on the chosen workers and batch, and choose again when things change.
+"""Steering a scaled job to its target: run on the chosen workers and batch, and choose again when things change.
 
 A run whose rate has left the interval of what was measured, or whose gradient noise has moved, is asked to save and
 leave if another measured configuration is expected to do clearly better from here, start-up included. A run that is
@@ -19,9 +19,9 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
+from mlcd.planners.ready import run_ended
 from mlcd.planners.scale.belief import believe, curve, reached
 from mlcd.planners.scale.nouns import Noise
-from mlcd.planners.train.completion import run_ended
 
 MOST_SETBACKS = 5
 CLEARLY = 0.85

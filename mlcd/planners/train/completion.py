@@ -23,6 +23,7 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.on_trial import LIKELY, SHOWN
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
+from mlcd.planners.ready import run_ended
 from mlcd.planners.train.rescue import HOPELESS, chance_here, chances, is_last_moment, is_worth_leaving
 
 MOST_SETBACKS = 5
@@ -62,23 +63,6 @@ class RunToCompletion:
             f"on instead of {self.configuration}, which is not certified any more: time has gone since it was decided"
         )
         return _apply(job, space, history, best, because)
-
-
-def run_ended(job: Job, history: History, last: Measurement) -> Finish:
-    """A job that ended by itself has finished, unless it had reported clearly less than its work.
-
-    What an earlier launch saved while nobody watched was never reported, and is not done again.
-    """
-    if last.mismatch is None:
-        remark = f", but {last.detail}" if last.detail else ""
-        return Finish(f"the job ran to its end{remark}", last.configuration)
-    if not last.mismatch.short:
-        return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
-    if job.checkpoints and history.has_unseen_end:
-        reported = f"{last.mismatch.reported:,.0f} samples, {last.mismatch.share} of the {last.mismatch.stated:,.0f}"
-        more = "and may have saved more while nobody watched"
-        return Finish(f"the job ran to its end; it reported {reported} that `work` states, {more}", last.configuration)
-    return Finish(f"the job {last.mismatch.words}")
 
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:

@@ -45,7 +45,7 @@ from mlcd.planners.train.speed_belief import promising
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Inside, NumPy and SciPy use one thread."""
+    """Inside, NumPy and SciPy use one thread: on small matrices, several wait for each other longer than they work."""
     limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
     return limited
 
