@@ -45,7 +45,7 @@ def read_yaml(text: str, path: Path) -> tuple[Any, Marks]:
 
 
 def _mark(
-    node: yaml.Node, here: Trail, marks: dict[Trail, yaml.Mark], path: Path, around: tuple[yaml.Node, ...]
+    node: yaml.Node, trail: Trail, marks: dict[Trail, yaml.Mark], path: Path, around: tuple[yaml.Node, ...]
 ) -> None:
     """Note where everything stands, and refuse what a job cannot say: a key twice, a loop, bytes."""
     where = _where(path, node.start_mark)
@@ -63,15 +63,15 @@ def _mark(
                 raise JobFileError(f"{where}: a key must be a plain word")
             if key.tag != MERGE:
                 key.tag = "tag:yaml.org,2002:str"  # YAML reads the key `on` as the boolean true
-            there = (*here, key.value)
-            if there in marks:
+            inside = (*trail, key.value)
+            if inside in marks:
                 raise JobFileError(f"{where}: '{key.value}' is written twice")
-            marks[there] = key.start_mark
-            _mark(value, there, marks, path, around)
+            marks[inside] = key.start_mark
+            _mark(value, inside, marks, path, around)
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
-            marks[(*here, i)] = value.start_mark
-            _mark(value, (*here, i), marks, path, around)
+            marks[(*trail, i)] = value.start_mark
+            _mark(value, (*trail, i), marks, path, around)
 
 
 def _where(path: Path, mark: yaml.Mark) -> str:

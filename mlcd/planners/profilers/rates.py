@@ -148,10 +148,10 @@ def kept(job: Job, seen: list[Sample]) -> list[Sample]:
 
 def last_metric(job: Job, seen: list[Sample]) -> float | None:
     """The value that reached the target, or the last one."""
-    told = [sample.metric for sample in seen if sample.metric is not None and not math.isnan(sample.metric)]
+    metrics = [sample.metric for sample in seen if sample.metric is not None and not math.isnan(sample.metric)]
     if job.target is not None:
-        told += [metric for metric in told if job.target.reached(metric)][:1]
-    return told[-1] if told else None
+        metrics += [metric for metric in metrics if job.target.reached(metric)][:1]
+    return metrics[-1] if metrics else None
 
 
 def looks(seen: list[Sample]) -> int:

@@ -157,16 +157,14 @@ class TrainingProfiler:
     def _lately(self, job: Job, launch: Launch, seen: list[Sample]) -> Measurement:
         """A run so far, with the rate of its last `window_s`; without one until that much has passed."""
         now = seen[-1]
-        usd = launch.configuration.usd(now.elapsed_s)
-        saved = launch.saved_samples + max(sample.saved for sample in seen)
         so_far = Measurement(
             launch.configuration,
             Outcome.OK,
             now.elapsed_s,
-            usd,
+            launch.configuration.usd(now.elapsed_s),
             samples_done=now.samples,
             detail=now.remark,
-            saved_samples=saved,
+            saved_samples=launch.saved_samples + max(sample.saved for sample in seen),
             metric=last_metric(job, seen),
             evidence=now.evidence,
         )
@@ -213,18 +211,14 @@ class TrainingProfiler:
             evidence=next((sample.evidence for sample in reversed(seen) if sample.evidence is not None), None),
             looks=looks(seen),
         )
-        if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
-            lately = self._lately(job, launch, seen)
+        if launch.purpose is Purpose.RUN and ended is None:
+            detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
+            so_far = replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
+        if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED, Outcome.AT_THE_LIMIT) and seen:
+            lately = self._lately(job, launch, seen)  # should the limit be raised, this is what is known of its rate
             return replace(so_far, samples_per_s=lately.samples_per_s, rel_error=lately.rel_error)
         if so_far.outcome is not Outcome.OK:
             return so_far
-        if launch.purpose is Purpose.RUN and ended is None:
-            detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
-            if not seen:
-                return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
-            lately = self._lately(job, launch, seen)  # should the limit be raised, this is what is known of its rate
-            rate, error = lately.samples_per_s, lately.rel_error
-            return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail, samples_per_s=rate, rel_error=error)
         if launch.purpose is Purpose.RUN:
             return self._averaged(launch, so_far, seen)
         steady = self._steady(seen) if len(seen) > 2 else seen
