@@ -72,11 +72,9 @@ class Backend(Protocol):
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the machines and yield what happens; closing the generator tears them down."""
-        ...
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
-        ...
 
 
 @runtime_checkable
@@ -85,7 +83,6 @@ class RemembersWork(Protocol):
 
     def saved(self, label: str) -> float:
         """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
-        ...
 
 
 @runtime_checkable
@@ -94,11 +91,9 @@ class Rejoins(Protocol):
 
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are up, with its job on them."""
-        ...
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """What happens on them, from the launch's start on; closing the generator tears them down."""
-        ...
 
 
 class LiveBackend(Backend, Protocol):
@@ -106,7 +101,6 @@ class LiveBackend(Backend, Protocol):
 
     def leftovers(self) -> set[str]:
         """Labels of launches of which anything is left."""
-        ...
 
 
 Progress = Callable[[Job, Launch, Sample], object]
@@ -118,11 +112,9 @@ class Profiler(Protocol):
 
     def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
         """What the launch showed and cost, cut short if a look or a watch says so. A failure is a measurement too."""
-        ...
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
-        ...
 
 
 @runtime_checkable
@@ -131,11 +123,9 @@ class RejoinsLaunches(Protocol):
 
     def still_runs(self, label: str) -> bool:
         """Whether there is such a launch to go on with."""
-        ...
 
     def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
         """What the launch showed, from its start on, as if nobody had ever left it."""
-        ...
 
 
 @runtime_checkable
@@ -144,4 +134,3 @@ class TellsProgress(Protocol):
 
     def telling(self, progress: Progress) -> Profiler:
         """The same profiler, with somebody who hears every report."""
-        ...

@@ -25,19 +25,15 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
-        ...
 
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
-        ...
 
     def wait(self, seconds: float) -> None:
         """Let so much time pass."""
-        ...
 
     def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these at once; it takes as long as the longest."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -96,15 +97,15 @@ class Configuration:
 
     def usd(self, seconds: float) -> float:
         """What holding it for so long costs, if nothing has to be repeated; by the second, with the offer's minimum."""
-        if seconds <= 0:
-            return 0.0
-        return self.billing.usd(self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s))
+        return self._billed(self.billing.usd, seconds)
 
     def worst_usd(self, seconds: float) -> float:
         """The same if all is repeated that may be repeated."""
-        if seconds <= 0:
-            return 0.0
-        return self.billing.worst_usd(self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s))
+        return self._billed(self.billing.worst_usd, seconds)
+
+    def _billed(self, bill: Callable[[float, float], float], seconds: float) -> float:
+        rate, billed_s = self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s)
+        return bill(rate, billed_s) if seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

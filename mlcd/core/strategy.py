@@ -95,4 +95,3 @@ class Strategy(Protocol):
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The step to take now."""
-        ...

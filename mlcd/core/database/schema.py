@@ -154,11 +154,7 @@ logs = Table(
 """Logs of launches on workers' machines: pieces from byte `start` of each process's log."""
 
 models = Table(
-    "models",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    *texts("saved_at", "body"),
-    sqlite_with_rowid=False,
+    "models", METADATA, Column("name", Text, primary_key=True), *texts("saved_at", "body"), sqlite_with_rowid=False
 )
 """What runs of a team have learned."""
 

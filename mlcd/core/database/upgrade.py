@@ -38,7 +38,8 @@ def prepare(database: Database) -> None:
 
 def _format(connection: Connection, database: Database) -> int:
     """The database's format; 0: empty."""
-    return _file_format(connection, database) if database.dialect == "sqlite" else _server_format(connection, database)
+    kind = _file_format if database.dialect == "sqlite" else _server_format
+    return kind(connection, database)
 
 
 def _file_format(connection: Connection, database: Database) -> int:

@@ -20,23 +20,6 @@ from mlcd.core.ledger.store import Book, Ledger
 from mlcd.core.ledger.submissions import Asked
 
 __all__ = [
-    "Account",
-    "Asked",
-    "Book",
-    "Decided",
-    "Ended",
-    "Entry",
-    "Ledger",
-    "LimitsChanged",
-    "Line",
-    "Refused",
-    "Reserved",
-    "Resumed",
-    "Settled",
-    "Started",
-    "Status",
-    "Stopped",
-    "Unreadable",
-    "Voided",
-    "Warned",
-]
+    "Account", "Asked", "Book", "Decided", "Ended", "Entry", "Ledger", "LimitsChanged", "Line", "Refused",
+    "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped", "Unreadable", "Voided", "Warned",
+]  # fmt: skip

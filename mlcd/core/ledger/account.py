@@ -174,11 +174,7 @@ class Account:
         job = replace(started.job, goal=limits.goal)
         if limits.max_probe_usd is not None:
             job = replace(job, search=replace(job.search, max_probe_usd=limits.max_probe_usd))
-        changed = replace(
-            self,
-            started=replace(started, job=job),
-            history=replace(history.ended(), refusals=()),
-        )
+        changed = replace(self, started=replace(started, job=job), history=replace(history.ended(), refusals=()))
         if job.ask is not None and job.ask.replans and self.final_runs:
             return changed
         return replace(changed, decision=None, at_decision=None)

@@ -1,17 +1,4 @@
-"""The kinds of entry a ledger holds, and their JSON.
-
-started    a run began: its job, the space with its prices frozen, the cloud, the method
-reserved   the worst case of a launch was set aside, before anything was launched
-settled    what that launch really showed and cost
-voided     a launch of which nothing was ordered: nothing was spent
-refused    a step that the limits did not allow
-warned     what the user should know of a run as it goes: nothing is spent by it
-decided    the search ended
-stopped    the user interrupted, or the place cannot be used
-resumed    somebody went on; the time in between counts as the clock says
-ended      the job itself ended, well or badly
-limits_changed   the user gave the run other limits, and it goes on under them
-"""
+"""The kinds of entry a ledger holds, and their JSON. docs/reference/ledger.md has a row for each."""
 
 from __future__ import annotations
 

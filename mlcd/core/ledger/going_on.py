@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from mlcd.core.decision import Relaxation
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.guarantee import lifetime_s, rounded_up
 from mlcd.core.history import History
@@ -74,15 +75,12 @@ def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
         )
     if replans or not history.runs:
         return
-    left_s = lifetime_s(account.job.goal, _at(history, elapsed_s), history.runs[-1].configuration)
+    now = replace(history, elapsed_s=max(elapsed_s, history.elapsed_s))
+    left_s = lifetime_s(account.job.goal, now, history.runs[-1].configuration)
     if left_s is not None and left_s <= account.space.startup_limit_s:
         raise WrongState(
             f"run '{run}' ended at its limit, with {_saved_words(history)} kept; raise it: {how_to_raise(run, account)}"
         )
-
-
-def _at(history: History, elapsed_s: float) -> History:
-    return replace(history, elapsed_s=max(elapsed_s, history.elapsed_s))
 
 
 def how_to_raise(run: str, account: Account) -> str:
@@ -90,14 +88,12 @@ def how_to_raise(run: str, account: Account) -> str:
 
     `max_probe` is kept for all of a run: where that alone has to be raised, a new one begins with it.
     """
-    ways = account.decision.relaxations if account.decision is not None else ()
-    options = ""
-    if ways and ways[0].max_probe_usd is not None:
-        return f"mlcd train JOB --max-probe {rounded_up(ways[0].max_probe_usd)}"
-    for way in ways[:1]:
-        options += f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
-        options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
-    goal = account.job.goal
+    goal, ways = account.job.goal, account.decision.relaxations if account.decision is not None else ()
+    way = ways[0] if ways else Relaxation()
+    if way.max_probe_usd is not None:
+        return f"mlcd train JOB --max-probe {rounded_up(way.max_probe_usd)}"
+    options = f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
+    options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
     if not options:
         options += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
         options += " --deadline TIME" if goal.deadline_s is not None else ""

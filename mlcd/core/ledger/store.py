@@ -40,6 +40,7 @@ class Ledger(Submissions):
         super().__init__(where if isinstance(where, Database) else open_database(where), clock)
         self._opened = self.database is not where
         self.path = self.database.path
+        self._locks = self.path.parent / "locks" if self.path is not None else None
         self._held: dict[str, HeldRun] = {}
 
     def close(self) -> None:
@@ -91,14 +92,14 @@ class Ledger(Submissions):
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
-        found = self.find(run)
+        name = self.find(run)
         with self.database.read() as connection:
-            stored = connection.execute(LINES.where(table.c.run == found)).all()
+            stored = connection.execute(LINES.where(table.c.run == name)).all()
         try:
             lines = [read(row) for row in stored]
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
-            raise LedgerCorrupt(f"damaged in run '{found}'; restore it from a copy", self.database.name) from error
+            raise LedgerCorrupt(f"damaged in run '{name}'; restore it from a copy", self.database.name) from error
         return lines
 
     def since(self, seq: int, most: int = 1000) -> list[Line | Unreadable]:
@@ -161,7 +162,7 @@ class Ledger(Submissions):
         """Be the only process that drives this run."""
         if self.database.dialect == "postgresql":
             return self._hold_session(run)
-        return nullcontext() if self.path is None else lock(self._locks(), run)
+        return nullcontext() if self._locks is None else lock(self._locks, run)
 
     def keep(self, run: str) -> None:
         """Of a run that this process holds: see to it that it still does. Any thread may ask, now and then."""
@@ -172,7 +173,7 @@ class Ledger(Submissions):
         """The process that drives this run now, or None; 0: one that may be on another machine."""
         if self.database.dialect == "postgresql":
             return 0 if run in driven_runs(self.database) else None
-        return None if self.path is None else holder(self._locks(), run)
+        return None if self._locks is None else holder(self._locks, run)
 
     def is_driven(self, run: str) -> bool:
         """Whether some process drives this run now."""
@@ -182,7 +183,7 @@ class Ledger(Submissions):
         """All runs that some process drives now."""
         if self.database.dialect == "postgresql":
             return driven_runs(self.database)
-        return set() if self.path is None else locked(self._locks())
+        return set() if self._locks is None else locked(self._locks)
 
     @contextmanager
     def _hold_session(self, run: str) -> Iterator[None]:
@@ -194,11 +195,6 @@ class Ledger(Submissions):
         finally:
             del self._held[run]
             held.release()
-
-    def _locks(self) -> Path:
-        if self.path is None:
-            raise ValueError("only a file has a folder of locks beside it")
-        return self.path.parent / "locks"
 
     def _named(self, name: str, clock: Clock) -> str:
         with self.database.write() as connection:

@@ -58,11 +58,7 @@ def _kneedle(x: Floats, y: Floats) -> float | None:
 
 
 def choose(
-    seconds: Floats,
-    usd: Floats,
-    objective: Objective,
-    deadline_s: float = np.inf,
-    budget_usd: float = np.inf,
+    seconds: Floats, usd: Floats, objective: Objective, deadline_s: float = np.inf, budget_usd: float = np.inf
 ) -> int | None:
     """The index of the best point for an objective among those within both limits; None if none is."""
     seconds, usd = np.asarray(seconds, float), np.asarray(usd, float)

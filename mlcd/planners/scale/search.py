@@ -99,11 +99,11 @@ def _most_probes(space: Space) -> int:
 
 def _alike(mine: Sequence[Configuration], other: Configuration) -> Configuration:
     """Of one type, what is most like a configuration of another."""
-    return min(mine, key=lambda c: (abs(c.workers - other.workers), _batch_gap(c, other), c.nodes))
 
+    def unlike(c: Configuration) -> tuple[int, int, int]:
+        return abs(c.workers - other.workers), abs((batch_of(c) or 0) - (batch_of(other) or 0)), c.nodes
 
-def _batch_gap(one: Configuration, other: Configuration) -> int:
-    return abs((batch_of(one) or 0) - (batch_of(other) or 0))
+    return min(mine, key=unlike)
 
 
 def _probe(job: Job, space: Space, history: History, configuration: Configuration, because: str) -> Probe:

@@ -84,7 +84,7 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     """
     slowed = Counter(m.configuration for m in history.current_runs if m.outcome is Outcome.SLOWED)
     avoided = _broken_down(history) | {each for each in slowed if slowed[each] > MOST_SLOWDOWNS}
-    in_time = {each.configuration: each.probability for each in chances(job, space, history)}
+    in_time = chances(job, space, history)
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
     on_trial = set() if slowed else _on_trial(job, space, history)  # a trial that was lost to bad luck goes on

@@ -31,9 +31,7 @@ from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.net_value import NetValue
 
 METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
-    "mlcd.methods",
-    "train",
-    {"net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel)},
+    "mlcd.methods", "train", {"net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel)}
 )
 """How to make each method from what the job says of the search."""
 

@@ -13,8 +13,7 @@ may know that the run ends in time, or not, and the other launch has less time. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, hypot, inf, log, sqrt
 
 from scipy.special import ndtr
@@ -37,14 +36,6 @@ LATER_S, LATER = 900.0, 0.25
 """How much later the same is asked again: so many seconds, or this share of the run's time so far."""
 SEEN_LATER = 0.5
 """How likely it is that one knows by then whether the run ends in time."""
-
-
-@dataclass(frozen=True)
-class Chance:
-    """That the rest of the job ends within the limits on a configuration."""
-
-    configuration: Configuration
-    probability: float
 
 
 def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
@@ -75,18 +66,18 @@ def chance_here(job: Job, then: History, so_far: Measurement) -> float:
     return in_time / likely if likely > 0 else float(ndtr(_room(left_s, work, so_far.rate) / so_far.rel_error))
 
 
-def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> list[Chance]:
+def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> dict[Configuration, float]:
     """Of every measured configuration, if it is launched now or so much later; `left`: the job as it is saved."""
     spread, launches = then.spread, by_configuration((*then.measurements, *then.runs))
     shift, error = shared_shift(then)
     gone = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=then.spent_usd + _usd(then, later_s))
-    in_time = []
+    in_time = {}
     for m in _pooled(then):
         c = m.configuration
         seconds = allowed_s(left.goal, gone, c) - max(space.startup_limit_s, m.startup_s)
         # A run is known far better than a probe, and is still one launch of several: how far these differ counts.
         room = _room(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
-        in_time.append(Chance(c, spread.chance(room, m.rel_error, len(launches[c]), error)))
+        in_time[c] = spread.chance(room, m.rel_error, len(launches[c]), error)
     return in_time
 
 
@@ -106,7 +97,7 @@ def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: M
     if not job.goal.limited or here >= job.goal.confidence:
         return False
     later_s = max(LATER_S, LATER * so_far.seconds)
-    now, later = _best(chances(left, space, then)), _best(chances(left, space, then, later_s))
+    now, later = (max(chances(left, space, then, s).values(), default=0.0) for s in (0.0, later_s))
     seen_by_then = here + (1 - here) * later
     waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(here, later)
     return waiting < job.goal.confidence and now > max(HOPELESS, waiting)
@@ -123,10 +114,6 @@ def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement
         return any(m.configuration != so_far.configuration for m in certain)
 
     return is_possible(left) and certain_elsewhere(1) and not certain_elsewhere(1 + LOOK_AGAIN)
-
-
-def _best(found: Iterable[Chance]) -> float:
-    return max((each.probability for each in found), default=0.0)
 
 
 def _pooled(then: History) -> tuple[Measurement, ...]:
