@@ -39,13 +39,13 @@ def slow_rate(confidence: float, spread: Spread, launches: Launches, measurement
     A configuration is launched again because it was fast, until it is sure: its luckiest launch does not count if the
     others were slower; of two, that is the first.
     """
-    here = launches.get(measurement.configuration, [measurement])
-    sure = needed_confidence(confidence, len(here), len(launches) + more)
+    same = launches.get(measurement.configuration, [measurement])
+    sure = needed_confidence(confidence, len(same), len(launches) + more)
     rate = measurement.rate
-    if len(here) > 1:
-        without_luck = here[1:] if len(here) == 2 else sorted(here, key=lambda launch: launch.rate)[:-1]
-        rate = min(rate, *(mean_rate(some, spread.variance) for some in (here, without_luck)))
-    return rate * exp(-spread.margin(measurement.rel_error, len(here), sure))
+    if len(same) > 1:
+        without_luck = same[1:] if len(same) == 2 else sorted(same, key=lambda launch: launch.rate)[:-1]
+        rate = min(rate, *(mean_rate(some, spread.variance) for some in (same, without_luck)))
+    return rate * exp(-spread.margin(measurement.rel_error, len(same), sure))
 
 
 def needed_confidence(confidence: float, launches: int, measured: int) -> float:

@@ -84,12 +84,12 @@ def likely_rates(history: History) -> Callable[[Measurement], float]:
 
 def trials(job: Job, space: Space, history: History) -> list[Trial]:
     """Of everything that has a rate."""
-    likely_rate, found = likely_rates(history), []
+    likely_rate, possible = likely_rates(history), []
     for m in history.good:
         seconds = trial_s(max(space.startup_limit_s, m.startup_s))
         likely = forecast_at(job, space, m, likely_rate(m))
-        found.append(Trial(m.configuration, seconds, m.configuration.usd(seconds), likely))
-    return found
+        possible.append(Trial(m.configuration, seconds, m.configuration.usd(seconds), likely))
+    return possible
 
 
 def on_trial(
@@ -102,15 +102,15 @@ def on_trial(
     """
     if not certain or not is_possible(job):
         return {}
-    found: dict[Configuration, Forecast] = {}
+    on_trial_too: dict[Configuration, Forecast] = {}
     ahead = {m.configuration: each for m, each in forecasts(for_fallbacks(job), space, history)}
     for trial in trials(job, space, history):
         if trial.configuration not in certain:
             after = {each: _with_fallback(trial, each, ahead[each]) for each in certain}
             kept = [each for each in after if keeps_limits(job.goal, history, after[each])]
             if kept:
-                found[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
-    return found
+                on_trial_too[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
+    return on_trial_too
 
 
 def _with_fallback(trial: Trial, fallback: Configuration, ahead: Forecast) -> Forecast:

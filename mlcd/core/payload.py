@@ -134,7 +134,7 @@ class Easing(Payload):
 
 def _write(payload: Payload) -> dict[str, Any]:
     # By way of JSON: what has no end is a word there, whatever the document around it does with such numbers.
-    (fields,) = json.loads(_adapter(type(payload)).dump_json((payload,)))
+    (fields,) = json.loads(_adapter(payload.kind).dump_json((payload,)))
     return {"kind": payload.kind, **fields}
 
 
@@ -147,16 +147,16 @@ def _read(value: Any) -> Payload:
         _import_planner(kind.partition(".")[0])
     if kind not in _KINDS:
         raise ValueError(f"'{kind}': no installed planner knows it")
-    payload: Payload = _adapter(_KINDS[kind]).validate_python((fields,))[0]
+    payload: Payload = _adapter(kind).validate_python((fields,))[0]
     return payload
 
 
 @cache
-def _adapter(kind: type[Payload]) -> TypeAdapter[Any]:
+def _adapter(kind: str) -> TypeAdapter[Any]:
     from pydantic import ConfigDict, TypeAdapter
 
     # In a tuple, since pydantic takes no configuration for a dataclass by itself.
-    return TypeAdapter(tuple[kind], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
+    return TypeAdapter(tuple[_KINDS[kind]], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
 
 
 @cache

@@ -121,7 +121,7 @@ class Account:
     def after(self, entry: Entry, elapsed_s: float) -> Account:
         """The state once this entry is written."""
         history = replace(self.history, elapsed_s=max(elapsed_s, self.history.elapsed_s))
-        here = replace(self, history=history)
+        now = replace(self, history=history)
         match entry:
             case Started():
                 if self.started is not None:
@@ -129,33 +129,33 @@ class Account:
                 known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
                 if len(entry.seen_before) == len(NOTHING_SEEN):  # or it was written by an MLCD that counted otherwise
                     known = replace(known, seen_before=entry.seen_before)
-                return replace(here, started=entry, history=known)
+                return replace(now, started=entry, history=known)
             case Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
                     raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")
                 orders = self.orders + 1
                 return replace(
-                    here, open=(*self.open, entry), orders=orders, stopped=False, reserved_at_s=history.elapsed_s
+                    now, open=(*self.open, entry), orders=orders, stopped=False, reserved_at_s=history.elapsed_s
                 )
             case Settled():
-                return here._settle(entry)
+                return now._settle(entry)
             case Voided():
-                return replace(here, open=here._without(entry.launch.label))
+                return replace(now, open=now._without(entry.launch.label))
             case Refused():
                 refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
-                return replace(here, history=replace(history, refusals=refusals))
+                return replace(now, history=replace(history, refusals=refusals))
             case Warned():
-                return replace(here, warnings=(*self.warnings, entry.because))
+                return replace(now, warnings=(*self.warnings, entry.because))
             case Decided():
-                return replace(here, decision=entry.decision, at_decision=history, stopped=False)
+                return replace(now, decision=entry.decision, at_decision=history, stopped=False)
             case Stopped():
-                return replace(here, stopped=True)
+                return replace(now, stopped=True)
             case Resumed():
-                return here._go_on()
+                return now._go_on()
             case LimitsChanged():
-                return here._go_on()._under(entry)
+                return now._go_on()._under(entry)
             case Ended():
-                return replace(here, ended=entry, stopped=False)
+                return replace(now, ended=entry, stopped=False)
 
     def _go_on(self) -> Account:
         """Not stopped any more, nor ended: how its launches came to that end is no reason against the next one."""

@@ -96,10 +96,10 @@ class Submissions:
             wish: str | None = connection.execute(select(runs.c.wish).where(runs.c.name == run)).scalar()
         return wish
 
-    def set_progress(self, run: str, told: str | None) -> None:
+    def set_progress(self, run: str, progress: str | None) -> None:
         """Say where the launches of a run stand that are under way, in place of what was said before; None: no more."""
         with self.database.write() as connection:
-            self._set(connection, run, progress=told)
+            self._set(connection, run, progress=progress)
 
     def progress(self, names: Iterable[str]) -> dict[str, str]:
         """What was said last of these runs; those of which nothing is under way are left out."""

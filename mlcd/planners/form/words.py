@@ -92,8 +92,9 @@ _LIMITS: Parsers = {"budget": usd, "deadline": duration}
 _CONFIDENCE: Parsers = {"confidence": units.parse_confidence}
 _PROBE_LIMITS: Parsers = {"max_probe": usd, "max_hourly": usd}
 _SEARCH: Parsers = {"on": _word, "method": _word, "seed": whole(0)}
-_ASKED_OF_A_SERVICE: Parsers = {name: partial(_or_none, units.parse_latency) for name in CAPS} | {
-    "min_rps": partial(_number, 0.0)
+_ASKED_OF_A_SERVICE: Parsers = {
+    **{name: partial(_or_none, units.parse_latency) for name in CAPS},
+    "min_rps": partial(_number, 0.0),
 }
 _ALLOCATION: Parsers = {
     "functions": functions,

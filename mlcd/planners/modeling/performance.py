@@ -48,7 +48,9 @@ def interval_factor(step_error: Floats, epochs_error: Floats) -> Floats:
 
 def read_performance_model(document: Mapping[str, Any]) -> PerformanceModel:
     """What `document` wrote."""
-    steps = {name: tuple(each) if isinstance(each, list) else each for name, each in document["steps"].items()}
+    steps: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in document["steps"].items()
+    }
     epochs = {**document["epochs"], "direction": Direction(document["epochs"]["direction"])}
     parts = {"steps": IterationTime(**steps), "epochs": StatisticalEfficiency(**epochs)}
     return PerformanceModel(**{**document, **parts, "price": NodePrice(**document["price"])})

@@ -97,10 +97,10 @@ def rates_that_fit(model: Model, communication: Communication, space: Space, eff
     """s(m, n) of every configuration; zero where the job does not fit. Memory that nobody states is enough."""
     rates = np.empty(len(space))
     for i, offer in enumerate(space.offers):
-        here = space.offer_index == i
-        nodes = space.nodes[here]
+        rows = space.offer_index == i
+        nodes = space.nodes[rows]
         fits = needed_gb(model, offer, nodes) <= (device_gb(offer) or np.inf)
-        rates[here] = np.where(fits, samples_per_s(model, communication, offer, nodes, efficiency), 0.0)
+        rates[rows] = np.where(fits, samples_per_s(model, communication, offer, nodes, efficiency), 0.0)
     return rates
 
 

@@ -192,8 +192,8 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
     weights = np.zeros(len(level))
     residual = seen.y - laws.log_speed(every, seen.ran) - level[:, None]
     for i, scale in enumerate(SCALES):
-        here = laws.scale == i
-        weights[here] = residuals.log_likelihood(seen, residual[here], scale)
+        rows = laws.scale == i
+        weights[rows] = residuals.log_likelihood(seen, residual[rows], scale)
     too_small = laws.memory.too_small
     wrong = too_small(every, seen.ran).sum(axis=1) + (~too_small(every, seen.failed)).sum(axis=1)
     unsure = len(seen.ran) + len(seen.failed)

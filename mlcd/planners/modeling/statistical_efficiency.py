@@ -83,8 +83,8 @@ class StatisticalEfficiency:
         """Epochs relative to the reference batch's, and the variance of their log."""
         law = self.noise_scale, self.power
         ratio: Floats = np.exp(log_epochs(batch, *law) - log_epochs(self.reference_batch, *law))
-        here = zip(slopes(batch, *law), slopes(self.reference_batch, *law), strict=True)
-        by_noise, by_power = (there - reference for there, reference in here)  # nothing at the reference
+        both = zip(slopes(batch, *law), slopes(self.reference_batch, *law), strict=True)
+        by_noise, by_power = (slope - reference for slope, reference in both)  # nothing at the reference
         variance: Floats = (self.shape_error * by_noise) ** 2 + (self.power_error * by_power) ** 2
         return ratio, variance + 2 * self.together * by_noise * by_power
 
@@ -98,25 +98,16 @@ class StatisticalEfficiency:
 
 def from_noise(reference_batch: float, reference_epochs: float | None, noise_scale: float) -> StatisticalEfficiency:
     """From the noise of a run, and its epochs if it has reached the target."""
-    told = f"epochs rise with the batch: noise scale {noise_scale:,.0f}; no early level at two batches was seen"
-    return StatisticalEfficiency(
-        Direction.RISING,
-        reference_batch,
-        reference_epochs,
-        noise_scale,
-        0.0,
-        NOISE_SCALE_ERROR,
-        run_error(np.inf),
-        told,
-    )
+    words = f"epochs rise with the batch: noise scale {noise_scale:,.0f}; no early level at two batches was seen"
+    known, errors = (reference_batch, reference_epochs, noise_scale), (NOISE_SCALE_ERROR, run_error(np.inf))
+    return StatisticalEfficiency(Direction.RISING, *known, 0.0, *errors, words)
 
 
 def alike(reference_batch: float, epochs: float | None) -> StatisticalEfficiency:
     """The same epochs with every batch: where there is one batch only, or nothing is known of the noise."""
-    told = "epochs are taken to be the same with every batch"
-    return StatisticalEfficiency(
-        Direction.RISING, reference_batch, epochs, NO_NOISE * reference_batch, 0.0, 0.0, run_error(np.inf), told
-    )
+    known = reference_batch, epochs, NO_NOISE * reference_batch
+    words = "epochs are taken to be the same with every batch"
+    return StatisticalEfficiency(Direction.RISING, *known, 0.0, 0.0, run_error(np.inf), words)
 
 
 def run_error(looks: float, flatness: float = 0.0) -> float:

@@ -41,10 +41,9 @@ def knee(seconds: Floats, usd: Floats) -> int:
     boundary = boundary[kept]
     if len(boundary) < 3:
         return int(boundary[np.argmin(seconds[boundary] * usd[boundary])])
-    found = _kneedle(x, usd[boundary])
-    if found is not None:
-        return int(boundary[np.argmin(np.abs(x - found))])
     y = usd[boundary]
+    if (at := _kneedle(x, y)) is not None:
+        return int(boundary[np.argmin(np.abs(x - at))])
     return int(boundary[np.argmin((x - x[0]) / (x[-1] - x[0]) + (y - y[-1]) / (y[0] - y[-1]))])
 
 
@@ -53,8 +52,8 @@ def _kneedle(x: Floats, y: Floats) -> float | None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where it finds none, and returns None
-        found = KneeLocator(x, y, curve="convex", direction="decreasing").knee
-    return None if found is None else float(found)
+        at: float | None = KneeLocator(x, y, curve="convex", direction="decreasing").knee
+    return at
 
 
 def choose(

@@ -58,7 +58,14 @@ def believe(job: Job, space: Space, history: History) -> Belief | None:
     if not steps and history.learned is not None:
         learned = read_performance_model(history.learned).steps
         steps = {machine_of(configuration): learned for configuration in space.configurations}
-    return _belief(job, history, steps) if steps else None
+    if not steps:
+        return None
+    dataset = job.dataset_samples or job.work_samples + history.saved_samples  # the job is what is left of it
+    epochs = epochs_by_batch(job, history, dataset)
+    if epochs.reference_epochs is None:
+        return Belief(steps, epochs, dataset, 0.0)
+    done = epochs_at_reference(epochs, dataset, job, history) / epochs.reference_epochs
+    return Belief(steps, epochs, dataset, min(done, 1 - NEARLY_DONE))
 
 
 def curve(job: Job, space: Space, history: History, belief: Belief) -> tuple[Prediction, ...]:
@@ -106,15 +113,6 @@ def reached(job: Job, history: History) -> Measurement | None:
         return None
     launches = (*history.measurements, *history.runs)
     return next((m for m in launches if m.metric is not None and job.target.reached(m.metric)), None)
-
-
-def _belief(job: Job, history: History, steps: Mapping[Machine, IterationTime]) -> Belief:
-    dataset = job.dataset_samples or job.work_samples + history.saved_samples  # the job is what is left of it
-    belief = Belief(steps, epochs_by_batch(job, history, dataset), dataset, 0.0)
-    if not belief.claims_a_time or belief.epochs.reference_epochs is None:
-        return belief
-    done = epochs_at_reference(belief.epochs, dataset, job, history) / belief.epochs.reference_epochs
-    return replace(belief, progress=min(done, 1 - NEARLY_DONE))
 
 
 def _work_shares(job: Job, belief: Belief, configurations: Sequence[Configuration]) -> Floats:
@@ -166,7 +164,7 @@ def measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:
     of: dict[Machine, list[Measurement]] = {}
     for m in (*history.good, *(run for run in history.runs if run.ok)):
         of.setdefault(machine_of(m.configuration), []).append(m)
-    steps = {machine: _points(job, told) for machine, told in of.items()}
+    steps = {machine: _points(job, measured) for machine, measured in of.items()}
     if not steps:
         return {}
     most = max(steps, key=lambda machine: steps[machine].shape[1])
@@ -177,18 +175,10 @@ def measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:
     }
 
 
-def _points(job: Job, told: Sequence[Measurement]) -> Floats:
+def _points(job: Job, measured: Sequence[Measurement]) -> Floats:
     """Nodes, local batch and seconds of a step, a column for each measurement."""
-    return np.array(
-        [
-            (
-                float(m.configuration.nodes),
-                local_batch(job, m.configuration),
-                trained_batch(job, m.configuration) / m.rate,
-            )
-            for m in told
-        ]
-    ).T
+    where = [(m.configuration, m.rate) for m in measured]
+    return np.array([(float(c.nodes), local_batch(job, c), trained_batch(job, c) / rate) for c, rate in where]).T
 
 
 def _with_the_shape_of(model: IterationTime, points: Floats) -> Floats:
@@ -233,8 +223,7 @@ def saved_by_batch(job: Job, history: History) -> Iterator[tuple[int, float]]:
 
 def epochs_at(epochs: StatisticalEfficiency, batch: float) -> float:
     """With this batch."""
-    at: Floats = epochs.predict(np.array([float(batch)]))[0]
-    return float(at[0])
+    return float(epochs.predict(np.array([float(batch)]))[0][0])
 
 
 def _noise_scale(history: History) -> float | None:
@@ -243,8 +232,8 @@ def _noise_scale(history: History) -> float | None:
     Noise differs along a run by about a third: what is known better counts fully, what is hardly known hardly.
     """
     launches = [(noise_of(m), max(m.samples_done, 1.0)) for m in (*history.measurements, *history.runs)]
-    told = [(noise, work) for noise, work in launches if noise is not None]
-    if not told:
+    known = [(noise, work) for noise, work in launches if noise is not None]
+    if not known:
         return None
-    weights = [work / (1 + (noise.rel_error / NOISE_SCALE_ERROR) ** 2) for noise, work in told]
-    return exp(sum(w * log(noise.scale) for (noise, _), w in zip(told, weights, strict=True)) / sum(weights))
+    weights = [work / (1 + (noise.rel_error / NOISE_SCALE_ERROR) ** 2) for noise, work in known]
+    return exp(sum(w * log(noise.scale) for (noise, _), w in zip(known, weights, strict=True)) / sum(weights))

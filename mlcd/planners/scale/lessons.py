@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlcd.core.configuration import Floats, Space
+from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError
 from mlcd.core.forecasts import remaining
 from mlcd.core.history import History
@@ -33,13 +33,13 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
         )
     if not isinstance(job.ask, ScalingTask) or not job.search.earlier:
         return None, ""
-    found, broken = nearest_models(job, space, shelf)
-    if found is None and job.ask.mode is Mode.NONE:
-        told = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
-        raise UserError(f"{told} probe a few, and the next run need not: --search partial")
-    if found is None or (found.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
+    nearest, broken = nearest_models(job, space, shelf)
+    if nearest is None and job.ask.mode is Mode.NONE:
+        lacks = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
+        raise UserError(f"{lacks} probe a few, and the next run need not: --search partial")
+    if nearest is None or (nearest.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
         return None, ""
-    return _told(found, job, space).document(), _words(found)
+    return _model_of(nearest, job, space).document(), _words(nearest)
 
 
 def remember(run: str, account: Account, shelf: Shelf) -> None:
@@ -81,22 +81,22 @@ def _known_from(epochs: StatisticalEfficiency, took: float, history: History) ->
     return replace(epochs, reference_epochs=took, run_error=run_error(looks or inf))
 
 
-def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:
-    models = [stored.learned(read_performance_model) for stored in found.models]
-    if found.kinship is Kinship.AVERAGE:
+def _model_of(nearest: Nearest, job: Job, space: Space) -> PerformanceModel:
+    models = [stored.learned(read_performance_model) for stored in nearest.models]
+    if nearest.kinship is Kinship.AVERAGE:
         largest_local = max(local_batch(job, c) for c in space.configurations)
         return average_model(models, largest_local, max(trained_batch(job, c) for c in space.configurations))
     first = models[0]
-    if found.kinship is Kinship.SAME:
+    if nearest.kinship is Kinship.SAME:
         return first
     # How batches compare is told; how many epochs another job took is not.
     return replace(first, epochs=replace(first.epochs, reference_epochs=None))
 
 
-def _words(found: Nearest) -> str:
-    if found.kinship is Kinship.AVERAGE:
-        return f"{found.kinship}: {len(found.models)} stored models"
-    return f"{found.kinship}, run {found.models[0].run}"
+def _words(nearest: Nearest) -> str:
+    if nearest.kinship is Kinship.AVERAGE:
+        return f"{nearest.kinship}: {len(nearest.models)} stored models"
+    return f"{nearest.kinship}, run {nearest.models[0].run}"
 
 
 LARGEST_SHARE = 4.0
@@ -113,8 +113,8 @@ def average_model(models: Sequence[PerformanceModel], largest_local: float, larg
     """
     steps = [model.steps for model in models]
     nodes = np.concatenate([np.asarray(each.nodes) for each in steps])
-    local = np.concatenate([_relative_to_largest(each.local_batch) * largest_local for each in steps])
-    seconds = np.concatenate([_relative_to_mean(each.seconds) for each in steps])
+    local = np.concatenate([np.divide(each.local_batch, max(each.local_batch)) * largest_local for each in steps])
+    seconds = np.concatenate([np.divide(each.seconds, np.exp(np.log(each.seconds).mean())) for each in steps])
     rising = [model.epochs for model in models if model.epochs.direction is Direction.RISING]
     shares = [each.noise_scale / each.reference_batch for each in rising] or [LARGEST_SHARE]
     shape = StatisticalEfficiency(
@@ -128,13 +128,3 @@ def average_model(models: Sequence[PerformanceModel], largest_local: float, larg
         evidence=f"the average of {len(models)} stored models",
     )
     return replace(models[0], steps=fit_iteration_time(nodes, local, seconds), epochs=shape)
-
-
-def _relative_to_largest(values: Sequence[float]) -> Floats:
-    found: Floats = np.asarray(values, float) / max(values)
-    return found
-
-
-def _relative_to_mean(values: Sequence[float]) -> Floats:
-    found: Floats = np.asarray(values, float) / float(np.exp(np.log(values).mean()))
-    return found

@@ -118,10 +118,10 @@ def scaling_space(space: Space, job: Job) -> Space:
     """A cloud's space with the job's batches: of each type the node counts that make a wanted number of workers."""
     task = scaling_task(job) or ScalingTask()
     choices = [choice for each in space.choices for choice in _choices(each, task)]
-    found = replace(space, choices=tuple(choice for choice in choices if choice.configurations))
-    if not len(found):
+    possible = tuple(choice for choice in choices if choice.configurations)
+    if not possible:
         raise UserError(_why_none(space, task))
-    return found
+    return replace(space, choices=possible)
 
 
 def _choices(choice: Choice, task: ScalingTask) -> list[Choice]:

@@ -48,20 +48,17 @@ def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: 
 
     It tells where to look, and certifies nothing.
     """
-    batch, (found, _) = job.hints.global_batch, nearest_models(job, space, shelf)
-    if batch is None or found is None or found.kinship is not Kinship.SAME:
+    batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
+    if batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
         return tuple(known)
-    steps = found.models[0].learned(read_performance_model).steps
-    told, types = {m.configuration for m in known}, {machine.instance_type for machine in found.models[0].machines}
-    new = [c for c in space.configurations if c.offer.name in types and c not in told and batch % c.workers == 0]
-    expected = (steps.predict(np.array([float(c.nodes)]), np.array([batch / c.workers])) for c in new)
-    return (
-        *known,
-        *(
-            Measurement(c, Outcome.OK, 0.0, 0.0, batch / float(step_s[0]), float(error[0]))
-            for c, (step_s, error) in zip(new, expected, strict=True)
-        ),
-    )
+    stored = nearest.models[0]
+    steps, types = stored.learned(read_performance_model).steps, {each.instance_type for each in stored.machines}
+    measured, modelled = {m.configuration for m in known}, []
+    for c in space.configurations:
+        if c.offer.name in types and c not in measured and batch % c.workers == 0:
+            step_s, error = steps.predict(np.array([float(c.nodes)]), np.array([batch / c.workers]))
+            modelled.append(Measurement(c, Outcome.OK, 0.0, 0.0, batch / float(step_s[0]), float(error[0])))
+    return (*known, *modelled)
 
 
 class Train(Planner):

@@ -93,13 +93,13 @@ def shared_shift(then: History) -> tuple[float, float]:
 
 def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: Measurement) -> bool:
     """Whether to leave the run now: neither it nor waiting is sure enough, and another launch is surer."""
-    here = chance_here(job, then, so_far)
-    if not job.goal.limited or here >= job.goal.confidence:
+    stay = chance_here(job, then, so_far)
+    if not job.goal.limited or stay >= job.goal.confidence:
         return False
     later_s = max(LATER_S, LATER * so_far.seconds)
     now, later = (max(chances(left, space, then, s).values(), default=0.0) for s in (0.0, later_s))
-    seen_by_then = here + (1 - here) * later
-    waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(here, later)
+    seen_by_then = stay + (1 - stay) * later
+    waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(stay, later)
     return waiting < job.goal.confidence and now > max(HOPELESS, waiting)
 
 
