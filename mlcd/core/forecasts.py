@@ -98,6 +98,11 @@ def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target
     return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
 
 
+def best_measured(job: Job, space: Space, history: History, measurements: Sequence[Measurement]) -> Measurement:
+    """Of these, the best for the goal."""
+    return min(measurements, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
+
+
 def keeps_limits(goal: Goal, gone: History, ahead: Forecast) -> bool:
     """Whether what is gone and the worst of finishing are within the limits together."""
     return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)

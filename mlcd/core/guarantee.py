@@ -20,7 +20,7 @@ import numpy as np
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.core.forecasts import forecast, forecasts, keeps_limits, objective
+from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objective
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
@@ -53,7 +53,7 @@ def refusal(
     protected = safe(job, space, history)
     new = set(configurations) - {m.configuration for m in history.good}
     if protected and not safe(job, space, history, usd, seconds, len(new)):
-        best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
+        best = best_measured(job, space, history, protected)
         return f"it would use what is reserved to finish on {best.configuration}"
     return None
 

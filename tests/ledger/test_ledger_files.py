@@ -15,7 +15,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.database import engine
 from mlcd.core.database.failures import _explain, _explain_os
-from mlcd.core.database.upgrade import FORMAT
+from mlcd.core.database.schema import FORMAT
 from mlcd.core.errors import (
     LedgerCorrupt,
     LedgerError,

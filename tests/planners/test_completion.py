@@ -26,9 +26,16 @@ from mlcd.core.place import Cloud
 from mlcd.core.strategy import Finish, Probe, Step
 from mlcd.core.units import format_rate
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS, RunToCompletion
+from mlcd.planners.train.completion import (
+    MOST_SETBACKS,
+    MOST_SLOWDOWNS,
+    RunToCompletion,
+    chance_here,
+    chances,
+    is_worth_leaving,
+    shared_shift,
+)
 from mlcd.planners.train.net_value import NetValue
-from mlcd.planners.train.rescue import chance_here, chances, is_worth_leaving, shared_shift
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run
 

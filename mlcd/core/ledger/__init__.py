@@ -6,16 +6,17 @@ from mlcd.core.ledger.entries import (
     Ended,
     Entry,
     LimitsChanged,
+    Line,
     Refused,
     Reserved,
     Resumed,
     Settled,
     Started,
     Stopped,
+    Unreadable,
     Voided,
     Warned,
 )
-from mlcd.core.ledger.rows import Line, Unreadable
 from mlcd.core.ledger.store import Book, Ledger
 from mlcd.core.ledger.submissions import Asked
 

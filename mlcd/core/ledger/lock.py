@@ -23,8 +23,7 @@ from mlcd.core.database.engine import LOCKS, transaction
 from mlcd.core.database.failures import UNREACHABLE, explained, explained_files
 from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongState
-from mlcd.core.ledger.entries import to_json
-from mlcd.core.ledger.rows import LINES, Line, write
+from mlcd.core.ledger.entries import LINES, Line, to_json, write
 
 
 @contextmanager

@@ -19,11 +19,10 @@ from mlcd.core.database.schema import runs as run_table
 from mlcd.core.errors import LedgerCorrupt, UnknownName, WrongState
 from mlcd.core.history import History
 from mlcd.core.ledger.account import Account, BrokenBooks
-from mlcd.core.ledger.entries import Entry
+from mlcd.core.ledger.entries import LINES, Entry, Line, Unreadable, draft, read, read_if_possible, write
 from mlcd.core.ledger.lock import HeldRun, driven_runs, holder
 from mlcd.core.ledger.lock import held as locked
 from mlcd.core.ledger.lock import hold as lock
-from mlcd.core.ledger.rows import LINES, Line, Unreadable, draft, read, read_if_possible, write
 from mlcd.core.ledger.submissions import Submissions, stem
 
 Listener = Callable[[Line], None]

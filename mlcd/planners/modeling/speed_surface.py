@@ -9,7 +9,7 @@
 Symbols   m, n    instance type, nodes                g       devices in a node
           p       published rate of a device          w       network of a node; both over their geometric mean
           k       a draw of all law parameters        K       their number
-          wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `memory_need.py`
+          wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `physics.py`
           residual  a Gaussian process: a level for accelerators, types alike by specification and family, a common
                   and a type's own curve over log n, and what belongs to one configuration alone; its scale is drawn
           X       what was measured (rows of the space), y its log rate, e the standard error
@@ -30,7 +30,7 @@ from scipy import linalg
 
 from mlcd.core.configuration import Floats, Mask, Offer, Space
 from mlcd.core.job import Hints
-from mlcd.planners.modeling.memory_need import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
+from mlcd.planners.modeling.physics import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
 
 DRAWS = 2_000
 SURFACES = 256
