@@ -27,31 +27,33 @@ Closing = tuple[Settled | Voided | None, BaseException | None]
 def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
     account, configuration = book.account, step.configuration
-    order = Launch(
-        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
-        configuration=configuration,
-        purpose=Purpose.PROBE if isinstance(step, Probe) else Purpose.RUN,
-        samples=job.work_samples if isinstance(step, Probe) else step.samples,
-        lifetime_s=None,
-        ordinal=account.launches + place,
-        round=account.rounds,
-        saved_samples=account.history.saved_samples,
-        work=step.work,
-    )
+    bound_s: float | None
     if isinstance(step, Probe):
-        whole_s = space.probe_time.seconds(configuration.nodes)
-        bound_s: float | None = step.share * whole_s
-        order = replace(order, whole_s=whole_s if step.share < 1 else None)
+        purpose, samples, whole_s = Purpose.PROBE, job.work_samples, space.probe_time.seconds(configuration.nodes)
+        bound_s = step.share * whole_s
     else:
+        purpose, samples, whole_s = Purpose.RUN, step.samples, None
         bounds = [lifetime_s(job.goal, book.history, configuration), step.most_s]
         bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    worst_usd = configuration.worst_usd(worst_s)
-    if not configuration.billing.metered:
-        return Reserved(replace(order, lifetime_s=bound_s), step.because, worst_usd, worst_s)
-    most_usd = min(worst_usd, left_usd(job.goal, account.history))
-    return Reserved(replace(order, lifetime_s=bound_s, most_usd=most_usd), step.because, most_usd, worst_s)
+    worst_usd, most_usd = configuration.worst_usd(worst_s), None
+    if configuration.billing.metered:
+        worst_usd = most_usd = min(worst_usd, left_usd(job.goal, account.history))
+    order = Launch(
+        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
+        configuration=configuration,
+        purpose=purpose,
+        samples=samples,
+        lifetime_s=bound_s,
+        ordinal=account.launches + place,
+        round=account.rounds,
+        saved_samples=account.history.saved_samples,
+        work=step.work,
+        most_usd=most_usd,
+        whole_s=whole_s if isinstance(step, Probe) and step.share < 1 else None,
+    )
+    return Reserved(order, step.because, worst_usd, worst_s)
 
 
 def measured(job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock) -> Closing:

@@ -10,7 +10,7 @@ Symbols   D      where the job is started             E      the fallback: measu
 Minutes cannot show how fast the hours after them are, so a configuration that is certain by itself needs a wide
 margin, and is often slow or dear. The run on D is watched. As long as E would still end in time it goes on; at the last
 moment for that, it is left for E unless it has shown by then that it ends in time itself (`is_last_moment` of
-`planners/train/completion.py`). So the job is late only where E would be, or where a run that was watched so long turns.
+`planners/train/completion.py`). So the job is late only where E would be, or where a run turns that was watched long.
 """
 
 from __future__ import annotations

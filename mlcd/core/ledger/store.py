@@ -61,14 +61,14 @@ class Ledger(Submissions):
         `held`: the new run is held until this is closed, and is so before anybody can see it.
         """
         if run is None and held is not None:
-            run = self._named(name, clock)
+            run = self._name(name, clock.now())
             held.enter_context(self.hold(run))
             (line,) = self.append(run, clock, [entry])
         else:
             # A held run is written to over the connection that holds it, and by nobody else.
             with nullcontext() if run in self._held else self.database.write():
                 if run is None:
-                    run = self._named(name, clock)
+                    run = self._name(name, clock.now())
                 else:
                     self._check_waiting(run)
                 (line,) = self.append(run, clock, [entry])
@@ -118,12 +118,9 @@ class Ledger(Submissions):
 
     def accounts(self, name: str, most: int) -> Iterator[Account]:
         """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
-        job = stem(name)
-        with self.database.read() as connection:
-            numbers = sorted(self._numbers(connection, job, begun=True), reverse=True)[:most]
-        for number in numbers:
+        for number in sorted(self._numbers(name, begun=True), reverse=True)[:most]:
             with suppress(LedgerCorrupt):
-                yield self.account(f"{job}-{number}")
+                yield self.account(f"{stem(name)}-{number}")
 
     def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
         """Where the runs at a place stand, of whatever job, the newest first. Damaged ones are passed over.
@@ -194,10 +191,6 @@ class Ledger(Submissions):
         finally:
             del self._held[run]
             held.release()
-
-    def _named(self, name: str, clock: Clock) -> str:
-        with self.database.write() as connection:
-            return self._name(connection, name, clock.now(), {})
 
     def _check_waiting(self, run: str) -> None:
         """Nothing if the run was asked for and can begin; otherwise why not."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
+from scipy.special import huber, log_ndtr, ndtri
 
 from mlcd.core.configuration import Floats, Mask
 
@@ -262,7 +262,7 @@ def _fit(g: Floats, y: Floats, w: Floats, quiet: float) -> tuple[Floats, Floats,
         robust = HUBER / np.maximum(np.abs(residuals) / scale[:, None], HUBER)
     best = int(np.argmin(scale))
     noise = scale[best]
-    misfit = _huber(residuals / noise).sum(axis=1) + 2 * (quiet / noise) ** 2
+    misfit = 2 * huber(HUBER, residuals / noise).sum(axis=1) + 2 * (quiet / noise) ** 2
     likelihood = -n / 2 * np.log(misfit / n) - n * math.log(noise) + np.log(w).sum() / 2
     calm = residuals[best] * np.sqrt(robust[best])
     related = float(calm[1:] @ calm[:-1]) / max(float(calm @ calm), 1e-300)
@@ -300,9 +300,3 @@ def _thinned(y: Floats) -> tuple[Floats, Floats]:
         return epochs, y
     pieces = np.array_split(np.arange(len(y)), MOST_POINTS)
     return np.array([epochs[p].mean() for p in pieces]), np.array([np.median(y[p]) for p in pieces])
-
-
-def _huber(z: Floats) -> Floats:
-    size = np.abs(z)
-    loss: Floats = np.where(size <= HUBER, size**2, HUBER * (2 * size - HUBER))
-    return loss

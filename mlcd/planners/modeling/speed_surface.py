@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mlcd.core.configuration import Floats, Mask, Offer, Space
+from mlcd.core.configuration import Floats, Mask, Space
 from mlcd.core.job import Hints
 from mlcd.planners.modeling.physics import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
 
@@ -205,12 +205,14 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """The Gaussian process of what the law misses, in parts that are cheap to sample over a grid."""
+    """The Gaussian process of what the law misses, in parts that are cheap to sample over a grid.
+
+    Roots of covariances. `types`: of the types' levels, (types, types). `curve`: over the distinct node counts, (counts,
+    waves), of the few waves that matter.
+    """
 
     types: Floats
-    """Root of the covariance of the types' levels: (types, types)."""
     curve: Floats
-    """Root of the covariance over the distinct node counts: (counts, waves), of the few waves that matter."""
     types_covariance: Floats
     curve_covariance: Floats
     type_of: NDArray[np.intp]
@@ -266,22 +268,18 @@ def _residuals(space: Space) -> _Residuals:
     curve = np.exp(-0.5 * (gap / CURVE_LENGTH) ** 2)
     offers = space.offers
     flag = np.array([float(offer.accelerators > 0) for offer in offers])
-    facts = np.array(
-        [[np.log(offer.tflops / offer.workers), np.log(max(offer.network_gbps, 0.01))] for offer in offers]
-    )
-    facts = np.column_stack([facts, np.log([max(offer.memory_gb / max(offer.vcpus, 1), 0.01) for offer in offers])])
+    published = [
+        (o.tflops / o.workers, max(o.network_gbps, 0.01), max(o.memory_gb / max(o.vcpus, 1), 0.01)) for o in offers
+    ]
+    facts = np.log(published)
     apart = ((facts[:, None, :] - facts[None, :, :]) ** 2).sum(axis=2)
     alike = np.exp(-0.5 * apart) * (flag[:, None] == flag[None, :])
-    family = np.array([_family(offer) for offer in offers])
+    # What a type shares with its siblings: the accelerator, or the first part of its name.
+    family = np.array([offer.accelerator or offer.instance_type.partition(".")[0] for offer in offers])
     same_family = family[:, None] == family[None, :]
     types = TYPE_SPREAD**2 * (0.4 * alike + 0.3 * same_family + 0.3 * np.eye(len(offers)))
     types = types + ACCELERATOR_SPREAD**2 * flag[:, None] * flag[None, :]
     return _Residuals(_root(types), _root(curve, 1e-3), types, curve, space.offer_index, count_of)
-
-
-def _family(offer: Offer) -> str:
-    """What a type shares with its siblings: the accelerator, or the first part of its name."""
-    return offer.accelerator or offer.instance_type.partition(".")[0]
 
 
 def _root(covariance: Floats, negligible: float = 1e-9) -> Floats:

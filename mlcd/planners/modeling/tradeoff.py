@@ -17,14 +17,11 @@ from mlcd.core.job import Objective
 
 def pareto_mask(seconds: Floats, usd: Floats) -> NDArray[np.bool_]:
     """Which points no other beats: none is as fast and as cheap, and better in one of them."""
-    order = np.lexsort((usd, seconds))
-    mask = np.zeros(len(order), dtype=bool)
-    cheapest, fastest_of_it = np.inf, np.nan
-    for i in order:
-        equal = usd[i] == cheapest and seconds[i] == fastest_of_it
-        if usd[i] < cheapest or equal:
-            mask[i] = True
-            cheapest, fastest_of_it = usd[i], seconds[i]
+    mask = np.zeros(len(seconds), dtype=bool)
+    best = (np.inf, np.nan)
+    for i in np.lexsort((usd, seconds)):
+        if usd[i] < best[0] or (usd[i], seconds[i]) == best:
+            mask[i], best = True, (usd[i], seconds[i])
     return mask
 
 

@@ -39,7 +39,9 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
         raise UserError(f"{lacks} probe a few, and the next run need not: --search partial")
     if nearest is None or (nearest.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
         return None, ""
-    return _model_of(nearest, job, space).document(), _words(nearest)
+    average = nearest.kinship is Kinship.AVERAGE
+    whose = f": {len(nearest.models)} stored models" if average else f", run {nearest.models[0].run}"
+    return _model_of(nearest, job, space).document(), f"{nearest.kinship}{whose}"
 
 
 def remember(run: str, account: Account, shelf: Shelf) -> None:
@@ -60,19 +62,10 @@ def remember(run: str, account: Account, shelf: Shelf) -> None:
     model = PerformanceModel(
         belief.steps[machine], epochs, belief.dataset_samples, offer.workers, NodePrice(offer.usd_per_hour)
     )
-    shelf.save(
-        StoredModel(
-            run,
-            Identity.of(job),
-            (Machine.of(offer),),
-            tuple(sorted({c.nodes for c in space.configurations})),
-            tuple(sorted({trained_batch(job, c) for c in space.configurations})),
-            model.document(),
-            account.provenance,
-            job.target,
-            took,
-        )
-    )
+    nodes = tuple(sorted({c.nodes for c in space.configurations}))
+    batches = tuple(sorted({trained_batch(job, c) for c in space.configurations}))
+    kind = Identity.of(job), (Machine.of(offer),), nodes, batches
+    shelf.save(StoredModel(run, *kind, model.document(), account.provenance, job.target, took))
 
 
 def _known_from(epochs: StatisticalEfficiency, took: float, history: History) -> StatisticalEfficiency:
@@ -91,12 +84,6 @@ def _model_of(nearest: Nearest, job: Job, space: Space) -> PerformanceModel:
         return first
     # How batches compare is told; how many epochs another job took is not.
     return replace(first, epochs=replace(first.epochs, reference_epochs=None))
-
-
-def _words(nearest: Nearest) -> str:
-    if nearest.kinship is Kinship.AVERAGE:
-        return f"{nearest.kinship}: {len(nearest.models)} stored models"
-    return f"{nearest.kinship}, run {nearest.models[0].run}"
 
 
 LARGEST_SHARE = 4.0

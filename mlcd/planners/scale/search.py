@@ -48,7 +48,8 @@ class ScaleSearch:
         if not fitting:
             return Finish(NOTHING_RAN if history.measurements else NOTHING_PROBED)
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
-        may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
+        types = {machine_of(c) for c in space.configurations}
+        may_probe = self.mode is Mode.FULL or len(history.good) < MOST_PROBES + MORE_FOR_A_TYPE * (len(types) - 1)
         tried = history.tried
         left = next((c for c in planned if c not in tried and within_reach(job, c, history)), None)
         if left is not None and may_probe:
@@ -91,10 +92,6 @@ def _ends(job: Job, fitting: Sequence[Configuration], history: History) -> list[
     ends = [mine[i] for i in first_probes(nodes, local)]
     others = [_alike([c for c in fitting if machine_of(c) == machine], ends[-1]) for machine in machines[1:]]
     return [*ends, *others]
-
-
-def _most_probes(space: Space) -> int:
-    return MOST_PROBES + MORE_FOR_A_TYPE * (len({machine_of(c) for c in space.configurations}) - 1)
 
 
 def _alike(mine: Sequence[Configuration], other: Configuration) -> Configuration:

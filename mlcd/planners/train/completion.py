@@ -27,7 +27,7 @@ from mlcd.core.configuration import Configuration, Space
 from mlcd.core.forecasts import best_measured, forecast, objective, slow_rates
 from mlcd.core.guarantee import choices, lifetime_s, safe
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Job
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.on_trial import LIKELY, LOOK_AGAIN, SHOWN, is_possible
@@ -127,7 +127,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     expected = next((m for m in _as_it_is(history).good if m.configuration == where), None)
     if expected is None:
         return None
-    whole = job.work_samples + history.saved_samples
+    whole, fast = job.work_samples + history.saved_samples, job.goal.objective is Objective.FASTEST
     counted_on, stays = slow_rates(job.goal.confidence, history)(expected), min(SHOWN, job.goal.confidence)
 
     def watch(so_far: Measurement) -> Outcome | None:
@@ -143,7 +143,8 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
             return None
         now = _as_it_is(then)
         others = [m for m in safe(left, space, now) if m.configuration != where]
-        elsewhere = min((_at_worst(left, space, now, m) for m in others), default=inf)
+        worst = [forecast(left, space, now, m) for m in others]
+        elsewhere = min((each.worst_seconds if fast else each.worst_usd for each in worst), default=inf)
         return Outcome.SLOWED if elsewhere < _at_best(job, then, so_far) else None
 
     return watch
@@ -155,12 +156,7 @@ def _at_best(job: Job, then: History, so_far: Measurement) -> float:
     usd = seconds * so_far.configuration.usd_per_hour / 3_600
     if not job.goal.allows(then.spent_usd + usd, then.elapsed_s + seconds):
         return inf
-    return seconds if job.goal.objective == "fastest" else usd
-
-
-def _at_worst(left: Job, space: Space, history: History, measurement: Measurement) -> float:
-    ahead = forecast(left, space, history, measurement)
-    return ahead.worst_seconds if left.goal.objective == "fastest" else ahead.worst_usd
+    return seconds if job.goal.objective is Objective.FASTEST else usd
 
 
 def _as_it_is(history: History) -> History:
