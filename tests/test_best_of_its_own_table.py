@@ -30,8 +30,7 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import decide_again
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
-from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, batch_of
 from mlcd.planners.serve.known_models import Kind as Served
 from mlcd.planners.serve.planner import SERVE_METHODS, serve_method

@@ -13,6 +13,9 @@ from mlcd.core.measurement import Event, Measurement, Sample
 from mlcd.core.payload import Work
 from mlcd.core.strategy import Look, Watch
 
+Events = Generator[Event, bool | None, None]
+"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
+
 
 class Provenance(StrEnum):
     """Where numbers come from; shown wherever the user reads one."""
@@ -59,10 +62,6 @@ class Launch:
         if self.most_usd is None:
             return self.configuration.usd(seconds)
         return min(self.most_usd, self.configuration.worst_usd(seconds))
-
-
-Events = Generator[Event, bool | None, None]
-"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
 
 
 class Backend(Protocol):

@@ -22,6 +22,8 @@ from mlcd.core.strategy import Apply, Probe
 
 Closing = tuple[Settled | Voided | None, BaseException | None]
 """How a launch is closed in the books, None while its machines are still up; and what went wrong, if anything did."""
+FAILED_LAUNCHES = 2
+"""Launches in a row that a place may fail before the run is stopped."""
 
 
 def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
@@ -112,10 +114,6 @@ def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurem
     if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement
     return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))
-
-
-FAILED_LAUNCHES = 2
-"""Launches in a row that a place may fail before the run is stopped."""
 
 
 def check_place(

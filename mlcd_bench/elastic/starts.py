@@ -1,6 +1,6 @@
 """Epochs over the batch from an earlier run to the target, its gradient noise, and two short starts.
 
-Noise alone says what `modeling/statistical_efficiency.py` makes of it. Two starts to one early level say what both
+Noise alone says what `modeling/performance.py` makes of it. Two starts to one early level say what both
 made of it there, and are weighed with the reading (a Gaussian prior and one measurement of a curved function,
 linearised until it stands still: an iterated extended Kalman filter's update). Where the smaller batch clearly takes
 more samples, epochs fall with the batch.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.statistical_efficiency import (
+from mlcd.planners.modeling.performance import (
     NOISE_SCALE_ERROR,
     POWER_ERROR,
     SEED_ERROR,

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mlcd.planners.modeling.iteration_time import LAWS, LINEAR, OVERLAP, fit_iteration_time
 from mlcd.planners.modeling.performance import (
+    Direction,
     NodePrice,
     PerformanceModel,
     interval_factor,
     local_batch,
     read_performance_model,
 )
-from mlcd.planners.modeling.statistical_efficiency import Direction
 from mlcd_bench.elastic.forecast import Forecast
 from mlcd_bench.elastic.forecast import forecast as forecast_of
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error, normalised_noise

@@ -20,8 +20,7 @@ from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
-from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.belief import believe, epochs_at_reference, saved_by_batch
 from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, UnitPrice, batch_of, scaling_space, scaling_task
 from mlcd.planners.scale.search import MOST_PROBES, ScaleSearch

@@ -40,6 +40,8 @@ KEEP_ALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count
 POOL_SIZE, POOL_OVERFLOW = 5, 40
 """Size of the connection pool, and more connections on demand, for the threads of a web server."""
 FIRST_STATEMENT = {"sqlite": "BEGIN IMMEDIATE", "postgresql": f"SELECT pg_advisory_xact_lock({LOCKS}, 0)"}
+QUOTING = "odd characters of the password as %40 for @, %2F for /, %23 for #"
+FORMS = "postgresql://USER:PASSWORD@HOST/DATABASE, or sqlite:////FOLDER/FILE"
 
 
 @contextmanager
@@ -95,10 +97,6 @@ def postgres_engine(url: URL) -> Engine:
         pool_size=POOL_SIZE,
         max_overflow=POOL_OVERFLOW,
     )
-
-
-QUOTING = "odd characters of the password as %40 for @, %2F for /, %23 for #"
-FORMS = "postgresql://USER:PASSWORD@HOST/DATABASE, or sqlite:////FOLDER/FILE"
 
 
 def open_database(where: Path | str | None) -> Database:

@@ -29,6 +29,10 @@ PART_BYTES = 1 << 20
 ABANDONED_AFTER = timedelta(days=1)
 """After this time, parts without a row in `uploads` are abandoned."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
+PIECE_BYTES = 256 << 10
+"""Most bytes of one piece."""
+PIECES_AT_ONCE = 4_096
+"""Most pieces read for one request: a log that grows slowly has many small ones."""
 
 
 class SentModels:
@@ -139,12 +143,6 @@ class SentModels:
         unlisted = upload_parts.c.digest.not_in(select(uploads.c.digest))
         with self._database.write() as connection:
             connection.execute(delete(upload_parts).where(unlisted, upload_parts.c.written_at < before))
-
-
-PIECE_BYTES = 256 << 10
-"""Most bytes of one piece."""
-PIECES_AT_ONCE = 4_096
-"""Most pieces read for one request: a log that grows slowly has many small ones."""
 
 
 class LogPieces:

@@ -48,20 +48,18 @@ APPEND_ONLY = {
         " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     ),
 }
+HEAD = "0003"
+"""The newest migration, which has these tables; its number is also SQLite's `user_version`."""
+METADATA = MetaData()
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""Row numbers: SQLite assigns them only if the type is exactly INTEGER."""
+AMOUNT: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
+FORMAT = int(HEAD)
 
 
 def append_only(table: str, dialect: str) -> list[str]:
     """The statements that make a table append-only."""
     return [statement.format(table=table) for statement in APPEND_ONLY[dialect]]
-
-
-HEAD = "0003"
-"""The newest migration, which has these tables; its number is also SQLite's `user_version`."""
-
-METADATA = MetaData()
-NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""Row numbers: SQLite assigns them only if the type is exactly INTEGER."""
-AMOUNT: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
 
 
 def texts(*names: str, nullable: bool = False) -> list[Column[Any]]:
@@ -200,8 +198,6 @@ def creation(name: str) -> tuple[str, ...]:
 
 if TYPE_CHECKING:
     from mlcd.core.database.engine import Database
-
-FORMAT = int(HEAD)
 
 
 def prepare(database: Database) -> None:

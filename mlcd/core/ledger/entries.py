@@ -25,6 +25,12 @@ from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import upgraded
 
+FORMAT = '"format":2}'
+"""How an entry ends; the first format had no mark."""
+LINES = select(table.c.seq, table.c.run, table.c.written_at, table.c.elapsed_s, table.c.body).order_by(table.c.seq)
+"""What `read` needs of each entry, in order."""
+_INSERT = insert(table).returning(table.c.seq)
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -143,8 +149,6 @@ class LimitsChanged:
 
 Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended | LimitsChanged
 
-FORMAT = '"format":2}'
-"""How an entry ends; the first format had no mark."""
 
 # What is not a number, or has no end, is a value too; plain JSON has no word for it.
 _CODEC: TypeAdapter[Entry] = TypeAdapter(
@@ -160,11 +164,6 @@ def to_json(entry: Entry) -> str:
 def from_json(text: str) -> Entry:
     """The entry that was written, also by an MLCD of before; `ValueError` if the text is not one."""
     return _CODEC.validate_json(text) if text.endswith(FORMAT) else _CODEC.validate_python(upgraded(json.loads(text)))
-
-
-LINES = select(table.c.seq, table.c.run, table.c.written_at, table.c.elapsed_s, table.c.body).order_by(table.c.seq)
-"""What `read` needs of each entry, in order."""
-_INSERT = insert(table).returning(table.c.seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,16 @@ from mlcd.core.database.schema import entries
 from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongState
 from mlcd.core.ledger.entries import LINES, Line, to_json, write
 
+RECONNECT_S = 60.0
+"""How long a driver tries to reach a database that went away."""
+PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+_TAKE = text("SELECT pg_try_advisory_lock(:locks, CAST(number AS integer)) FROM runs WHERE name = :run")
+_DRIVEN = text(
+    "SELECT runs.name FROM pg_locks JOIN runs ON pg_locks.objid = runs.number"
+    " WHERE locktype = 'advisory' AND classid = :locks AND objsubid = 2 AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
 
 @contextmanager
 def hold(folder: Path, run: str) -> Iterator[None]:
@@ -86,17 +96,6 @@ def _is_driven(run: str) -> WrongState:
 
 def _file(folder: Path, run: str) -> Path:
     return folder / f"{run}.lock"
-
-
-RECONNECT_S = 60.0
-"""How long a driver tries to reach a database that went away."""
-PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
-_TAKE = text("SELECT pg_try_advisory_lock(:locks, CAST(number AS integer)) FROM runs WHERE name = :run")
-_DRIVEN = text(
-    "SELECT runs.name FROM pg_locks JOIN runs ON pg_locks.objid = runs.number"
-    " WHERE locktype = 'advisory' AND classid = :locks AND objsubid = 2 AND granted"
-    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-)
 
 
 def driven_runs(database: Database) -> set[str]:

@@ -26,6 +26,16 @@ from scipy.linalg import cho_factor, cho_solve
 from mlcd.core.configuration import Floats
 
 MOST_OVERLAP = 10.0
+MISSED = 0.12
+"""What a law misses: real step times scatter 3 to 11 % about it within one node count, more between."""
+PROBE_ERROR = 0.02
+NODES_REACH = 1.0
+BATCH_REACH = 3.0
+"""How far, in doublings, one measured point speaks for others."""
+PSEUDO_OBSERVATIONS = 4.0
+ENOUGH = 6
+"""Fewer points do not decide between laws."""
+STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -102,18 +112,6 @@ OVERLAP = StepLaw(
 """Priors: constant 0.3, batch 0.5, inside a node 0.2, two nodes 0.7, each further 0.02 of a typical step, all within
 a factor of e; overlap g = 4.4."""
 LAWS = {law.name: law for law in (LINEAR, OVERLAP)}
-
-
-MISSED = 0.12
-"""What a law misses: real step times scatter 3 to 11 % about it within one node count, more between."""
-PROBE_ERROR = 0.02
-NODES_REACH = 1.0
-BATCH_REACH = 3.0
-"""How far, in doublings, one measured point speaks for others."""
-PSEUDO_OBSERVATIONS = 4.0
-ENOUGH = 6
-"""Fewer points do not decide between laws."""
-STEPS = 40
 
 
 @dataclass(frozen=True)

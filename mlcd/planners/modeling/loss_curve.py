@@ -42,6 +42,38 @@ EXPONENTS = {
 }
 """d, by shape. Above 1 a curve falls slowly first, as networks do that have to find a feature before they learn it."""
 NAMES = tuple(EXPONENTS)
+_VALUES: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "power": lambda time, d: (1 + time) ** -d,
+    "logarithm": lambda time, d: -np.log1p(time),
+    "weibull": lambda time, d: np.exp(-(time**d)),
+    "mmf": lambda time, d: 1 / (1 + time**d),
+}
+FEWEST = 4
+"""Losses: a, b and the shape are three unknowns already."""
+LATER = (0.0, 2.0, 4.0, 8.0)
+"""p."""
+HUBER = 1.345
+"""Standard deviations from which on a residual counts by its size, not by its square."""
+REWEIGHTED = 4
+QUIETEST = 3e-4
+"""Of the whole fall: noise is never taken to be less, or a curve without any would be trusted blindly."""
+MOST_RELATED, LEAST_EFFECTIVE = 0.9, 3.0
+"""The largest rho and the smallest n_eff."""
+MOST_POINTS = 64
+"""Longer curves are cut into so many pieces, of which the medians are fitted."""
+FINER, REFINED = 0.25, 12
+"""The grid is made finer, up to so many octaves, around so many of the likeliest shapes."""
+DRAWS = 400
+COVERED = 0.8
+"""Of an interval: how often the target is to be reached within it."""
+MIDDLE = 0.45
+"""The quantile that is expected. Below one half: whoever sets a target has reason to think that it can be reached."""
+UNFORESEEN = 0.2
+"""The rest of the way is longer or shorter by so much (standard deviation of its log) than any of the shapes says."""
+FURTHEST, LOOKS = 50.0, 96
+"""A target is looked for up to so many times the epochs seen, at so many places."""
+_ROWS = np.arange(DRAWS)
+_QUANTILES = (_ROWS + 0.5) / DRAWS
 
 
 @dataclass(frozen=True)
@@ -105,42 +137,6 @@ def shapes(epochs_seen: float) -> Shapes:
     numbers, scale, exponent = np.array(grid).T
     kind = numbers.astype(np.intp)
     return Shapes(kind, scale, exponent, 1 / (len(NAMES) * np.bincount(kind)[kind]))
-
-
-_VALUES: Mapping[str, Callable[[Floats, Floats], Floats]] = {
-    "power": lambda time, d: (1 + time) ** -d,
-    "logarithm": lambda time, d: -np.log1p(time),
-    "weibull": lambda time, d: np.exp(-(time**d)),
-    "mmf": lambda time, d: 1 / (1 + time**d),
-}
-
-FEWEST = 4
-"""Losses: a, b and the shape are three unknowns already."""
-LATER = (0.0, 2.0, 4.0, 8.0)
-"""p."""
-HUBER = 1.345
-"""Standard deviations from which on a residual counts by its size, not by its square."""
-REWEIGHTED = 4
-QUIETEST = 3e-4
-"""Of the whole fall: noise is never taken to be less, or a curve without any would be trusted blindly."""
-MOST_RELATED, LEAST_EFFECTIVE = 0.9, 3.0
-"""The largest rho and the smallest n_eff."""
-MOST_POINTS = 64
-"""Longer curves are cut into so many pieces, of which the medians are fitted."""
-FINER, REFINED = 0.25, 12
-"""The grid is made finer, up to so many octaves, around so many of the likeliest shapes."""
-DRAWS = 400
-COVERED = 0.8
-"""Of an interval: how often the target is to be reached within it."""
-MIDDLE = 0.45
-"""The quantile that is expected. Below one half: whoever sets a target has reason to think that it can be reached."""
-UNFORESEEN = 0.2
-"""The rest of the way is longer or shorter by so much (standard deviation of its log) than any of the shapes says."""
-FURTHEST, LOOKS = 50.0, 96
-"""A target is looked for up to so many times the epochs seen, at so many places."""
-
-_ROWS = np.arange(DRAWS)
-_QUANTILES = (_ROWS + 0.5) / DRAWS
 
 
 @dataclass(frozen=True, slots=True)

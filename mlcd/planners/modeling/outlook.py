@@ -18,6 +18,10 @@ from mlcd.planners.modeling.physics import Model, rates_that_fit
 
 TYPICAL_EFFICIENCY = 0.35
 """Share of the published rate that training keeps on most hardware."""
+SHARE = 0.15
+"""Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
+LEAST_USD = 20.0
+"""Without a budget: what a model expects of a job that nobody has measured must not shut out ordinary machines."""
 
 
 class Chance(StrEnum):
@@ -107,12 +111,6 @@ def _chance(job: Job, space: Space, typical_s: Floats) -> tuple[Chance, str]:
     if limits_allow(job.goal, full_s, full_s * space.usd_per_s).any():
         return Chance.DOUBTFUL, "only at more than the usual share of the published rate are the limits kept"
     return Chance.UNLIKELY, "not even at the full published fp32 rate does anything keep the limits"
-
-
-SHARE = 0.15
-"""Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
-LEAST_USD = 20.0
-"""Without a budget: what a model expects of a job that nobody has measured must not shut out ordinary machines."""
 
 
 def usual_probe_limit(job: Job, space: Space) -> float:

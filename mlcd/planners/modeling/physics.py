@@ -49,6 +49,20 @@ FLOPS_PER_PARAMETER = 500
 """Where a job gives no flops_per_sample: about what a ResNet-50 has at 224 pixels."""
 ACTIVATION_BYTES_PER_FLOP = 0.008
 """Likewise about that of a ResNet-50: 100 MB for 12 GFLOP."""
+Rows = NDArray[np.intp]
+NO_HINTS = Hints()
+NO_WALL = 0.5
+"""Without hints: how likely a job is to fit everything."""
+REPLICATED = 0.3
+"""Without hints: of the jobs that do not fit everything, those of which each device holds a part of the same size."""
+HINTS_MISLEAD = 0.1
+"""With hints: how likely they say nothing of the memory that the job needs."""
+SHARDED = 0.25
+"""With hints: how likely the state is sharded over all devices."""
+STATE_SPREAD = 0.5
+"""Of the log of state: 8 to 20 bytes a parameter are usual, by precision and optimizer."""
+BATCH_SPREAD = 1.5
+"""Of the log of batch: activations for each FLOP differ by a factor of 20 between networks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +133,6 @@ def _inside_bytes_per_s(offer: Offer) -> float:
     """NVLink where the accelerator is of a class that has it, PCIe elsewhere."""
     linked = offer.accelerators > 1 and offer.accelerator.split("-")[0] in {"V100", "A100", "H100", "H200", "B200"}
     return 100e9 if linked else 10e9
-
-
-Rows = NDArray[np.intp]
-
-NO_HINTS = Hints()
-NO_WALL = 0.5
-"""Without hints: how likely a job is to fit everything."""
-REPLICATED = 0.3
-"""Without hints: of the jobs that do not fit everything, those of which each device holds a part of the same size."""
-HINTS_MISLEAD = 0.1
-"""With hints: how likely they say nothing of the memory that the job needs."""
-SHARDED = 0.25
-"""With hints: how likely the state is sharded over all devices."""
-STATE_SPREAD = 0.5
-"""Of the log of state: 8 to 20 bytes a parameter are usual, by precision and optimizer."""
-BATCH_SPREAD = 1.5
-"""Of the log of batch: activations for each FLOP differ by a factor of 20 between networks."""
 
 
 @dataclass(frozen=True)

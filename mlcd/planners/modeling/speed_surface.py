@@ -207,8 +207,8 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
 class _Residuals:
     """The Gaussian process of what the law misses, in parts that are cheap to sample over a grid.
 
-    Roots of covariances. `types`: of the types' levels, (types, types). `curve`: over the distinct node counts, (counts,
-    waves), of the few waves that matter.
+    Roots of covariances. `types`: of the types' levels, (types, types). `curve`: over the distinct node counts, of the
+    few waves that matter, (counts, waves).
     """
 
     types: Floats

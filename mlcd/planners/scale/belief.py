@@ -25,8 +25,14 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.planners.modeling.iteration_time import IterationTime, fit_iteration_time
-from mlcd.planners.modeling.performance import interval_factor, read_performance_model
-from mlcd.planners.modeling.statistical_efficiency import NOISE_SCALE_ERROR, StatisticalEfficiency, alike, from_noise
+from mlcd.planners.modeling.performance import (
+    NOISE_SCALE_ERROR,
+    StatisticalEfficiency,
+    alike,
+    from_noise,
+    interval_factor,
+    read_performance_model,
+)
 from mlcd.planners.modeling.tradeoff import knee, pareto_mask
 from mlcd.planners.scale.nouns import ScalingTask, noise_of
 from mlcd.planners.scale.share import USUAL_BATCH, Machine, fits_memory, local_batch, machine_of, trained_batch
@@ -35,6 +41,8 @@ HAIR = 1.001
 """Room for rounding."""
 NEARLY_DONE = 0.02
 """However much is done, this share of the way is left: the target has not been reached, or nobody would ask."""
+ENOUGH = 4
+"""Measurements of a type that speak for themselves."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +158,6 @@ def _startup_s(configuration: Configuration, history: History) -> float:
     seen = [m for m in history.good if machine_of(m.configuration) == machine_of(configuration)]
     larger = [m.startup_s for m in seen if m.configuration.nodes >= configuration.nodes]
     return min(larger, default=max((m.startup_s for m in seen), default=0.0))
-
-
-ENOUGH = 4
-"""Measurements of a type that speak for themselves."""
 
 
 def measured_steps(job: Job, history: History) -> dict[Machine, IterationTime]:

@@ -18,11 +18,20 @@ from mlcd.core.ledger import Account
 from mlcd.memory.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
 from mlcd.memory.stored_models import nearest_models
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, read_performance_model
-from mlcd.planners.modeling.statistical_efficiency import Direction, StatisticalEfficiency, run_error
+from mlcd.planners.modeling.performance import (
+    Direction,
+    NodePrice,
+    PerformanceModel,
+    StatisticalEfficiency,
+    read_performance_model,
+    run_error,
+)
 from mlcd.planners.scale.belief import believe, epochs_at_reference, reached
 from mlcd.planners.scale.nouns import Mode, ScalingTask
 from mlcd.planners.scale.share import local_batch, machine_of, trained_batch
+
+LARGEST_SHARE = 4.0
+"""A noise scale is about so many times the largest batch that is tried, where no stored model says."""
 
 
 def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
@@ -84,10 +93,6 @@ def _model_of(nearest: Nearest, job: Job, space: Space) -> PerformanceModel:
         return first
     # How batches compare is told; how many epochs another job took is not.
     return replace(first, epochs=replace(first.epochs, reference_epochs=None))
-
-
-LARGEST_SHARE = 4.0
-"""A noise scale is about so many times the largest batch that is tried, where no stored model says."""
 
 
 def average_model(models: Sequence[PerformanceModel], largest_local: float, largest_batch: float) -> PerformanceModel:

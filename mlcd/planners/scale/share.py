@@ -19,6 +19,8 @@ USUAL_BATCH = 256
 
 Machine = tuple[str, str, bool]
 """What makes two configurations differ in nothing but size: the cloud, the type, and whether it is spot."""
+BETTER_AT_MOST = 2.0
+"""However a worker is fed, it is hardly more than twice as fast as the fastest of its type that was measured."""
 
 
 def trained_batch(job: Job, configuration: Configuration) -> int:
@@ -63,10 +65,6 @@ def _wall(job: Job, configuration: Configuration, history: History) -> float:
         if m.outcome is Outcome.OUT_OF_MEMORY and machine_of(m.configuration) == machine_of(configuration)
     ]
     return min(failed, default=inf)
-
-
-BETTER_AT_MOST = 2.0
-"""However a worker is fed, it is hardly more than twice as fast as the fastest of its type that was measured."""
 
 
 def within_reach(job: Job, configuration: Configuration, history: History) -> bool:

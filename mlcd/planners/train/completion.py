@@ -40,6 +40,16 @@ MOST_SLOWDOWNS = 1
 """Launches of one configuration that may slow down before any other that has a chance goes first."""
 BREAKDOWN = 0.3
 """In the log: a run that is so much slower than its probes has met more than another day's machines."""
+SHARED_SPREAD = 0.1
+"""Standard deviation of c before a run has shown anything."""
+DRIFT = 0.01
+"""How far the rate of the hours to come may be from that of the last ones, in the log."""
+HOPELESS = 0.2
+"""A chance below which it is no use to wait."""
+LATER_S, LATER = 900.0, 0.25
+"""How much later the same is asked again: so many seconds, or this share of the run's time so far."""
+SEEN_LATER = 0.5
+"""How likely it is that one knows by then whether the run ends in time."""
 
 
 @dataclass(frozen=True)
@@ -168,18 +178,6 @@ def _as_it_is(history: History) -> History:
 
 def _saved(history: History) -> str:
     return f"; {format_count(history.saved_samples)} samples are saved" if history.saved_samples else ""
-
-
-SHARED_SPREAD = 0.1
-"""Standard deviation of c before a run has shown anything."""
-DRIFT = 0.01
-"""How far the rate of the hours to come may be from that of the last ones, in the log."""
-HOPELESS = 0.2
-"""A chance below which it is no use to wait."""
-LATER_S, LATER = 900.0, 0.25
-"""How much later the same is asked again: so many seconds, or this share of the run's time so far."""
-SEEN_LATER = 0.5
-"""How likely it is that one knows by then whether the run ends in time."""
 
 
 def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:

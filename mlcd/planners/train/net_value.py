@@ -43,19 +43,6 @@ from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
 from mlcd.planners.train.speed_belief import promising
 
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Inside, NumPy and SciPy use one thread: on small matrices, several wait for each other longer than they work."""
-    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
-    return limited
-
-
-@lru_cache
-def _libraries() -> ThreadpoolController:
-    """Once: to find them takes longer than a search among a few configurations."""
-    return ThreadpoolController()
-
-
 FREE_SHARE = 0.03
 """Of a limit: while nothing is certified and less than this is gone, looking is worth it whatever Net says."""
 FREE_UNTIL_IT_RUNS = 0.08
@@ -69,6 +56,18 @@ WORTH_ANOTHER = 0.001
 """Of V0: what one more probe in a round must add."""
 NODES = ndtri((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Inside, NumPy and SciPy use one thread: on small matrices, several wait for each other longer than they work."""
+    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
+    return limited
+
+
+@lru_cache
+def _libraries() -> ThreadpoolController:
+    """Once: to find them takes longer than a search among a few configurations."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
