@@ -113,10 +113,7 @@ class RunAlarm:
 
 
 def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
-    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work.
-
-    `history`: as it was when the launch began.
-    """
+    """The step, with a warning in the books once the run is slower than certified, or beyond its work."""
     if job.ask is not None and job.ask.replans:
         return step
     within = step.watch

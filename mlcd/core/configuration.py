@@ -68,10 +68,7 @@ BY_SECOND = BySecond()
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """So many nodes of an offer, and how they are set where that may vary.
-
-    `billing`: how its cloud counts what it costs.
-    """
+    """So many nodes of an offer, how they are set where that may vary, and how their cloud bills."""
 
     offer: Offer
     nodes: int
@@ -122,10 +119,7 @@ class ProbeTime:
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer, the node counts that it can be rented in, and the ways to set it, where these may vary.
-
-    `given`: the configurations themselves, where they are no product of the two.
-    """
+    """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product."""
 
     offer: Offer
     nodes: tuple[int, ...] = (1,)
@@ -145,10 +139,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Space:
-    """The configurations a search may visit, in a fixed order, and what trying one takes.
-
-    `startup_limit_s`: a launch that is not up by then is given up, so a final run never waits longer.
-    """
+    """What a search may visit, in a fixed order. `startup_limit_s`: a launch that is not up by then is given up."""
 
     choices: tuple[Choice, ...]
     probe_time: ProbeTime = field(default_factory=ProbeTime)

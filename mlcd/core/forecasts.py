@@ -26,10 +26,7 @@ def remaining(job: Job, history: History) -> Job:
 
 
 def slow_rates(confidence: float, history: History, more: int = 0) -> Callable[[Measurement], float]:
-    """The rate that the next launch of a measured configuration keeps with this confidence.
-
-    `more`: so many further configurations will be measured before.
-    """
+    """The rate that the next launch keeps with this confidence, once `more` configurations are measured."""
     return partial(slow_rate, confidence, history.spread, by_configuration(history.measurements), more=more)
 
 
@@ -75,10 +72,7 @@ def forecasts(
     curve: Sequence[Prediction] = (),
     more: int = 0,
 ) -> list[tuple[Measurement, Forecast]]:
-    """The same of each of these, or of all that have a rate. `curve`: what a model expects of each configuration.
-
-    `more`: as they will be when so many further configurations are measured.
-    """
+    """The same of these, or of all that have a rate, by a model's `curve`, once `more` configurations are measured."""
     counted_on = slow_rates(job.goal.confidence, history, more)
     expected = {each.configuration: each for each in curve}
     return [

@@ -212,10 +212,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
 
 
 def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """The largest usual confidence with which something would be certified within the limits as they are; or nothing.
-
-    Who has little to lose by an unfinished job may take it.
-    """
+    """The largest usual confidence with which something would be certified within the limits, or nothing."""
     for confidence in LESS_SURE:
         if confidence < job.goal.confidence:
             ahead = choices(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
@@ -226,10 +223,7 @@ def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ..
 
 
 def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """Of what only `max_probe` has kept from being tried, and may keep the limits, the cheapest probe; or nothing.
-
-    Whether it would have been enough, only trying tells.
-    """
+    """The cheapest probe that only `max_probe` has kept from being tried and that may keep the limits; or nothing."""
     if job.search.max_probe_usd is None:
         return ()
     uncapped = replace(job, search=replace(job.search, max_probe_usd=None))

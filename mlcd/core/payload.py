@@ -83,10 +83,7 @@ class Setting(Payload):
 
 
 class Billing(Payload):
-    """How a cloud counts what a configuration costs.
-
-    `metered`: whoever runs it counts what is used and begins nothing that would exceed what the launch was allowed.
-    """
+    """How a cloud counts costs. `metered`: whoever runs it counts what is used, and never exceeds what is allowed."""
 
     __slots__ = ()
     metered: ClassVar[bool] = False

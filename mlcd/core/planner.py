@@ -65,10 +65,7 @@ class Planner:
         return job
 
     def ready(self, job: Job, database: Database) -> Job:
-        """The job as its run will keep it.
-
-        One line for what it cannot do, a method that nobody knows among it, before anything is written or paid.
-        """
+        """The job as its run will keep it; one line for what it cannot do, before anything is written or paid."""
         self.explore(job)
         return job
 

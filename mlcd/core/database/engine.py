@@ -105,10 +105,7 @@ def open_database(where: Path | str | None) -> Database:
 
 
 class Database:
-    """A SQLite file, an in-memory database, or PostgreSQL. Thread-safe.
-
-    `name` is for messages; `url` contains the password and is never shown.
-    """
+    """SQLite in a file or in memory, or PostgreSQL; thread-safe. `url` has the password: messages use `name`."""
 
     def __init__(self, url: URL) -> None:
         self.dialect = url.get_backend_name()

@@ -51,10 +51,7 @@ class SentModels:
         return path
 
     def store(self, file: Path, digest: str) -> Path:
-        """Store a file in the database and in this machine's cache; the caller writes the row in `uploads`.
-
-        A model that is already complete is not written again.
-        """
+        """Put a file into the database, unless it is there, and the cache; the caller writes the row in `uploads`."""
         if not self.is_whole(digest, file.stat().st_size):
             self._delete_abandoned()
             self._write_parts(file, digest)

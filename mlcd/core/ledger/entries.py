@@ -136,10 +136,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class LimitsChanged:
-    """The user gave the run other limits. They are for all of it: what was spent before counts, too.
-
-    `max_probe_usd`: what one probe may cost from now on; None: as before.
-    """
+    """Other limits for all of the run, what was spent before included. `max_probe_usd`: None: as before."""
 
     goal: Goal
     because: str

@@ -56,10 +56,7 @@ class Ledger(Submissions):
         run: str | None = None,
         held: ExitStack | None = None,
     ) -> Book:
-        """A new run, named after its job: resnet-1, resnet-2 ...; or the run that `ask` has named.
-
-        `held`: the new run is held until this is closed, and is so before anybody can see it.
-        """
+        """A new run, or the one that `ask` has named. `held`: what holds a new run, before anybody can see it."""
         if run is None and held is not None:
             run = self._name(name, clock.now())
             held.enter_context(self.hold(run))
@@ -123,10 +120,7 @@ class Ledger(Submissions):
                 yield self.account(f"{stem(name)}-{number}")
 
     def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
-        """Where the runs at a place stand, of whatever job, the newest first. Damaged ones are passed over.
-
-        `owner`: only the runs of this member.
-        """
+        """Where the runs at a place stand, the newest first, without damaged ones. `owner`: only this member's."""
         begun = select(table.c.run).where(table.c.kind == "started", table.c.because.endswith(on, autoescape=True))
         if owner is not None:
             begun = begun.where(table.c.run.in_(select(run_table.c.name).where(run_table.c.owner == owner)))

@@ -75,10 +75,7 @@ def outlook(job: Job, space: Space) -> Outlook:
 
 
 def cheapest_expected_usd(job: Job, space: Space) -> float | None:
-    """What finishing is modelled to cost where that is least, within the limits if anything is; None if nothing fits.
-
-    Without hints the job is taken for a ResNet-50, as the search does.
-    """
+    """What finishing is modelled to cost at the least, within the limits if possible; None if nothing fits."""
     typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
     pick = _best(replace(job.goal, objective=Objective.CHEAPEST), space, typical_s)
     return float(typical_s[pick] * space.usd_per_s[pick]) if pick is not None else None

@@ -125,10 +125,7 @@ def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRA
 
 @dataclass(frozen=True)
 class Belief:
-    """The posterior: surfaces of log speed, (SURFACES, N), equally likely, and where the job fits on each of them.
-
-    `ruled_out`: configurations that are sure to run out of memory, (N,).
-    """
+    """Equally likely surfaces of log speed, (SURFACES, N); where the job fits; what is sure to lack memory, (N,)."""
 
     log_speed: Floats
     fits: Mask
@@ -150,10 +147,7 @@ class Evidence:
 
 
 def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, surfaces: int | None = None) -> Belief:
-    """The posterior given what was seen.
-
-    `level` is the prior mean of c for each draw, (K,): what to expect of a job before it ever ran.
-    """
+    """The posterior given what was seen. `level`: the prior mean of c for each draw, (K,)."""
     residuals = _residuals(space)
     if surfaces is None:
         surfaces = min(SURFACES, max(FEWEST_SURFACES, MOST_VALUES // len(space)))

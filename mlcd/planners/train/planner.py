@@ -44,10 +44,7 @@ def method(search: Search) -> Strategy:
 
 
 def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
-    """What is known to a search for machines, and what the model that a run of `mlcd scale` has left adds to it.
-
-    It tells where to look, and certifies nothing.
-    """
+    """What is known, and what the model of an earlier `mlcd scale` adds: where to look, and no certificate."""
     batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
     if batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
         return tuple(known)

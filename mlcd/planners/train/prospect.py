@@ -121,10 +121,7 @@ class Prospect:
         return ahead.seconds if self.fast else ahead.usd
 
     def fallback(self, usd: Floats, seconds: Floats) -> Floats:
-        """V0'(D): the best that is still certified once so much more is gone; V0 while nothing is.
-
-        Of every configuration, or of some that were measured before.
-        """
+        """V0'(D), of all configurations or of some measured ones: the best that is certified once so much is gone."""
         if not self.safe:
             return np.full(usd.shape, self.v0)
         measured = self._fallback_after(usd, seconds, self.ahead)
@@ -187,10 +184,7 @@ class Prospect:
         return self._still_certain(usd + trial * self.space.usd_per_s, seconds + trial)
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
-        """The margin of each configuration once it is probed for this share of a probe, with what is known of it.
-
-        `again`: so many launches later. `likely`: of a trial, not of a certificate.
-        """
+        """The margin of each configuration, probed for this share and `again` so often; `likely`: of a trial."""
         margins = self._margins_of_one(share, again, likely)
         several = np.flatnonzero(clusters > 1).tolist() if clusters is not None else []
         if clusters is None or not several:

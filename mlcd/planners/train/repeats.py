@@ -47,10 +47,7 @@ class Repeats(Prospect):
     """What is expected if something is launched again."""
 
     def worth_repeating(self, worth_asking: Mask, most: int) -> Again | None:
-        """What to launch again, on how many clusters; None: nothing is worth it.
-
-        `worth_asking`: what may be probed afterwards. `most`: clusters at once.
-        """
+        """What to launch again, on how many of `most` clusters; `worth_asking`: what may be probed afterwards."""
         if not self.job.goal.limited or not self.known:
             return None
         worth_asking = worth_asking & within_price_limits(self.job.search, self.space)
@@ -107,10 +104,7 @@ class Repeats(Prospect):
         return WORTH_IT * v0 if self.safe or self.job.goal.limited else -np.inf
 
     def _cheap_to_repeat(self) -> Iterator[Measurement]:
-        """What costs least to launch, and the certified one that least is reserved for.
-
-        Not what has failed, too: it may fail again, and again tell nothing.
-        """
+        """What costs least to launch, and the certified one that least is reserved for; not what has failed, too."""
         failed = {m.configuration for m in self.history.measurements if not m.ok}
         ran = [m for m in self.history.good if m.configuration not in failed]
         if not ran:
