@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 
@@ -104,14 +105,14 @@ def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> s
     """'the user changed the budget from $5.00 to $8.00, $4.97 of it spent before; ...'."""
     before, changes = account.job.goal, []
     if goal.budget_usd != before.budget_usd:
-        spent = format_usd(account.history.spent_usd)
-        changes.append(f"the budget from {_usd(before.budget_usd)} to {_usd(goal.budget_usd)}, {spent} spent before")
+        old, new = (_limit(each.budget_usd, format_usd) for each in (before, goal))
+        changes.append(f"the budget from {old} to {new}, {format_usd(account.history.spent_usd)} spent before")
     if goal.deadline_s != before.deadline_s:
-        used = format_duration(elapsed_s)
-        changes.append(f"the deadline from {_time(before.deadline_s)} to {_time(goal.deadline_s)}, {used} used before")
+        old, new = (_limit(each.deadline_s, format_duration) for each in (before, goal))
+        changes.append(f"the deadline from {old} to {new}, {format_duration(elapsed_s)} used before")
     if goal.confidence != before.confidence:
-        sureness = f"from {format_confidence(before.confidence)} to {format_confidence(goal.confidence)}"
-        changes.append(f"how sure a certificate has to be {sureness}")
+        old, new = (format_confidence(each.confidence) for each in (before, goal))
+        changes.append(f"how sure a certificate has to be from {old} to {new}")
     return f"{who} changed {' and '.join(changes)}; it goes on from {_saved_words(account.history)}"
 
 
@@ -121,9 +122,5 @@ def _saved_words(history: History) -> str:
     return "its probes; no work is saved" if history.runs else "its probes"
 
 
-def _usd(usd: float | None) -> str:
-    return "no limit" if usd is None else format_usd(usd)
-
-
-def _time(seconds: float | None) -> str:
-    return "no limit" if seconds is None else format_duration(seconds)
+def _limit(value: float | None, words: Callable[[float], str]) -> str:
+    return "no limit" if value is None else words(value)
