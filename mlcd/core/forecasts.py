@@ -48,7 +48,7 @@ def slow_rate(confidence: float, spread: Spread, launches: Launches, measurement
 def needed_confidence(confidence: float, launches: int, measured: int) -> float:
     """How sure one of so many measured configurations has to be.
 
-    The best of many looks better than it is. Until it is launched again, it has to be as sure as all together.
+    Against the winner's curse: until the best is launched again, it has to be as sure as all together.
     """
     return confidence if launches > 1 else 1 - (1 - confidence) / max(1, measured)
 

@@ -88,8 +88,8 @@ class History:
 
     @property
     def setbacks(self) -> int:
-        """Launches of the job that speak against another one: all that it was moved away from, and those lost in a row
-        since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.
+        """Failed launches of the job that count towards giving up: all that it was moved away from, and those lost in a
+        row since its checkpoint last grew. Interrupted ones do not count, nor lost ones that have saved work.
         """
         before = (*self.measurements, *self.runs[: self.ended_runs])
         best = max([self.saved_before, *(m.saved_samples for m in before)])

@@ -57,18 +57,16 @@ class Ledger(Submissions):
         held: ExitStack | None = None,
     ) -> Book:
         """A new run, or the one that `ask` has named. `held`: what holds a new run, before anybody can see it."""
-        if run is None and held is not None:
-            run = self._name(name, clock.now())
-            held.enter_context(self.hold(run))
+        # A held run is written to over the connection that holds it, and by nobody else.
+        is_held = run in self._held or (run is None and held is not None)
+        with nullcontext() if is_held else self.database.write():
+            if run is not None:
+                self._check_waiting(run)
+            else:
+                run = self._name(name, clock.now())
+                if held is not None:
+                    held.enter_context(self.hold(run))
             (line,) = self.append(run, clock, [entry])
-        else:
-            # A held run is written to over the connection that holds it, and by nobody else.
-            with nullcontext() if run in self._held else self.database.write():
-                if run is None:
-                    run = self._name(name, clock.now())
-                else:
-                    self._check_waiting(run)
-                (line,) = self.append(run, clock, [entry])
         book = Book(self, run, clock, Account.replay([(entry, line.elapsed_s)]), listen)
         if listen is not None:
             listen(line)

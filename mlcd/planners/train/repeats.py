@@ -27,7 +27,7 @@ from mlcd.planners.train.prospect import MOST_LAUNCHES, Prospect
 WORTH_OF_A_CERTIFICATE = 0.2
 """The share of the limits that a sure certificate is worth, while there is none."""
 WORTH_IT = 0.005
-"""Of V0: what a probe must bring beyond its price. The best of many estimates is too good on average."""
+"""Of V0: what a probe must bring beyond its price; a margin against the winner's curse."""
 SLOWER_START = 1.25
 """How many times longer than before the start-up of another launch may take."""
 
