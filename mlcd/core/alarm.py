@@ -12,12 +12,11 @@ from enum import StrEnum
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.errors import MlcdError
-from mlcd.core.forecasts import slow_rates
+from mlcd.core.forecasts import likely_rates, slow_rates
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Book, Warned
 from mlcd.core.measurement import TOLERANCE, Measurement, Mismatch, Outcome, Z
-from mlcd.core.on_trial import likely_rates
 from mlcd.core.strategy import Apply
 from mlcd.core.units import format_duration, format_rate, format_usd
 

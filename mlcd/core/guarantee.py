@@ -20,11 +20,10 @@ import numpy as np
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objective
+from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objective, on_trial
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.on_trial import on_trial
 from mlcd.core.units import format_duration, format_usd
 
 

@@ -4,7 +4,7 @@ A run that slows down beyond the interval of its measured rate is ended early if
 the slow end of what was measured, another configuration does better even than this one would at its best. A run that
 is lost to bad luck is launched again. A run that is not sure to end within its limits is left for a configuration that
 is, before it is too late: at the last moment at which another one is certain, as it is for a run that began on trial
-(`on_trial.py`); or if waiting is not as sure as the certificate is, and another launch now has a better chance. All
+(`core/forecasts.py`); or if waiting is not as sure as the certificate is, and another launch now has a better chance. All
 only while the limits allow it; otherwise the run goes on to the limit and stops there, with what it has saved.
 
     here        log( what the limits allow x rate of the run / work left )            over the error of that rate
@@ -24,13 +24,12 @@ from math import exp, hypot, inf, log, sqrt
 from scipy.special import ndtr
 
 from mlcd.core.configuration import Configuration, Space
-from mlcd.core.forecasts import best_measured, forecast, objective, slow_rates
+from mlcd.core.forecasts import LIKELY, LOOK_AGAIN, SHOWN, best_measured, forecast, is_possible, objective, slow_rates
 from mlcd.core.guarantee import choices, lifetime_s, safe
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.on_trial import LIKELY, LOOK_AGAIN, SHOWN, is_possible
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
 from mlcd.planners.ready import run_ended
@@ -251,7 +250,7 @@ def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: M
 def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement) -> bool:
     """Whether another configuration is certain to end in time if the run is left now, and none at the next look.
 
-    By what was known before the run: so the fallback was reserved (`on_trial.py`).
+    By what was known before the run: so the fallback was reserved (`core/forecasts.py`).
     """
 
     def certain_elsewhere(times: float) -> bool:

@@ -7,7 +7,7 @@ Symbols   D       a configuration                     A      what is gone of the
           J(D)    objective to finish on D            L(D)   limited resources to finish on D
           q(D)    what a probe takes of the objective l(D)   what it takes of the limits
           S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit,
-                  or that the job may start on while another one is (`on_trial.py`)
+                  or that the job may start on while another one is (`core/forecasts.py`)
           c(D)    share of the work left that a probe of D does itself; 0 unless the job checkpoints
           V0      best J in S(A);  V0'(D) best J in S(A + l(D))
           toll    while S(A) is empty: l(D) as a share of the limits, over what a certificate is worth of them, x V0

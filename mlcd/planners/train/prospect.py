@@ -17,12 +17,20 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Forecast
-from mlcd.core.forecasts import forecasts, needed_confidence
+from mlcd.core.forecasts import (
+    Trial,
+    for_fallbacks,
+    forecasts,
+    is_possible,
+    likely_margin,
+    needed_confidence,
+    trial_s,
+    trials,
+)
 from mlcd.core.guarantee import choices, limits_allow, safe
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import SUREST, Measurement
-from mlcd.core.on_trial import Trial, for_fallbacks, is_possible, likely_margin, trial_s, trials
 from mlcd.planners.train.speed_belief import belief_of
 
 Counts = NDArray[np.intp]
