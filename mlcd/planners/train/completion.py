@@ -4,8 +4,8 @@ A run that slows down beyond the interval of its measured rate is ended early if
 the slow end of what was measured, another configuration does better even than this one would at its best. A run that
 is lost to bad luck is launched again. A run that is not sure to end within its limits is left for a configuration that
 is, before it is too late: at the last moment at which another one is certain, as it is for a run that began on trial
-(`core/forecasts.py`); or if waiting is not as sure as the certificate is, and another launch now has a better chance. All
-only while the limits allow it; otherwise the run goes on to the limit and stops there, with what it has saved.
+(`core/forecasts.py`); or if waiting is not as sure as the certificate is, and another launch now has a better chance.
+All only while the limits allow it; otherwise the run goes on to the limit and stops there, with what it has saved.
 
     here        log( what the limits allow x rate of the run / work left )            over the error of that rate
     elsewhere   log( what the limits allow x measured rate x exp(c) / work )          over its error and the spread
