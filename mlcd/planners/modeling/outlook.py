@@ -95,17 +95,17 @@ def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
         return None
     usd = finish_s * space.usd_per_s
     value = finish_s if goal.objective is Objective.FASTEST else usd
-    inside = limits_allow(goal, finish_s, usd)
+    inside = limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
 
 
 def _chance(job: Job, space: Space, typical_s: Floats) -> tuple[Chance, str]:
     if not job.goal.limited:
         return Chance.NO_LIMIT, "there is no limit to keep"
-    if limits_allow(job.goal, typical_s, typical_s * space.usd_per_s).any():
+    if limits_allow(job.goal, typical_s * space.usd_per_s, typical_s).any():
         return Chance.LIKELY, f"at {TYPICAL_EFFICIENCY:.0%} of the published rate some configuration keeps the limits"
     full_s = _finish_s(job, space, 1.0)
-    if limits_allow(job.goal, full_s, full_s * space.usd_per_s).any():
+    if limits_allow(job.goal, full_s * space.usd_per_s, full_s).any():
         return Chance.DOUBTFUL, "only at more than the usual share of the published rate are the limits kept"
     return Chance.UNLIKELY, "not even at the full published fp32 rate does anything keep the limits"
 
