@@ -14,18 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy import (
-    Column,
-    Connection,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    UniqueConstraint,
-    insert,
-    inspect,
-    select,
-)
+from sqlalchemy import Column, Connection, PrimaryKeyConstraint, Table, Text, UniqueConstraint
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -50,7 +39,7 @@ APPEND_ONLY = {
 }
 HEAD = "0003"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
-METADATA = MetaData()
+METADATA = sa.MetaData()
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """Row numbers: SQLite assigns them only if the type is exactly INTEGER."""
 AMOUNT: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
@@ -244,7 +233,7 @@ def _server_format(connection: Connection, database: Database) -> int:
         return 0
     number = ""
     if version.name in existing:
-        number = connection.execute(select(version.c.version_num)).scalar() or ""
+        number = connection.execute(sa.select(version.c.version_num)).scalar() or ""
     if not number.isdigit() or "entries" not in existing:
         raise LedgerCorrupt("has tables of another program; give MLCD a database of its own", database.name)
     if int(number) > FORMAT:
@@ -257,9 +246,9 @@ def _upgrade(connection: Connection, current: int) -> None:
     from alembic import command
     from alembic.config import Config
 
-    if current and not inspect(connection).has_table(version.name):  # from before migrations
+    if current and not sa.inspect(connection).has_table(version.name):  # from before migrations
         version.create(connection)
-        connection.execute(insert(version).values(version_num=f"{current:04}"))
+        connection.execute(sa.insert(version).values(version_num=f"{current:04}"))
     settings = Config(attributes={"connection": connection})
     settings.set_main_option("script_location", "mlcd.core.database:migrations")
     command.upgrade(settings, HEAD)
