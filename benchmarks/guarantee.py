@@ -17,8 +17,8 @@ import sklearn
 
 from mlcd.core.job import Search
 from mlcd.core.version import VERSION
-from mlcd.planners.train.methods import METHODS
-from mlcd.planners.train.methods import method as make
+from mlcd.planners.train.planner import METHODS
+from mlcd.planners.train.planner import method as make
 from mlcd.testing.clouds import bounded_cloud, job_on, random_goal, random_recording
 from mlcd.testing.promises import check_promises, search_and_run
 

@@ -41,8 +41,8 @@ from mlcd.core.place import Cloud, cloud
 from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.strategy import Step, Strategy
 from mlcd.core.version import VERSION
-from mlcd.planners.train.methods import method
-from mlcd.planners.train.probe_limit import usual_probe_limit
+from mlcd.planners.modeling.outlook import usual_probe_limit
+from mlcd.planners.train.planner import method
 
 BLIND = "net-value, no hints"
 METHODS = ("net-value", BLIND, "random")

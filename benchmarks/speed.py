@@ -22,7 +22,7 @@ from mlcd.core.job import Goal, Hints, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish
 from mlcd.core.version import VERSION
-from mlcd.planners.train.methods import method
+from mlcd.planners.train.planner import method
 from mlcd.planners.train.space import grid
 
 TYPES, NODES, PROBES, REPEATS = 62, 50, 20, 21

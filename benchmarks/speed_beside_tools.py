@@ -23,7 +23,7 @@ from mlcd.core.errors import MissingExtra
 from mlcd.core.history import History
 from mlcd.core.job import Search
 from mlcd.core.strategy import Probe, Strategy
-from mlcd.planners.train.methods import method
+from mlcd.planners.train.planner import method
 from mlcd.planners.train.space import grid
 from mlcd_bench.tools import TOOLS, tool
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from mlcd.core.errors import UnknownName
 from mlcd.core.job import Search
 from mlcd.core.strategy import Strategy
-from mlcd.planners.train.methods import METHODS
-from mlcd.planners.train.methods import method as method_
+from mlcd.planners.train.planner import METHODS
+from mlcd.planners.train.planner import method as method_
 from mlcd_bench.tools import TOOLS, tool
 
 GUARDED = "+guard"

@@ -48,7 +48,7 @@ LONGEST = (
     "test_interrupt.py",
     "test_noise_pytorch.py",
     "test_promises.py",
-    "test_elastic_promises.py",
+    "test_scale_promises.py",
     "test_going_on.py",
     "test_paper.py",
 )

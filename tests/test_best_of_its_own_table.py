@@ -30,12 +30,11 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.run import decide_again
 from mlcd.planners.functions.plans import PLANNERS
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
-from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, batch_of
 from mlcd.planners.serve.known_models import Kind as Served
 from mlcd.planners.serve.planner import SERVE_METHODS, serve_method
-from mlcd.planners.train.methods import METHODS
+from mlcd.planners.train.planner import METHODS
 from mlcd.reports.document import run_document
 from mlcd.reports.functions.words import plan_name
 from mlcd.reports.tradeoff import tradeoff_of

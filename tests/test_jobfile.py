@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mlcd.core.errors import JobFileError, MlcdError
 from mlcd.core.job import CONFIDENCE, Communication, Goal, Hints, Job, Objective, Search
-from mlcd.planners.jobfile.read import load_job, parse_job
-from mlcd.planners.jobfile.task import TASK_KEYS
+from mlcd.planners.jobfile.read import TASK_KEYS, load_job, parse_job
 
 PATH = Path("/jobs/job.yaml")
 EVERYTHING = """\
@@ -186,8 +185,8 @@ def test_a_mistake_is_told_with_its_line_and_column(text: str, where: str, told:
         ("search: {nodes: 9..2}", "nodes '9..2': the range is empty; did you mean 2..9?"),
         ("search: {instances: []}", "instances '[]': expected patterns"),
         ("search: {instances: [1]}", "instances '[1]': expected patterns"),
-        ("search: {seed: -1}", "seed '-1': expected a whole number, 0 or more"),
-        ("search: {seed: 1.5}", "seed '1.5': expected a whole number, 0 or more"),
+        ("search: {seed: -1}", "seed '-1': expected a whole number of 0 or more"),
+        ("search: {seed: 1.5}", "seed '1.5': expected a whole number of 0 or more"),
         ("search: {method: [x]}", "method '['x']': input should be a valid string"),
     ],
 )

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
+from mlcd.core.forecasts import LIKELY, for_fallbacks, likely_rates, trials
 from mlcd.core.guarantee import choices, decide, safe
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.on_trial import LIKELY, for_fallbacks, likely_rates, trials
 from mlcd.planners.scale.nouns import ScalingTask
 
 HOUR = 3_600.0

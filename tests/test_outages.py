@@ -14,9 +14,9 @@ from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.drive import launch, search
 from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
 from mlcd.core.job import Goal, Job
+from mlcd.core.launching import FAILED_LAUNCHES
 from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.core.outages import FAILED_LAUNCHES
 from mlcd.core.strategy import Finish, Probe, Round
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion

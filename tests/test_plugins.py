@@ -11,7 +11,7 @@ import pytest
 from mlcd.core.errors import UnknownName
 from mlcd.core.job import Search
 from mlcd.core.plugins import Plugins
-from mlcd.planners.train.methods import METHODS, method
+from mlcd.planners.train.planner import METHODS, method
 from mlcd_bench.baselines.train import CherryPick
 
 
@@ -42,7 +42,7 @@ def test_a_built_in_one_comes_first_and_is_listed_once():
 
 def test_a_search_by_the_default_method_imports_no_research():
     script = (
-        "import sys; from mlcd.planners.train.methods import method; from mlcd.core.job import Search\n"
+        "import sys; from mlcd.planners.train.planner import method; from mlcd.core.job import Search\n"
         "method(Search())\n"
         "sys.exit('imported' if any(name.startswith('mlcd_bench') for name in sys.modules) else 0)"
     )

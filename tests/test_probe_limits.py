@@ -21,8 +21,8 @@ from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.runs.run import start, what_if
 from mlcd.planners.form.jobs import of_text
 from mlcd.planners.jobfile.read import load_job
-from mlcd.planners.train.methods import METHODS, method
-from mlcd.planners.train.probe_limit import SHARE, usual_probe_limit
+from mlcd.planners.modeling.outlook import SHARE, usual_probe_limit
+from mlcd.planners.train.planner import METHODS, method
 from mlcd.reports.words import decision_words
 from mlcd.testing.clouds import bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run

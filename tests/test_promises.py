@@ -15,8 +15,8 @@ from mlcd.core.job import Goal, Objective, Search
 from mlcd.core.measurement import Ended, Measurement, Outcome
 from mlcd.core.place import Cloud
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.methods import METHODS
-from mlcd.planners.train.methods import method as make
+from mlcd.planners.train.planner import METHODS
+from mlcd.planners.train.planner import method as make
 from mlcd.testing.clouds import BoundedNoise, bounded_cloud, job_on, small_recording
 from mlcd.testing.promises import check_promises, search_and_run
 

@@ -103,7 +103,7 @@ def test_ranges_include_both_ends(written: Any, counts: tuple[int, int]) -> None
         (parse_duration, "1e9 days", "too large"),
         (parse_count, "many", "expected a positive number"),
         (parse_count, "-4", "expected a positive number"),
-        (parse_count, True, "expected a number"),
+        (parse_count, True, "expected a positive number"),
         (parse_count, "0", "more than zero"),
         (parse_count, "1e308P", "too large"),
         (parse_count, "1e25", "too large"),

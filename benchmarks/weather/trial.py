@@ -20,8 +20,8 @@ from mlcd.core.planner import planner_of
 from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.version import VERSION
 from mlcd.memory.earlier import known_from
+from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.probe_limit import usual_probe_limit
 from mlcd_bench.problems import Problem, training_hours
 
 CERTIFICATE_Z = 3.0

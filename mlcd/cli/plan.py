@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlcd.core.job import Goal, Job
     from mlcd.core.ledger import Started
     from mlcd.core.strategy import Finish, Probe
-    from mlcd.planners.train.outlook import Outlook
+    from mlcd.planners.modeling.outlook import Outlook
     from mlcd.service.remote.requests import Preview
 
 MUCH = 0.1
@@ -117,7 +117,7 @@ def _on_machines(job: Job, output: str, remote: Preview | None) -> None:
     """The space of machines, and the first probes that `mlcd train` would make."""
     from mlcd.core.home import open_ledger
     from mlcd.core.runs.run import beginning, first_probes
-    from mlcd.planners.train.outlook import outlook
+    from mlcd.planners.modeling.outlook import outlook
 
     with closing(open_ledger()) as ledger:
         first, _ = beginning(job, ledger)

@@ -36,13 +36,13 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     from mlcd.cli.messages import print_note
     from mlcd.clouds.record import recording_of
     from mlcd.clouds.recording import save_recording
+    from mlcd.core.planner import planner_named
     from mlcd.core.runs.run import start
     from mlcd.core.units import counted
-    from mlcd.planners.form.machines import machines_job
     from mlcd.planners.jobfile.read import load_job
     from mlcd.reports.text import Narrator
 
-    job = machines_job(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
+    job = planner_named("train").asked(load_job(job_path), {**chosen, "method": chosen.get("method") or EVERYTHING})
     if job.search.max_probe_usd is None:  # by default every configuration is probed
         job = replace(job, search=replace(job.search, max_probe_usd=inf))
     out.mkdir(parents=True, exist_ok=True)  # an unwritable folder fails now, not after hours

@@ -23,8 +23,8 @@ from mlcd.cli.messages import (
 from mlcd.cli.options import consoles
 from mlcd.core.errors import Interrupted, MlcdError
 from mlcd.core.ledger import Account, Decided, Line, Started, Status, Stopped
+from mlcd.core.options import goal_again
 from mlcd.core.planner import planner_of
-from mlcd.planners.form.goal import goal_again
 from mlcd.planners.form.jobs import is_launched
 from mlcd.planners.form.words import parsed
 from mlcd.reports.headway import from_json

@@ -141,8 +141,8 @@ def resume(run: str, decide_only: bool, yes: bool, detach: bool, output: str, **
 
         return resume_remote(server, run, typed_options(chosen), decide_only, yes, output, detach=detach)
     from mlcd.cli.live import Live
+    from mlcd.core.options import goal_again
     from mlcd.core.runs.run import go_on
-    from mlcd.planners.form.goal import goal_again
     from mlcd.reports.text import Narrator
 
     ledger = open_ledger()

@@ -33,8 +33,8 @@ def what_if(run: str, output: str, **chosen: Any) -> None:
     mlcd what-if last --goal cheapest --budget none --deadline 12h
     """
     from mlcd.core.errors import UserError
+    from mlcd.core.options import goal_again
     from mlcd.core.runs.run import what_if as decide_what_if
-    from mlcd.planners.form.goal import goal_again
     from mlcd.planners.serve.form import asked_again
     from mlcd.planners.serve.nouns import ServingTask
     from mlcd.reports.document import decision_of

@@ -12,12 +12,11 @@ from enum import StrEnum
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.errors import MlcdError
-from mlcd.core.forecasts import slow_rates
+from mlcd.core.forecasts import likely_rates, slow_rates
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Book, Warned
 from mlcd.core.measurement import TOLERANCE, Measurement, Mismatch, Outcome, Z
-from mlcd.core.on_trial import likely_rates
 from mlcd.core.strategy import Apply
 from mlcd.core.units import format_duration, format_rate, format_usd
 
@@ -55,10 +54,9 @@ class RunAlarm:
             case Trouble.SLOW | Trouble.LATE:
                 return self._slow_words(so_far)
             case Trouble.BEYOND:
-                limit = (
-                    ", but it is stopped at the limit" if self.job.goal.limited else ": there is no limit to stop it"
-                )
-                return f"the job {self._beyond(so_far).words}; it goes on, and when it ends is not known{limit}"
+                goes_on = f"the job {self._beyond(so_far).words}; it goes on, and when it ends is not known"
+                limited = self.job.goal.limited
+                return goes_on + (", but it is stopped at the limit" if limited else ": there is no limit to stop it")
             case Trouble.UNCLEAR:
                 return f"{so_far.detail}. The job goes on, but how far it is cannot be told any more"
             case Trouble.NONE:
@@ -93,32 +91,28 @@ class RunAlarm:
         now = f"{format_rate(so_far.rate)} samples/s ± {100 * Z * so_far.rel_error:.0f} % now"
         counted_on = f"{format_rate(self.slow_rate)} that the certificate counts on"
         saved = "with what it has saved" if self.job.checkpoints else "and its work is lost: it saves no checkpoints"
-        stopped = f"; it is stopped at the limit, {saved}" if self.trouble is Trouble.LATE else ""
-        if self.fallback is not None and self.trouble is Trouble.LATE:
-            stopped = (
-                f"; it is left while another configuration, such as {self.fallback}, still ends in time for sure, or "
-            )
-            stopped += f"is stopped at the limit, {saved}"
-        return f"slower than the {counted_on}: {now}; {self._outlook(so_far)}{stopped}"
+        words = f"slower than the {counted_on}: {now}; {self._outlook(so_far)}"
+        if self.trouble is not Trouble.LATE:
+            return words
+        another = f"another configuration, such as {self.fallback}, still ends in time for sure"
+        left = f"it is left while {another}, or is" if self.fallback is not None else "it is"
+        return f"{words}; {left} stopped at the limit, {saved}"
 
     def _outlook(self, so_far: Measurement) -> str:
         """'at this rate it ends after 14 h and $92.00 in all, 2 h past the deadline and $12.00 over the budget'."""
         usd, seconds = self._at_its_end(so_far)
         goal, over = self.job.goal, []
-        if goal.deadline_s is not None and seconds > goal.deadline_s:
-            over.append(f"{format_duration(seconds - goal.deadline_s)} past the deadline")
-        if goal.budget_usd is not None and usd > goal.budget_usd:
-            over.append(f"{format_usd(usd - goal.budget_usd)} over the budget")
+        if seconds > goal.most_s:
+            over.append(f"{format_duration(seconds - goal.most_s)} past the deadline")
+        if usd > goal.most_usd:
+            over.append(f"{format_usd(usd - goal.most_usd)} over the budget")
         within = "within the limits" if goal.limited else "and there is no limit"
         end = f"at this rate it ends after {format_duration(seconds)} and {format_usd(usd)} in all"
         return f"{end}, {' and '.join(over) or within}"
 
 
 def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
-    """The step, with a warning in the books as soon as the run is slower than certified, or beyond its work.
-
-    `history`: as it was when the launch began.
-    """
+    """The step, with a warning in the books once the run is slower than certified, or beyond its work."""
     if job.ask is not None and job.ask.replans:
         return step
     within = step.watch
@@ -141,10 +135,6 @@ def with_alarm(step: Apply, job: Job, history: History, book: Book) -> Apply:
 
 def warn_of_mismatch(measurements: Sequence[Measurement], book: Book) -> None:
     """Tell that what probes report is not what `work` states, once: every forecast counts on `work`."""
-    telling = [
-        f"the job {m.mismatch.words}"
-        for m in measurements
-        if m.mismatch is not None and m.outcome is not Outcome.FAILED
-    ]
-    if telling and not book.account.warnings and not book.account.history.runs:
-        book.write(Warned(telling[0]))
+    mismatch = next((m.mismatch for m in measurements if m.mismatch and m.outcome is not Outcome.FAILED), None)
+    if mismatch is not None and not book.account.warnings and not book.account.history.runs:
+        book.write(Warned(f"the job {mismatch.words}"))

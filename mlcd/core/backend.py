@@ -1,16 +1,20 @@
-"""The protocol of everything that can run a job: recorded, simulated, or real machines."""
+"""The protocols of what runs a job (recorded, simulated or real machines) and of what measures it there."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.job import Job
-from mlcd.core.measurement import Event
+from mlcd.core.measurement import Event, Measurement, Sample
 from mlcd.core.payload import Work
+from mlcd.core.strategy import Look, Watch
+
+Events = Generator[Event, bool | None, None]
+"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
 
 
 class Provenance(StrEnum):
@@ -60,10 +64,6 @@ class Launch:
         return min(self.most_usd, self.configuration.worst_usd(seconds))
 
 
-Events = Generator[Event, bool | None, None]
-"""What happens on the machines. Sending True asks the job to save its work and to leave; closing tears them down."""
-
-
 class Backend(Protocol):
     """Runs a job on rented machines and reports its progress."""
 
@@ -71,11 +71,9 @@ class Backend(Protocol):
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the machines and yield what happens; closing the generator tears them down."""
-        ...
 
     def reclaim(self, label: str) -> float | None:
         """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
-        ...
 
 
 @runtime_checkable
@@ -84,7 +82,6 @@ class RemembersWork(Protocol):
 
     def saved(self, label: str) -> float:
         """The samples that its checkpoint holds, beyond those that it began with, as far as it has reported."""
-        ...
 
 
 @runtime_checkable
@@ -93,11 +90,9 @@ class Rejoins(Protocol):
 
     def still_runs(self, label: str) -> bool:
         """Whether the machines of a launch are up, with its job on them."""
-        ...
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """What happens on them, from the launch's start on; closing the generator tears them down."""
-        ...
 
 
 class LiveBackend(Backend, Protocol):
@@ -105,4 +100,36 @@ class LiveBackend(Backend, Protocol):
 
     def leftovers(self) -> set[str]:
         """Labels of launches of which anything is left."""
-        ...
+
+
+Progress = Callable[[Job, Launch, Sample], object]
+"""Who hears what a running job reports."""
+
+
+class Profiler(Protocol):
+    """Launches, watches, tears down, and concludes."""
+
+    def measure(self, job: Job, launch: Launch, look: Look | None = None, watch: Watch | None = None) -> Measurement:
+        """What the launch showed and cost, cut short if a look or a watch says so. A failure is a measurement too."""
+
+    def reclaim(self, label: str) -> float | None:
+        """Tear down what a crash left of a launch: the seconds it is billed for, None if nothing was there."""
+
+
+@runtime_checkable
+class RejoinsLaunches(Protocol):
+    """A profiler that can go on watching a launch of the job itself which another process has begun."""
+
+    def still_runs(self, label: str) -> bool:
+        """Whether there is such a launch to go on with."""
+
+    def rejoin(self, job: Job, launch: Launch, watch: Watch | None = None) -> Measurement:
+        """What the launch showed, from its start on, as if nobody had ever left it."""
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """A profiler that passes on every report of a running job."""
+
+    def telling(self, progress: Progress) -> Profiler:
+        """The same profiler, with somebody who hears every report."""

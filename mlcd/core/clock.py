@@ -25,27 +25,15 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
-        ...
 
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
-        ...
 
     def wait(self, seconds: float) -> None:
         """Let so much time pass."""
-        ...
 
     def together(self, works: Sequence[Callable[[], T]]) -> list[T]:
         """Do these at once; it takes as long as the longest."""
-        ...
-
-
-def _time_of_day() -> datetime:
-    return datetime.now(UTC)
-
-
-def _steady_s() -> float:
-    return time.clock_gettime(_STEADY)
 
 
 @dataclass(frozen=True)
@@ -57,8 +45,8 @@ class WallClock:
     """
 
     started_at: datetime
-    time_of_day: Callable[[], datetime] = _time_of_day
-    steady_s: Callable[[], float] = _steady_s
+    time_of_day: Callable[[], datetime] = lambda: datetime.now(UTC)
+    steady_s: Callable[[], float] = lambda: time.clock_gettime(_STEADY)
     _zero_s: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -87,23 +75,23 @@ class WallClock:
         if len(works) == 1:  # in this thread, where Ctrl-C is heard
             return [works[0]()]
         presses = [threading.Event() for _ in works]
+
+        def press() -> None:
+            for pressed in presses:
+                pressed.set()
+
         with ThreadPoolExecutor(len(works)) as pool:
             try:
                 futures = [pool.submit(_hearing, pressed, work) for pressed, work in zip(presses, works, strict=True)]
             except KeyboardInterrupt:
-                _press(presses)
+                press()
                 raise
             while not all(future.done() for future in futures):
                 try:
                     wait(futures, LOOK_S)
                 except KeyboardInterrupt:
-                    _press(presses)
+                    press()
             return [future.result() for future in futures]
-
-
-def _press(presses: Sequence[threading.Event]) -> None:
-    for pressed in presses:
-        pressed.set()
 
 
 def _hearing(pressed: threading.Event, work: Callable[[], T]) -> T:

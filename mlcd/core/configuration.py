@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mlcd.core.payload import Billing, Setting
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 CPU_TFLOPS_PER_VCPU = 0.05
 """A vCPU's dense fp32 rate, for comparing with accelerators: about half of a 3 GHz core with AVX-512."""
@@ -66,10 +68,7 @@ BY_SECOND = BySecond()
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """So many nodes of an offer, and how they are set where that may vary.
-
-    `billing`: how its cloud counts what it costs.
-    """
+    """So many nodes of an offer, how they are set where that may vary, and how their cloud bills."""
 
     offer: Offer
     nodes: int
@@ -95,15 +94,15 @@ class Configuration:
 
     def usd(self, seconds: float) -> float:
         """What holding it for so long costs, if nothing has to be repeated; by the second, with the offer's minimum."""
-        if seconds <= 0:
-            return 0.0
-        return self.billing.usd(self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s))
+        return self._billed(self.billing.usd, seconds)
 
     def worst_usd(self, seconds: float) -> float:
         """The same if all is repeated that may be repeated."""
-        if seconds <= 0:
-            return 0.0
-        return self.billing.worst_usd(self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s))
+        return self._billed(self.billing.worst_usd, seconds)
+
+    def _billed(self, bill: Callable[[float, float], float], seconds: float) -> float:
+        rate, billed_s = self.offer.usd_per_hour * self.nodes, max(seconds, self.offer.minimum_billed_s)
+        return bill(rate, billed_s) if seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +119,7 @@ class ProbeTime:
 
 @dataclass(frozen=True)
 class Choice:
-    """An offer, the node counts that it can be rented in, and the ways to set it, where these may vary.
-
-    `given`: the configurations themselves, where they are no product of the two.
-    """
+    """An offer, its node counts, and the ways to set it; `given`: the configurations, where they are no product."""
 
     offer: Offer
     nodes: tuple[int, ...] = (1,)
@@ -143,10 +139,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Space:
-    """The configurations a search may visit, in a fixed order, and what trying one takes.
-
-    `startup_limit_s`: a launch that is not up by then is given up, so a final run never waits longer.
-    """
+    """What a search may visit, in a fixed order. `startup_limit_s`: a launch that is not up by then is given up."""
 
     choices: tuple[Choice, ...]
     probe_time: ProbeTime = field(default_factory=ProbeTime)

@@ -12,7 +12,7 @@ from functools import partial
 
 from mlcd.core import guarantee
 from mlcd.core.alarm import warn_of_mismatch, with_alarm
-from mlcd.core.backend import Launch, Purpose
+from mlcd.core.backend import Launch, Profiler, Purpose, RejoinsLaunches
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision
 from mlcd.core.errors import BackendError, Interrupted
@@ -20,22 +20,26 @@ from mlcd.core.forecasts import remaining
 from mlcd.core.guarantee import refusal
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
-from mlcd.core.launching import Closing, closed, cut_short, measured, reserve, saved_work
+from mlcd.core.launching import Closing, check_place, closed, cut_short, measured, reserve, saved_work
 from mlcd.core.ledger import Account, Book, Decided, Ended, Refused, Resumed, Settled, Stopped, Voided
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.outages import check_place
-from mlcd.core.profiler import Profiler, RejoinsLaunches
 from mlcd.core.strategy import Apply, Finish, Probe, Round, Strategy
 
 Guard = Callable[[Job, Space, History, Sequence[Configuration], float], str | None]
 """Why probing these at once is not allowed, for this share of a probe's time; or None."""
 
-
+Stop = Callable[[], bool]
+"""Asked whether to end now."""
 Decide = Callable[[Job, Space, History, Finish], Decision]
 """What a search has come to, from what it has measured."""
 
 SAME_MISTAKES = 2
 """Probes that end with the same error of the job's own before the search is given up."""
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
 
 
 def within_limits(job: Job, space: Space, history: History, finish: Finish) -> Decision:
@@ -51,7 +55,7 @@ def drive(
     book: Book,
     *,
     guard: Guard = refusal,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = never,
 ) -> Finish:
     """Take steps until the strategy finishes. `stop` is asked between steps; True interrupts, losing nothing.
 
@@ -94,7 +98,7 @@ def search(
     *,
     guard: Guard = refusal,
     decide: Decide = within_limits,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = never,
 ) -> Decision:
     """Probe until the strategy has seen enough, decide, and write the decision down."""
     finish = drive(strategy, job, space, profiler, book, guard=guard, stop=stop)
@@ -142,13 +146,7 @@ def conclude(finish: Finish, left: Job, space: Space, history: History, decide: 
 
 
 def launch(
-    strategy: Strategy,
-    job: Job,
-    space: Space,
-    profiler: Profiler,
-    book: Book,
-    *,
-    stop: Callable[[], bool] = lambda: False,
+    strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, *, stop: Stop = never
 ) -> Measurement | None:
     """Run the job itself to its end, and write down how that went; the last launch, if there was one.
 
@@ -187,9 +185,7 @@ def still_running(profiler: Profiler, account: Account) -> Launch | None:
     return order if order.purpose is Purpose.RUN and profiler.still_runs(order.label) else None
 
 
-def _rejoin(
-    strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, stop: Callable[[], bool]
-) -> bool:
+def _rejoin(strategy: Strategy, job: Job, space: Space, profiler: Profiler, book: Book, stop: Stop) -> bool:
     """Go on with a launch of the job itself that still runs, though nobody watches it; False: there is none.
 
     The same history gives the same step as before the crash: that is how it is watched. It stays the launch that was
@@ -221,12 +217,7 @@ def _mistake(history: History) -> str | None:
 
 
 def _take(
-    steps: Sequence[Probe | Apply],
-    job: Job,
-    space: Space,
-    profiler: Profiler,
-    book: Book,
-    stop: Callable[[], bool],
+    steps: Sequence[Probe | Apply], job: Job, space: Space, profiler: Profiler, book: Book, stop: Stop
 ) -> list[BackendError]:
     """Reserve the worst case of each, launch, settle what they came to; the launches that the place has failed.
 
@@ -242,7 +233,7 @@ def _take(
     return _settle(results, book, stop)
 
 
-def _settle(results: Sequence[Closing], book: Book, stop: Callable[[], bool]) -> list[BackendError]:
+def _settle(results: Sequence[Closing], book: Book, stop: Stop) -> list[BackendError]:
     """Close the books of these launches; those that the place has failed. What else went wrong is raised."""
     book.write(*(entry for entry, _ in results if entry is not None))
     warn_of_mismatch([entry.measurement for entry, _ in results if isinstance(entry, Settled)], book)
@@ -256,7 +247,7 @@ def _settle(results: Sequence[Closing], book: Book, stop: Callable[[], bool]) ->
     return failed
 
 
-def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:
+def _interruptible(step: Apply, job: Job, stop: Stop) -> Apply:
     """The step, ended when the user asks for it. Work that nobody has saved is not thrown away: that is waited for."""
     if not job.checkpoints:
         return step
@@ -270,7 +261,7 @@ def _interruptible(step: Apply, job: Job, stop: Callable[[], bool]) -> Apply:
     return replace(step, watch=watch)
 
 
-def _is_asked(stop: Callable[[], bool]) -> bool:
+def _is_asked(stop: Stop) -> bool:
     """Whether to end in the middle of a step; how the run is left is told after it."""
     try:
         return stop()

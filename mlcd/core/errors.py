@@ -30,6 +30,15 @@ import difflib
 from collections.abc import Iterable
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is none of those known: "did you mean 'train'?", or all of them."""
+    known = list(known)
+    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.55):
+        return f"did you mean '{near[0]}'?"
+    more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+    return f"known: {', '.join(known[:20])}{more}" if known else "there is none yet"
+
+
 class MlcdError(Exception):
     """Root of all deliberate errors; `str(error)` is one line for the user."""
 
@@ -56,17 +65,7 @@ class UnknownName(UserError):
     """A name that is none of those known; suggests the nearest."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(set(known))
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        if near:
-            hint = f"did you mean '{near[0]}'?"
-        elif not names:
-            hint = "there is none yet"
-        elif len(names) <= 20:
-            hint = "known: " + ", ".join(names)
-        else:
-            hint = "known: " + ", ".join(names[:20]) + f" and {len(names) - 20} more"
-        super().__init__(f"unknown {what} '{name}': {hint}")
+        super().__init__(f"unknown {what} '{name}': {nearest(name, sorted(set(known)))}")
 
 
 class LedgerError(MlcdError):

@@ -1,9 +1,24 @@
-"""What the rest of a job takes on a measured configuration: expected, and at the worst that is counted on."""
+"""What the rest of a job takes on a measured configuration: expected, and at the worst that is counted on.
+
+On trial: the job may start where it is likely to end in time, while a fallback is certain to.
+
+    gone + trial on D + worst case of finishing on E  <=  limit          and D is likely to keep the limits itself
+
+with a worst case of E that is three times less likely than a certificate allows.
+
+Symbols   D      where the job is started             E      the fallback: measured, and certain by itself
+          trial  how long the run on D is watched before E has to take over, and what that costs
+
+Minutes cannot show how fast the hours after them are, so a configuration that is certain by itself needs a wide
+margin, and is often slow or dear. The run on D is watched. As long as E would still end in time it goes on; at the last
+moment for that, it is left for E unless it has shown by then that it ends in time itself (`is_last_moment` of
+`planners/train/completion.py`). So the job is late only where E would be, or where a run turns that was watched long.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import exp
 
@@ -12,9 +27,21 @@ from mlcd.core.decision import Forecast, Prediction
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.launch_spread import Spread, by_configuration, mean_rate
-from mlcd.core.measurement import Measurement
+from mlcd.core.measurement import Measurement, Z
 
 Launches = dict[Configuration, list[Measurement]]
+LIKELY = 0.9
+"""How likely it has to be that D ends in time by itself: a trial that fails is lost."""
+SHOWN = 0.97
+"""How likely that has to be at the last moment for E, or the run is left. Less than a certificate states: few runs are
+judged by it, and each that is left for nothing has lost its trial."""
+WATCHED_S = 1_800.0
+"""How long a run is watched at the least: boost clocks, burst credits and caches favour the first minutes."""
+FALLBACK_SURER = 3.0
+"""How many times less likely E is to be late than a certificate allows. What makes D slow may make E slow as well, and
+by then the trial has used up what E would have had to spare."""
+LOOK_AGAIN = 0.25
+"""Of a run's time so far: by then it is looked at again."""
 
 
 def remaining(job: Job, history: History) -> Job:
@@ -26,10 +53,7 @@ def remaining(job: Job, history: History) -> Job:
 
 
 def slow_rates(confidence: float, history: History, more: int = 0) -> Callable[[Measurement], float]:
-    """The rate that the next launch of a measured configuration keeps with this confidence.
-
-    `more`: so many further configurations will be measured before.
-    """
+    """The rate that the next launch keeps with this confidence, once `more` configurations are measured."""
     return partial(slow_rate, confidence, history.spread, by_configuration(history.measurements), more=more)
 
 
@@ -39,19 +63,19 @@ def slow_rate(confidence: float, spread: Spread, launches: Launches, measurement
     A configuration is launched again because it was fast, until it is sure: its luckiest launch does not count if the
     others were slower; of two, that is the first.
     """
-    here = launches.get(measurement.configuration, [measurement])
-    sure = needed_confidence(confidence, len(here), len(launches) + more)
+    same = launches.get(measurement.configuration, [measurement])
+    sure = needed_confidence(confidence, len(same), len(launches) + more)
     rate = measurement.rate
-    if len(here) > 1:
-        without_luck = here[1:] if len(here) == 2 else sorted(here, key=lambda launch: launch.rate)[:-1]
-        rate = min(rate, *(mean_rate(some, spread.variance) for some in (here, without_luck)))
-    return rate * exp(-spread.margin(measurement.rel_error, len(here), sure))
+    if len(same) > 1:
+        without_luck = same[1:] if len(same) == 2 else sorted(same, key=lambda launch: launch.rate)[:-1]
+        rate = min(rate, *(mean_rate(some, spread.variance) for some in (same, without_luck)))
+    return rate * exp(-spread.margin(measurement.rel_error, len(same), sure))
 
 
 def needed_confidence(confidence: float, launches: int, measured: int) -> float:
     """How sure one of so many measured configurations has to be.
 
-    The best of many looks better than it is. Until it is launched again, it has to be as sure as all together.
+    Against the winner's curse: until the best is launched again, it has to be as sure as all together.
     """
     return confidence if launches > 1 else 1 - (1 - confidence) / max(1, measured)
 
@@ -75,10 +99,7 @@ def forecasts(
     curve: Sequence[Prediction] = (),
     more: int = 0,
 ) -> list[tuple[Measurement, Forecast]]:
-    """The same of each of these, or of all that have a rate. `curve`: what a model expects of each configuration.
-
-    `more`: as they will be when so many further configurations are measured.
-    """
+    """The same of these, or of all that have a rate, by a model's `curve`, once `more` configurations are measured."""
     counted_on = slow_rates(job.goal.confidence, history, more)
     expected = {each.configuration: each for each in curve}
     return [
@@ -98,6 +119,11 @@ def forecast_at(job: Job, space: Space, m: Measurement, slow_rate: float, target
     return Forecast(seconds, configuration.usd(seconds), worst_s, configuration.usd(worst_s))
 
 
+def best_measured(job: Job, space: Space, history: History, measurements: Sequence[Measurement]) -> Measurement:
+    """Of these, the best for the goal."""
+    return min(measurements, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
+
+
 def keeps_limits(goal: Goal, gone: History, ahead: Forecast) -> bool:
     """Whether what is gone and the worst of finishing are within the limits together."""
     return goal.allows(gone.spent_usd + ahead.worst_usd, gone.elapsed_s + ahead.worst_seconds)
@@ -110,3 +136,81 @@ def objective(goal: Goal, ahead: Forecast) -> tuple[float, float]:
     if goal.objective is Objective.KNEE:  # of single points, without their curve: one that gives up little of either
         return ahead.seconds * ahead.usd, ahead.seconds
     return ahead.usd, ahead.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A measured configuration that the job may be started on: what the trial takes, and what is likely in the end."""
+
+    configuration: Configuration
+    seconds: float
+    usd: float
+    likely: Forecast
+
+
+def is_possible(job: Job) -> bool:
+    """Whether the run of such a job is moved to a fallback, and a trial asks for less than a certificate."""
+    on_trial = job.ask is None or job.ask.may_be_on_trial
+    return on_trial and job.goal.limited and job.goal.confidence > LIKELY
+
+
+def for_fallbacks(job: Job) -> Job:
+    """The job with the confidence that a fallback has to have."""
+    return replace(job, goal=replace(job.goal, confidence=1 - (1 - job.goal.confidence) / FALLBACK_SURER))
+
+
+def likely_margin(spread: Spread, rel_error: float, launches: int) -> float:
+    """By how much the log rate of a launch is likely to be below the measured one at the most."""
+    return max(spread.margin(rel_error, launches, LIKELY), Z * rel_error)
+
+
+def trial_s(startup_s: float) -> float:
+    """How long a trial takes, with this much of start-up: when it is over, E must be started at the next look."""
+    return (1 + LOOK_AGAIN) * (startup_s + WATCHED_S)
+
+
+def likely_rates(history: History) -> Callable[[Measurement], float]:
+    """The rate that the next launch of a measured configuration is likely to keep."""
+    launches = by_configuration(history.measurements)
+
+    def likely_rate(m: Measurement) -> float:
+        return m.rate * exp(-likely_margin(history.spread, m.rel_error, len(launches.get(m.configuration, [m]))))
+
+    return likely_rate
+
+
+def trials(job: Job, space: Space, history: History) -> list[Trial]:
+    """Of everything that has a rate."""
+    likely_rate, possible = likely_rates(history), []
+    for m in history.good:
+        seconds = trial_s(max(space.startup_limit_s, m.startup_s))
+        likely = forecast_at(job, space, m, likely_rate(m))
+        possible.append(Trial(m.configuration, seconds, m.configuration.usd(seconds), likely))
+    return possible
+
+
+def on_trial(
+    job: Job, space: Space, history: History, certain: Collection[Configuration]
+) -> dict[Configuration, Forecast]:
+    """What the job may be started on though it is not certain there. The worst is to end on D, or a trial and E.
+
+    `certain`: the configurations that are. E is the best of those that are sure enough after the trial: where the job
+    moves if the run is seen to be too slow at once.
+    """
+    if not certain or not is_possible(job):
+        return {}
+    on_trial_too: dict[Configuration, Forecast] = {}
+    ahead = {m.configuration: each for m, each in forecasts(for_fallbacks(job), space, history)}
+    for trial in trials(job, space, history):
+        if trial.configuration not in certain:
+            after = {each: _with_fallback(trial, each, ahead[each]) for each in certain}
+            kept = [each for each in after if keeps_limits(job.goal, history, after[each])]
+            if kept:
+                on_trial_too[trial.configuration] = after[min(kept, key=lambda each: objective(job.goal, ahead[each]))]
+    return on_trial_too
+
+
+def _with_fallback(trial: Trial, fallback: Configuration, ahead: Forecast) -> Forecast:
+    seconds, usd, likely = trial.seconds + ahead.worst_seconds, trial.usd + ahead.worst_usd, trial.likely
+    worst_s, worst_usd = max(seconds, likely.worst_seconds), max(usd, likely.worst_usd)
+    return Forecast(likely.seconds, likely.usd, worst_s, worst_usd, fallback)

@@ -17,15 +17,13 @@ from dataclasses import replace
 from math import ceil, inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlcd.core.configuration import Configuration, Space
+from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Decision, Forecast, Prediction, Relaxation
-from mlcd.core.forecasts import forecast, forecasts, objective
+from mlcd.core.forecasts import best_measured, forecasts, keeps_limits, objective, on_trial
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.on_trial import on_trial
 from mlcd.core.units import format_duration, format_usd
 
 
@@ -36,12 +34,9 @@ def safe(
 
     `more`: on so many further configurations, each of which makes the choice among them less sure.
     """
-    spent_usd, elapsed_s = history.spent_usd + extra_usd, history.elapsed_s + extra_s
-    return [
-        measurement
-        for measurement, ahead in forecasts(job, space, history, more=more)
-        if job.goal.allows(spent_usd + ahead.worst_usd, elapsed_s + ahead.worst_seconds)
-    ]
+    then = replace(history, spent_usd=history.spent_usd + extra_usd, elapsed_s=history.elapsed_s + extra_s)
+    ahead = forecasts(job, space, history, more=more)
+    return [measurement for measurement, finish in ahead if keeps_limits(job.goal, then, finish)]
 
 
 def refusal(
@@ -57,19 +52,19 @@ def refusal(
     protected = safe(job, space, history)
     new = set(configurations) - {m.configuration for m in history.good}
     if protected and not safe(job, space, history, usd, seconds, len(new)):
-        best = min(protected, key=lambda m: objective(job.goal, forecast(job, space, history, m)))
+        best = best_measured(job, space, history, protected)
         return f"it would use what is reserved to finish on {best.configuration}"
     return None
 
 
 def beyond_limits(goal: Goal, history: History, seconds: float, usd: float, what: str) -> str | None:
     """Which limit a launch of so much would break by itself, in words; None if none."""
-    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
-        left = max(0.0, goal.budget_usd - history.spent_usd)
-        return f"the {what} can cost {format_usd(usd)}; {format_usd(left)} of the budget is left"
-    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
-        left = max(0.0, goal.deadline_s - history.elapsed_s)
-        return f"the {what} can take {format_duration(seconds)}; {format_duration(left)} is left to the deadline"
+    if history.spent_usd + usd > goal.most_usd:
+        left = format_usd(left_usd(goal, history))
+        return f"the {what} can cost {format_usd(usd)}; {left} of the budget is left"
+    if history.elapsed_s + seconds > goal.most_s:
+        left = format_duration(max(0.0, goal.most_s - history.elapsed_s))
+        return f"the {what} can take {format_duration(seconds)}; {left} is left to the deadline"
     return None
 
 
@@ -90,11 +85,10 @@ def beyond_price_limits(search: Search, space: Space, configurations: Sequence[C
     return None
 
 
-def within_price_limits(search: Search, space: Space) -> NDArray[np.bool_]:
+def within_price_limits(search: Search, space: Space) -> Mask:
     """For each configuration of the space, whether `beyond_price_limits` would let it be probed alone."""
-    most_usd = np.inf if search.max_probe_usd is None else search.max_probe_usd
-    most_hourly = np.inf if search.max_hourly_usd is None else search.max_hourly_usd
-    within: NDArray[np.bool_] = (space.probe_usd <= most_usd) & (space.usd_per_hour <= most_hourly)
+    most_usd, most_hourly = (inf if most is None else most for most in (search.max_probe_usd, search.max_hourly_usd))
+    within: Mask = (space.probe_usd <= most_usd) & (space.usd_per_hour <= most_hourly)
     return within
 
 
@@ -103,29 +97,36 @@ def rounded_up(usd: float) -> str:
     return f"{ceil(usd * 100) / 100:.2f}"
 
 
-def allowed(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+def allowed(job: Job, space: Space, history: History) -> Mask:
     """For each configuration of the space, whether `refusal` would let it be probed: the same rule, at once."""
-    spent = history.spent_usd + space.probe_usd
-    elapsed = history.elapsed_s + space.probe_s
-    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
-    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
-    affordable: NDArray[np.bool_] = (spent <= budget) & (elapsed <= deadline)
-    affordable &= within_price_limits(job.search, space)
+    spent, elapsed = history.spent_usd + space.probe_usd, history.elapsed_s + space.probe_s
+    affordable = limits_allow(job.goal, spent, elapsed) & within_price_limits(job.search, space)
     if not safe(job, space, history):
         return affordable
     measured, kept = np.zeros(len(space), dtype=bool), np.zeros(len(space), dtype=bool)
     measured[[space.index[m.configuration] for m in history.good if m.configuration in space.index]] = True
     for more, these in ((0, measured), (1, ~measured)):
         for _, ahead in forecasts(job, space, history, safe(job, space, history, more=more), more=more):
-            still = (spent + ahead.worst_usd <= budget) & (elapsed + ahead.worst_seconds <= deadline)
-            kept |= these & still
-    probed: NDArray[np.bool_] = affordable & kept
-    return probed
+            kept |= these & limits_allow(job.goal, spent + ahead.worst_usd, elapsed + ahead.worst_seconds)
+    return affordable & kept
+
+
+def limits_allow(goal: Goal, usd: Floats, seconds: Floats) -> Mask:
+    """For each of these totals, whether the goal allows it; what never ends is never allowed."""
+    within: Mask = np.isfinite(seconds) & (usd <= goal.most_usd) & (seconds <= goal.most_s)
+    return within
+
+
+def share_of_limits(goal: Goal, usd: Floats | float, seconds: Floats | float) -> Floats:
+    """The larger share of budget and deadline that each of these totals takes; 0 where there is no limit."""
+    with np.errstate(invalid="ignore"):
+        shares = np.fmax(np.divide(usd, goal.most_usd), np.divide(seconds, goal.most_s))
+    return np.asarray(shares, dtype=float)
 
 
 def left_usd(goal: Goal, history: History) -> float:
     """What is left of the budget; without one there is no end to it."""
-    return inf if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd)
+    return max(0.0, goal.most_usd - history.spent_usd)
 
 
 def lifetime_s(goal: Goal, history: History, configuration: Configuration) -> float | None:
@@ -200,8 +201,8 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
         binding = _why_none_ran(goal, space, history) if tried else why_nothing_was_measured(job, space, history)
         return Decision(None, because, binding=binding, relaxations=dearer)
     ways = _relaxations(goal, history, needs)
-    over_budget = goal.budget_usd is not None and all(way.budget_usd is not None for way in ways)
-    over_deadline = goal.deadline_s is not None and all(way.deadline_s is not None for way in ways)
+    over_budget = all(way.budget_usd is not None for way in ways)
+    over_deadline = all(way.deadline_s is not None for way in ways)
     if over_budget == over_deadline:
         binding = "the budget and the deadline together"
     else:
@@ -210,10 +211,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
 
 
 def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """The largest usual confidence with which something would be certified within the limits as they are; or nothing.
-
-    Who has little to lose by an unfinished job may take it.
-    """
+    """The largest usual confidence with which something would be certified within the limits, or nothing."""
     for confidence in LESS_SURE:
         if confidence < job.goal.confidence:
             ahead = choices(replace(job, goal=replace(job.goal, confidence=confidence)), space, history)
@@ -224,10 +222,7 @@ def _less_sure(job: Job, space: Space, history: History) -> tuple[Relaxation, ..
 
 
 def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation, ...]:
-    """Of what only `max_probe` has kept from being tried, and may keep the limits, the cheapest probe; or nothing.
-
-    Whether it would have been enough, only trying tells.
-    """
+    """The cheapest probe that only `max_probe` has kept from being tried and that may keep the limits; or nothing."""
     if job.search.max_probe_usd is None:
         return ()
     uncapped = replace(job, search=replace(job.search, max_probe_usd=None))
@@ -243,7 +238,7 @@ def _dearer_probe(job: Job, space: Space, history: History) -> tuple[Relaxation,
     return (Relaxation(configuration=space.configurations[pick], max_probe_usd=float(space.probe_usd[pick])),)
 
 
-def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
+def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> Mask:
     """Whether a configuration would keep the limits with the most samples for each published FLOP/s that were seen."""
     if not history.good:
         return np.ones(len(space), dtype=bool)
@@ -252,10 +247,7 @@ def _fits_at_the_best_efficiency(job: Job, space: Space, history: History) -> ND
     finish_s = job.work_samples / (efficiency * tflops)
     usd = history.spent_usd + space.probe_usd + finish_s * space.usd_per_s
     seconds = history.elapsed_s + space.probe_s + finish_s
-    budget = np.inf if job.goal.budget_usd is None else job.goal.budget_usd
-    deadline = np.inf if job.goal.deadline_s is None else job.goal.deadline_s
-    fitting: NDArray[np.bool_] = (usd <= budget) & (seconds <= deadline)
-    return fitting
+    return limits_allow(job.goal, usd, seconds)
 
 
 def _why_none_ran(goal: Goal, space: Space, history: History) -> str:
@@ -272,9 +264,9 @@ def why_nothing_was_measured(job: Job, space: Space, history: History, what: str
     """Which limit is too small for any launch at all."""
     goal = job.goal
     usd, seconds = float(space.probe_usd.min()), float(space.probe_s.min())
-    if goal.budget_usd is not None and history.spent_usd + usd > goal.budget_usd:
+    if history.spent_usd + usd > goal.most_usd:
         return f"the budget: the cheapest {what} alone can cost {format_usd(usd)}"
-    if goal.deadline_s is not None and history.elapsed_s + seconds > goal.deadline_s:
+    if history.elapsed_s + seconds > goal.most_s:
         return f"the deadline: the shortest {what} alone can take {format_duration(seconds)}"
     max_probe = job.search.max_probe_usd
     if max_probe is not None and usd > max_probe:
@@ -295,8 +287,7 @@ def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Fo
     best: dict[tuple[bool, bool], tuple[float, Relaxation]] = {}
     for measurement, ahead in needs:
         usd, seconds = history.spent_usd + ahead.worst_usd, history.elapsed_s + ahead.worst_seconds
-        budget_step = usd / goal.budget_usd if goal.budget_usd is not None else 0.0
-        deadline_step = seconds / goal.deadline_s if goal.deadline_s is not None else 0.0
+        budget_step, deadline_step = usd / goal.most_usd, seconds / goal.most_s
         kind = (budget_step > 1, deadline_step > 1)
         way = Relaxation(
             ANOTHER_SEARCH * usd if kind[0] else None,
@@ -306,6 +297,5 @@ def _relaxations(goal: Goal, history: History, needs: list[tuple[Measurement, Fo
         step = max(budget_step, 1.0) * max(deadline_step, 1.0)
         if kind not in best or step < best[kind][0]:
             best[kind] = (step, way)
-    one_limit = {kind: found for kind, found in best.items() if kind != (True, True)}
-    chosen = one_limit or best
-    return [way for _, way in sorted(chosen.values(), key=lambda found: found[0])]
+    chosen = {kind: way for kind, way in best.items() if kind != (True, True)} or best
+    return [way for _, way in sorted(chosen.values(), key=lambda step_and_way: step_and_way[0])]

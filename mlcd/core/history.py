@@ -59,22 +59,22 @@ class History:
 
         What the job itself came to before it ended is known better than what a probe of it had shown.
         """
-        found: dict[Configuration, Measurement] = {}
-        _pool(found, self.measurements[: self.ended_probes])
+        pooled: dict[Configuration, Measurement] = {}
+        _pool(pooled, self.measurements[: self.ended_probes])
         for run in self.runs[: self.ended_runs]:
             if run.ok:
-                probe = found.get(run.configuration, run)
-                found[run.configuration] = replace(
+                probe = pooled.get(run.configuration, run)
+                pooled[run.configuration] = replace(
                     probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error, startup_s=run.startup_s
                 )
-        _pool(found, self.measurements[self.ended_probes :])
-        return tuple(found.values())
+        _pool(pooled, self.measurements[self.ended_probes :])
+        return tuple(pooled.values())
 
     @cached_property
     def spread(self) -> Spread:
         """How far the rates of launches of one configuration differ, as far as repeated launches have shown."""
-        here = repeated_launches((*self.measurements, *self.runs))
-        return Spread.given(tuple(map(sum, zip(self.seen_before, here, strict=True))))
+        in_this_run = repeated_launches((*self.measurements, *self.runs))
+        return Spread.given(tuple(map(sum, zip(self.seen_before, in_this_run, strict=True))))
 
     @property
     def saved_samples(self) -> float:
@@ -88,8 +88,8 @@ class History:
 
     @property
     def setbacks(self) -> int:
-        """Launches of the job that speak against another one: all that it was moved away from, and those lost in a row
-        since its checkpoint last grew. What somebody interrupted does not count, nor what is lost as it makes headway.
+        """Failed launches of the job that count towards giving up: all that it was moved away from, and those lost in a
+        row since its checkpoint last grew. Interrupted ones do not count, nor lost ones that have saved work.
         """
         before = (*self.measurements, *self.runs[: self.ended_runs])
         best = max([self.saved_before, *(m.saved_samples for m in before)])
@@ -122,9 +122,9 @@ class History:
         return frozenset(answered | unlucky | {refusal.configuration for refusal in self.refusals})
 
 
-def _pool(found: dict[Configuration, Measurement], measurements: Iterable[Measurement]) -> None:
-    """Add what has a rate to what was found before."""
+def _pool(pooled: dict[Configuration, Measurement], measurements: Iterable[Measurement]) -> None:
+    """Add what has a rate to what is known of its configuration."""
     for m in measurements:
         if m.ok:
-            before = found.get(m.configuration)
-            found[m.configuration] = m if before is None else before.pooled(m)
+            before = pooled.get(m.configuration)
+            pooled[m.configuration] = m if before is None else before.pooled(m)

@@ -11,11 +11,11 @@ from mlcd.core.ledger import Ledger
 
 def home() -> Path:
     """Where MLCD keeps its state: $MLCD_HOME, or ~/.mlcd. Absolute: jobs run in folders of their own."""
-    told = os.environ.get("MLCD_HOME") or "~/.mlcd"
+    folder = os.environ.get("MLCD_HOME") or "~/.mlcd"
     try:
-        return Path(told).expanduser().absolute()
+        return Path(folder).expanduser().absolute()
     except RuntimeError:  # a user whom this machine does not know
-        raise UserError(f"{told}: there is no such home folder; choose one for MLCD's state with MLCD_HOME") from None
+        raise UserError(f"{folder}: there is no such home folder; choose one for MLCD's state with MLCD_HOME") from None
 
 
 def open_ledger(folder: Path | None = None) -> Ledger:

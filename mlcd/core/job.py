@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from typing import Any
 
 from mlcd.core.payload import Ask
@@ -53,10 +54,19 @@ class Goal:
         """Whether there is any limit to keep."""
         return self.budget_usd is not None or self.deadline_s is not None
 
+    @property
+    def most_usd(self) -> float:
+        """The budget; infinite if there is none."""
+        return inf if self.budget_usd is None else self.budget_usd
+
+    @property
+    def most_s(self) -> float:
+        """The deadline; infinite if there is none."""
+        return inf if self.deadline_s is None else self.deadline_s
+
     def allows(self, usd: float, seconds: float) -> bool:
         """Whether these totals are within the limits."""
-        within_budget = self.budget_usd is None or usd <= self.budget_usd
-        return within_budget and (self.deadline_s is None or seconds <= self.deadline_s)
+        return usd <= self.most_usd and seconds <= self.most_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,53 +6,56 @@ ordered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from mlcd.core.backend import Launch, Purpose, RemembersWork
+from mlcd.core.backend import Launch, Profiler, Purpose, RemembersWork
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
-from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
+from mlcd.core.errors import BackendError, NoAccess, NoCapacity, NothingOrdered, Outage, StillUp
 from mlcd.core.guarantee import left_usd, lifetime_s
 from mlcd.core.job import Job
-from mlcd.core.ledger import Book, Reserved, Settled, Voided
+from mlcd.core.ledger import Book, Reserved, Settled, Stopped, Voided
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.profiler import Profiler
 from mlcd.core.strategy import Apply, Probe
 
 Closing = tuple[Settled | Voided | None, BaseException | None]
 """How a launch is closed in the books, None while its machines are still up; and what went wrong, if anything did."""
+FAILED_LAUNCHES = 2
+"""Launches in a row that a place may fail before the run is stopped."""
 
 
 def reserve(step: Probe | Apply, place: int, job: Job, space: Space, book: Book) -> Reserved:
     """The launch that a step asks for, and the most seconds and dollars it can take."""
     account, configuration = book.account, step.configuration
-    order = Launch(
-        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
-        configuration=configuration,
-        purpose=Purpose.PROBE if isinstance(step, Probe) else Purpose.RUN,
-        samples=job.work_samples if isinstance(step, Probe) else step.samples,
-        lifetime_s=None,
-        ordinal=account.launches + place,
-        round=account.rounds,
-        saved_samples=account.history.saved_samples,
-        work=step.work,
-    )
+    bound_s: float | None
     if isinstance(step, Probe):
-        whole_s = space.probe_time.seconds(configuration.nodes)
-        bound_s: float | None = step.share * whole_s
-        order = replace(order, whole_s=whole_s if step.share < 1 else None)
+        purpose, samples, whole_s = Purpose.PROBE, job.work_samples, space.probe_time.seconds(configuration.nodes)
+        bound_s = step.share * whole_s
     else:
+        purpose, samples, whole_s = Purpose.RUN, step.samples, None
         bounds = [lifetime_s(job.goal, book.history, configuration), step.most_s]
         bound_s = min((bound for bound in bounds if bound is not None), default=None)
     foreseen = account.decision.forecast if account.decision is not None else None
     worst_s = bound_s if bound_s is not None else foreseen.worst_seconds if foreseen is not None else 0.0
-    worst_usd = configuration.worst_usd(worst_s)
-    if not configuration.billing.metered:
-        return Reserved(replace(order, lifetime_s=bound_s), step.because, worst_usd, worst_s)
-    most_usd = min(worst_usd, left_usd(job.goal, account.history))
-    return Reserved(replace(order, lifetime_s=bound_s, most_usd=most_usd), step.because, most_usd, worst_s)
+    worst_usd, most_usd = configuration.worst_usd(worst_s), None
+    if configuration.billing.metered:
+        worst_usd = most_usd = min(worst_usd, left_usd(job.goal, account.history))
+    order = Launch(
+        label=f"{book.run}-{account.orders + place + 1}",  # of every order its own, whatever became of those before
+        configuration=configuration,
+        purpose=purpose,
+        samples=samples,
+        lifetime_s=bound_s,
+        ordinal=account.launches + place,
+        round=account.rounds,
+        saved_samples=account.history.saved_samples,
+        work=step.work,
+        most_usd=most_usd,
+        whole_s=whole_s if isinstance(step, Probe) and step.share < 1 else None,
+    )
+    return Reserved(order, step.because, worst_usd, worst_s)
 
 
 def measured(job: Job, order: Launch, step: Probe | Apply, profiler: Profiler, clock: Clock) -> Closing:
@@ -111,3 +114,21 @@ def _billed(order: Launch, measurement: Measurement, seconds: float) -> Measurem
     if abs(seconds - measurement.seconds) < 1e-3:  # a virtual clock agrees, but for rounding
         return measurement
     return replace(measurement, seconds=seconds, usd=order.bill_usd(seconds))
+
+
+def check_place(
+    before: Sequence[BackendError], failed: Sequence[BackendError], book: Book, *, worked: bool = False
+) -> list[BackendError]:
+    """The launches in a row that the place has failed so far. `Outage` if another one would be no use.
+
+    `before`: those until now; `failed`: those of the last step. `worked`: one of its launches did, or saved work first.
+    """
+    in_a_row = [] if worked else [*before, *failed]
+    hopeless = next((error for error in failed if isinstance(error, NoAccess | StillUp)), None)
+    if not failed or (hopeless is None and len(in_a_row) < FAILED_LAUNCHES):
+        return in_a_row
+    because = str(hopeless or failed[-1])
+    book.write(Stopped(because))
+    free = all(isinstance(error, NothingOrdered) for error in (*in_a_row, *failed))
+    kept = "Nothing was ordered, and nothing is billed for it" if free else "Everything measured is kept"
+    raise Outage(f"{because}. {kept}. Go on with: mlcd resume {book.run}") from failed[-1]

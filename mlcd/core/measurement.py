@@ -95,16 +95,11 @@ class Mismatch:
     @property
     def words(self) -> str:
         """What the job did, with both numbers, and what to look at: 'ended by itself ...', 'has reported ...'."""
+        of_work = f"samples, {self.share} of the {self.stated:,.0f} that `work` states: either `work` is too"
         if self.short:
-            return (
-                f"ended by itself (exit code 0) after {self.reported:,.0f} samples, {self.share} of the "
-                f"{self.stated:,.0f} that `work` states: either `work` is too large, or it reports too few "
-                "(see `batch`)"
-            )
-        return (
-            f"has reported {self.reported:,.0f} samples, {self.share} of the {self.stated:,.0f} that `work` "
-            "states: either `work` is too small, or it reports too many (see `batch`)"
-        )
+            ended = f"ended by itself (exit code 0) after {self.reported:,.0f}"
+            return f"{ended} {of_work} large, or it reports too few (see `batch`)"
+        return f"has reported {self.reported:,.0f} {of_work} small, or it reports too many (see `batch`)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from mlcd.core.errors import UserError
 from mlcd.core.job import Goal, Job, Objective, Search
 
 NO_LIMIT = "none"
@@ -36,10 +37,22 @@ def new_goal(goal: Goal, chosen: Mapping[str, Any]) -> Goal:
     return replace(goal, **changes)
 
 
+def goal_again(job: Job, chosen: Mapping[str, Any]) -> Goal:
+    """The goal of a run that is decided again, with what is asked now."""
+    if chosen.get("confidence") is not None and job.ask is not None and not job.ask.has_confidence:
+        raise UserError("confidence is for jobs on machines; served models and functions are certified in another way")
+    return new_goal(job.goal, chosen)
+
+
 def new_search(search: Search, chosen: Mapping[str, Any]) -> Search:
     """A search with what was asked in place of its own words."""
-    named = {name: chosen[name] for name in ("method", "seed") if chosen.get(name) is not None}
-    return with_probe_limits(replace(search, **named), chosen)
+    names = ("method", "nodes", "seed", "parallel", "early_look")
+    changes = {name: chosen[name] for name in names if chosen.get(name) is not None}
+    if changes.get("early_look") == 1:  # a look at the end of a probe is no look
+        changes["early_look"] = None
+    if chosen.get("instances"):
+        changes["instances"] = tuple(chosen["instances"])
+    return with_probe_limits(replace(search, **changes), chosen)
 
 
 def with_probe_limits(search: Search, chosen: Mapping[str, Any]) -> Search:

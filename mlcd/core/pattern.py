@@ -7,7 +7,6 @@ pattern such as `(a+)+$`, and nothing could stop it.
 from __future__ import annotations
 
 import re
-from typing import Protocol, cast
 
 import re2
 
@@ -15,33 +14,13 @@ _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 _BACKREFERENCE = re.compile(r"\\[1-9]|\(\?P=")
 
 
-class Match(Protocol):
-    """What a pattern has found in a text."""
-
-    def groupdict(self) -> dict[str, str | None]:
-        """The text of each named group; None of one that took no part."""
-        ...
-
-
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    @property
-    def groupindex(self) -> dict[str, int]:
-        """The number of each named group."""
-        ...
-
-    def search(self, text: str) -> Match | None:
-        """The first place in the text that the pattern matches."""
-        ...
-
-
-def compile_pattern(written: str) -> Pattern:
+def compile_pattern(written: str) -> re.Pattern[str]:
     """The pattern, ready to match; `ValueError` says why it cannot be."""
     options = re2.Options()
     options.log_errors = False
     try:
-        return cast(Pattern, re2.compile(written, options))
+        compiled: re.Pattern[str] = re2.compile(written, options)  # its methods are those of `re`
+        return compiled
     except UnicodeError:
         raise ValueError("it is not text in UTF-8") from None
     except re2.error as error:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 PLANNERS = "mlcd.planners"
 """The package of our own planners, and the entry-point group of those that other packages add."""
 _KINDS: dict[str, type[Payload]] = {}
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 
 class Payload:
@@ -84,10 +83,7 @@ class Setting(Payload):
 
 
 class Billing(Payload):
-    """How a cloud counts what a configuration costs.
-
-    `metered`: whoever runs it counts what is used and begins nothing that would exceed what the launch was allowed.
-    """
+    """How a cloud counts costs. `metered`: whoever runs it counts what is used, and never exceeds what is allowed."""
 
     __slots__ = ()
     metered: ClassVar[bool] = False
@@ -135,7 +131,7 @@ class Easing(Payload):
 
 def _write(payload: Payload) -> dict[str, Any]:
     # By way of JSON: what has no end is a word there, whatever the document around it does with such numbers.
-    (fields,) = json.loads(_adapter(type(payload)).dump_json((payload,)))
+    (fields,) = json.loads(_adapter(payload.kind).dump_json((payload,)))
     return {"kind": payload.kind, **fields}
 
 
@@ -148,17 +144,16 @@ def _read(value: Any) -> Payload:
         _import_planner(kind.partition(".")[0])
     if kind not in _KINDS:
         raise ValueError(f"'{kind}': no installed planner knows it")
-    payload: Payload = _adapter(_KINDS[kind]).validate_python((fields,))[0]
+    payload: Payload = _adapter(kind).validate_python((fields,))[0]
     return payload
 
 
-def _adapter(kind: type[Payload]) -> TypeAdapter[Any]:
-    if kind.kind not in _ADAPTERS:
-        from pydantic import ConfigDict, TypeAdapter
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
 
-        # In a tuple, since pydantic takes no configuration for a dataclass by itself.
-        _ADAPTERS[kind.kind] = TypeAdapter(tuple[kind], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
-    return _ADAPTERS[kind.kind]
+    # In a tuple, since pydantic takes no configuration for a dataclass by itself.
+    return TypeAdapter(tuple[_KINDS[kind]], config=ConfigDict(ser_json_inf_nan="strings"))  # type: ignore[valid-type]
 
 
 @cache
@@ -169,11 +164,10 @@ def _import_planner(name: str) -> None:
     except ModuleNotFoundError:
         from importlib.metadata import entry_points
 
-        for found in entry_points(group=PLANNERS, name=name):
-            found.load()
+        for planner in entry_points(group=PLANNERS, name=name):
+            planner.load()
 
 
 def upgraded(value: Any) -> Any:
     """JSON that was written before payloads had kinds, as it is written today."""
-    found = import_module(f"{PLANNERS}.old_formats").upgraded(value)
-    return found
+    return import_module(f"{PLANNERS}.old_formats").upgraded(value)

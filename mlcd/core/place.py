@@ -8,14 +8,13 @@ from datetime import datetime
 from functools import cache
 from importlib import import_module
 
-from mlcd.core.backend import Backend, Provenance
+from mlcd.core.backend import Backend, Profiler, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.guarantee import rounded_up
 from mlcd.core.job import Job, Search
 from mlcd.core.plugins import Plugins
-from mlcd.core.profiler import Profiler
 from mlcd.core.units import format_usd
 
 
@@ -50,13 +49,9 @@ HOME = "mlcd.clouds.places"
 """The package of our own places: a file each, and a folder for a planner that has places of its own."""
 
 
+@cache
 def places(family: str = "") -> Plugins[Place]:
     """The places by name: ours, and those that other packages register. `family`: of a planner with its own places."""
-    return _places(family)
-
-
-@cache
-def _places(family: str) -> Plugins[Place]:
     package = f"{HOME}.{family}" if family else HOME
     return Plugins("mlcd.clouds", family, {name: _file(f"{package}.{name}") for name in _forms(family)})
 
@@ -70,8 +65,8 @@ def _file(module: str) -> Place:
     """The place of that file, imported when it is first asked for."""
 
     def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:
-        found: Place = import_module(module).place
-        return found(rest, job, elapsed_s, started_at)
+        made: Cloud = import_module(module).place(rest, job, elapsed_s, started_at)
+        return made
 
     return place
 

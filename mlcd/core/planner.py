@@ -65,10 +65,7 @@ class Planner:
         return job
 
     def ready(self, job: Job, database: Database) -> Job:
-        """The job as its run will keep it.
-
-        One line for what it cannot do, a method that nobody knows among it, before anything is written or paid.
-        """
+        """The job as its run will keep it; one line for what it cannot do, before anything is written or paid."""
         self.explore(job)
         return job
 
@@ -135,8 +132,8 @@ def planner_named(name: str) -> Planner:
     if name in built_in_names():
         planner = import_module(f"{PLANNERS}.{name}.planner").PLANNER
         return planner
-    for found in entry_points(group=PLANNERS, name=name):
-        planner = found.load()
+    for entry_point in entry_points(group=PLANNERS, name=name):
+        planner = entry_point.load()
         return planner
     raise UnknownName("planner", name, planner_names())
 
@@ -151,7 +148,7 @@ def built_in_names() -> tuple[str, ...]:
 @cache
 def added_names() -> tuple[str, ...]:
     """The planners that other packages have registered."""
-    return tuple(sorted({found.name for found in entry_points(group=PLANNERS)} - set(built_in_names())))
+    return tuple(sorted({each.name for each in entry_points(group=PLANNERS)} - set(built_in_names())))
 
 
 def planner_names() -> tuple[str, ...]:

@@ -16,10 +16,7 @@ from mlcd.core.payload import Work
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """An early look at a probe: once this share of its time is over, is the rest worth it?
-
-    `goes_on` is as pure as the strategy: the same look always gets the same answer.
-    """
+    """Once this share of a probe is over, is the rest worth it? `goes_on` is as pure as the strategy."""
 
     share: float
     goes_on: Callable[[Measurement], bool]
@@ -27,11 +24,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Measure this configuration for a few minutes.
-
-    `work`: what its planner wants done. `share`: of the time that a whole probe of it may take; the same for all probes
-    of a round.
-    """
+    """Measure this configuration for this share of a whole probe's time, the same in all of a round."""
 
     configuration: Configuration
     because: str
@@ -53,10 +46,7 @@ Watch = Callable[[Measurement], Outcome | None]
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Run the job itself on this configuration, for the work that is left.
-
-    `work`: what its planner wants done now. `most_s`: it is given up after so long, whatever the limits.
-    """
+    """Run the job itself on this configuration, for the work that is left, and at most for `most_s`."""
 
     configuration: Configuration
     because: str
@@ -95,4 +85,3 @@ class Strategy(Protocol):
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The step to take now."""
-        ...

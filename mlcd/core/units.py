@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
+from typing import Any
+
+from mlcd.core.errors import nearest
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _UNIT_NAMES = {
@@ -28,89 +32,67 @@ _NUMBER = r"(?>\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)"
 
 def parse_batches(text: str | int) -> tuple[int, ...]:
     """'64..1024' -> 64, doubled until 1024; '96, 192'; 128."""
-    expected = "expected a batch, a range such as 64..1024, or a list such as 96,192"
-    ends = re.fullmatch(r"\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", str(text))
-    listed = re.fullmatch(r"\s*\d{1,9}(\s*,\s*\d{1,9})*\s*", str(text))
-    if isinstance(text, bool) or (ends is None and listed is None):
-        raise ValueError(f"'{text}': {expected}")
-    if ends is None:
-        found = sorted({int(each) for each in str(text).split(",")})
+    pattern = r"\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*|\s*\d{1,9}(?:\s*,\s*\d{1,9})*\s*"
+    match = _match(pattern, text, "expected a batch, a range such as 64..1024, or a list such as 96,192")
+    if match[1] is None:
+        batches = sorted({int(each) for each in str(text).split(",")})
     else:
-        low, high = int(ends[1]), int(ends[2])
+        low, high = int(match[1]), int(match[2])
         if low > high:
             raise ValueError(f"'{text}': the first number must not be larger than the second")
         doubled = [low << i for i in range(30) if low << i < high] if low else []
-        found = [*doubled, high]
-    if found[0] < 1:
+        batches = [*doubled, high]
+    if batches[0] < 1:
         raise ValueError(f"'{text}': a batch has at least one sample")
-    return tuple(found)
+    return tuple(batches)
 
 
 def parse_usd(text: str | float) -> float:
     """'$100', '100', '1,200.50 usd' -> dollars, more than zero."""
-    expected = "expected dollars, such as $100"
-    if isinstance(text, bool):
-        raise ValueError(f"'{text}': {expected}")
-    match = re.fullmatch(rf"\s*+(-?)\s*+\$?\s*+(-?)({_NUMBER})\s*+(?:\$|usd|dollars?)?\s*+", str(text), re.IGNORECASE)
-    if match is None:
-        raise ValueError(f"'{text}': {expected}")
-    value = _meant(_number(match[3]), text, MOST_USD)
-    if match[1] or match[2] or value <= 0:
-        raise ValueError(f"'{text}': must be more than zero, such as $100")
-    return value
+    pattern = rf"\s*+(-?)\s*+\$?\s*+(-?)({_NUMBER})\s*+(?:\$|usd|dollars?)?\s*+"
+    match = _match(pattern, text, "expected dollars, such as $100")
+    value = -1.0 if match[1] or match[2] else _number(match[3])
+    return _positive(value, text, "must be more than zero, such as $100", MOST_USD)
 
 
 def parse_duration(text: str | float) -> float:
     """'6h', '1d 4h', '90m', '1h30m', '45 s' -> seconds, more than zero."""
     expected = "expected a duration, such as 6h, 90m or 1d 4h"
+    positive = "a duration must be more than zero, such as 6h"
     written = str(text).strip()
     if isinstance(text, bool) or re.fullmatch(_NUMBER, written):
         raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
     if written.startswith("-"):
-        raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
-    if not re.fullmatch(rf"(?:{_NUMBER}\s*+[A-Za-z]++\s*+)++", written):
-        raise ValueError(f"'{text}': {expected}")
+        raise ValueError(f"'{text}': {positive}")
+    _match(rf"(?:{_NUMBER}\s*+[A-Za-z]++\s*+)++", written, expected)
     seconds = 0.0
     for number, word in re.findall(rf"(?<!\d)({_NUMBER})\s*+([A-Za-z]++)", written):
         unit = _UNIT_NAMES.get(word.lower(), word.lower())
         if unit not in SECONDS:
             raise ValueError(f"'{text}': unknown unit '{word}'; {expected}")
         seconds += _number(number) * SECONDS[unit]
-    if seconds <= 0:
-        raise ValueError(f"'{text}': a duration must be more than zero, such as 6h")
-    return _meant(seconds, text, MOST_S)
+    return _positive(seconds, text, positive, MOST_S)
 
 
 def parse_count(text: str | float) -> float:
     """'60M', '1.2B', '50k', 50000 -> a number, more than zero."""
-    if isinstance(text, bool):
-        raise ValueError(f"'{text}': expected a number, such as 60M")
-    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+([kKmMgGbBtTpP]?)\s*+", str(text))
-    if match is None:
-        raise ValueError(f"'{text}': expected a positive number, such as 60M, 1.2B or 50000")
-    value = _meant(_number(match[1]) * _MULTIPLES[match[2].lower()], text, MOST_COUNT)
-    if value <= 0:
-        raise ValueError(f"'{text}': must be more than zero, such as 60M")
-    return value
+    pattern = rf"\s*+({_NUMBER})\s*+([kmgbtp]?)\s*+"
+    match = _match(pattern, text, "expected a positive number, such as 60M, 1.2B or 50000")
+    value = _number(match[1]) * _MULTIPLES[match[2].lower()]
+    return _positive(value, text, "must be more than zero, such as 60M", MOST_COUNT)
 
 
 def parse_gb(text: str | float) -> float:
     """'32', '32GB', '32GiB', '1.5TB', '512MB' -> gigabytes, more than zero."""
-    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(?:([kmgt])i?b)?\s*+", str(text), re.IGNORECASE)
-    if isinstance(text, bool) or match is None:
-        raise ValueError(f"'{text}': expected an amount of memory, such as 32GB")
+    pattern = rf"\s*+({_NUMBER})\s*+(?:([kmgt])i?b)?\s*+"
+    match = _match(pattern, text, "expected an amount of memory, such as 32GB")
     gb = {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}[(match[2] or "g").lower()]
-    value = _meant(_number(match[1]) * gb, text, MOST_COUNT)
-    if value <= 0:
-        raise ValueError(f"'{text}': must be more than zero, such as 32GB")
-    return value
+    return _positive(_number(match[1]) * gb, text, "must be more than zero, such as 32GB", MOST_COUNT)
 
 
 def parse_range(text: str | int, most: int = MOST_NODES) -> tuple[int, int]:
     """'1..50' or '8' -> the smallest and the largest count, both included."""
-    match = re.fullmatch(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", str(text))
-    if isinstance(text, bool) or match is None:
-        raise ValueError(f"'{text}': expected a range, such as 1..50")
+    match = _match(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?", text, "expected a range, such as 1..50")
     low, high = int(match[1]), int(match[2] or match[1])
     if low < 1:
         raise ValueError(f"'{text}': the smallest count is 1")
@@ -123,23 +105,96 @@ def parse_range(text: str | int, most: int = MOST_NODES) -> tuple[int, int]:
 
 def parse_share(text: str | float) -> float:
     """'0.3', '30 %' or 'none', which is all of it -> a share above 0 and up to 1."""
-    written = str(text).strip().lower()
-    if written == "none":
-        return 1.0
-    match = re.fullmatch(rf"({_NUMBER})\s*(%?)", written)
-    value = _number(match[1]) / (100 if match[2] else 1) if match is not None else 0.0
-    if isinstance(text, bool) or not 0 < value <= 1:
+    value = 1.0 if str(text).strip().lower() == "none" else _fraction(text)
+    if not 0 < value <= 1:
         raise ValueError(f"'{text}': expected a share above 0 and up to 1, such as 0.3, or none")
     return value
 
 
 def parse_confidence(text: str | float) -> float:
     """'0.9', '99 %' -> a probability of at least a half and below 1."""
-    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(%?)\s*+", str(text))
-    value = _number(match[1]) / (100 if match[2] else 1) if match is not None else 0.0
-    if isinstance(text, bool) or not 0.5 <= value < 1:
+    value = _fraction(text)
+    if not 0.5 <= value < 1:
         raise ValueError(f"'{text}': expected a probability from 0.5 to below 1, such as 0.99 or 99 %")
     return value
+
+
+def parse_latency(text: str | float) -> float:
+    """'30ms', '1.5 s' -> seconds, more than zero."""
+    expected = "expected a latency, such as 30ms or 1.5s"
+    if isinstance(text, bool) or re.fullmatch(rf"\s*+{_NUMBER}\s*+", str(text)):
+        raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
+    match = _match(rf"\s*+({_NUMBER})\s*+(ms|us|s)\s*+", text, expected)
+    value = _number(match[1]) * {"ms": 1e-3, "us": 1e-6, "s": 1.0}[match[2].lower()]
+    if not 0 < value < math.inf:
+        raise ValueError(f"'{text}': {expected}")
+    return value
+
+
+def parse_size(text: str) -> tuple[str, int]:
+    """'sequence=128' -> the axis and its size."""
+    expected = "expected an axis and its size, such as sequence=128"
+    match = _match(r"\s*([^=\s]+)\s*=\s*(\d{1,9})\s*", text, expected)
+    if int(match[2]) < 1:
+        raise ValueError(f"'{text}': {expected}")
+    return match[1], int(match[2])
+
+
+def parse_whole(text: Any, least: int, most: float = math.inf) -> int:
+    """A whole number between these ends."""
+    ends = f"from {least} to {most}" if most < math.inf else f"of {least} or more"
+    match = _match(r"\s*([+-]?\d{1,18})\s*", text, f"expected a whole number {ends}")
+    if not least <= int(match[1]) <= most:
+        raise ValueError(f"'{text}': expected a whole number {ends}")
+    return int(match[1])
+
+
+def parse_flag(written: Any) -> bool:
+    """True or false, and nothing that is alike."""
+    if not isinstance(written, bool):
+        raise ValueError(f"'{written}': expected true or false")
+    return written
+
+
+def parse_patterns(written: Any) -> tuple[str, ...]:
+    """One pattern of names, or a list of them."""
+    patterns = tuple(written) if isinstance(written, list | tuple) else (written,)
+    if not patterns or not all(isinstance(each, str) and each.isprintable() and each for each in patterns):
+        raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
+    return patterns
+
+
+def parse_one_of(written: Any, known: Iterable[str]) -> str:
+    """One of these words."""
+    words = [str(each) for each in known]
+    if str(written) not in words:
+        raise ValueError(f"'{written}': {nearest(str(written), words)}")
+    return str(written)
+
+
+def _match(pattern: str, text: Any, expected: str) -> re.Match[str]:
+    match = None if isinstance(text, bool) else re.fullmatch(pattern, str(text), re.IGNORECASE)
+    if match is None:
+        raise ValueError(f"'{text}': {expected}")
+    return match
+
+
+def _positive(value: float, text: str | float, expected: str, most: float) -> float:
+    if value <= 0:
+        raise ValueError(f"'{text}': {expected}")
+    if not value <= most:
+        raise ValueError(f"'{text}': too large to be meant")
+    return value
+
+
+def _fraction(text: str | float) -> float:
+    """'0.3' and '30 %' are 0.3; 0 for what is neither."""
+    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(%?)\s*+", str(text))
+    return 0.0 if match is None or isinstance(text, bool) else _number(match[1]) / (100 if match[2] else 1)
+
+
+def _number(text: str) -> float:
+    return float(re.sub(r"[_,](?=\d{3})", "", text))
 
 
 def format_confidence(confidence: float) -> str:
@@ -207,33 +262,3 @@ def counted(number: int, thing: str) -> str:
     """'1 trial', '4,096 trials', '2 launches', '3 retries'."""
     many = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}es" if thing.endswith("nch") else f"{thing}s"
     return f"{number:,} {thing if number == 1 else many}"
-
-
-def _number(text: str) -> float:
-    return float(re.sub(r"[_,](?=\d{3})", "", text))
-
-
-def _meant(value: float, text: str | float, most: float) -> float:
-    if not value <= most:
-        raise ValueError(f"'{text}': too large to be meant")
-    return value
-
-
-def parse_latency(text: str | float) -> float:
-    """'30ms', '1.5 s' -> seconds, more than zero."""
-    expected = "expected a latency, such as 30ms or 1.5s"
-    if isinstance(text, bool) or re.fullmatch(rf"\s*+{_NUMBER}\s*+", str(text)):
-        raise ValueError(f"'{text}': {expected} (a number alone has no unit)")
-    match = re.fullmatch(rf"\s*+({_NUMBER})\s*+(ms|us|s)\s*+", str(text), re.IGNORECASE)
-    value = _number(match[1]) * {"ms": 1e-3, "us": 1e-6, "s": 1.0}[match[2].lower()] if match is not None else 0.0
-    if not 0 < value < math.inf:
-        raise ValueError(f"'{text}': {expected}")
-    return value
-
-
-def parse_size(text: str) -> tuple[str, int]:
-    """'sequence=128' -> the axis and its size."""
-    match = re.fullmatch(r"\s*([^=\s]+)\s*=\s*(\d{1,9})\s*", text)
-    if match is None or int(match[2]) < 1:
-        raise ValueError(f"'{text}': expected an axis and its size, such as sequence=128")
-    return match[1], int(match[2])

@@ -1,4 +1,4 @@
-"""What several planners ask of a job before it starts, and do to it."""
+"""What several planners ask of a job before it starts, do to it, and say when it has ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlcd.core.errors import UserError
+from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
+from mlcd.core.measurement import Measurement
+from mlcd.core.strategy import Finish
 
 BY_PATH = ("recorded", "local", "ray")
 """Places that are named by a file or a folder."""
@@ -33,3 +36,20 @@ def with_usual_place(job: Job) -> Job:
 def one_at_a_time(job: Job) -> Job:
     """With one probe after the other."""
     return replace(job, search=replace(job.search, parallel=1))
+
+
+def run_ended(job: Job, history: History, last: Measurement) -> Finish:
+    """A job that ended by itself has finished, unless it had reported clearly less than its work.
+
+    What an earlier launch saved while nobody watched was never reported, and is not done again.
+    """
+    if last.mismatch is None:
+        remark = f", but {last.detail}" if last.detail else ""
+        return Finish(f"the job ran to its end{remark}", last.configuration)
+    if not last.mismatch.short:
+        return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
+    if job.checkpoints and history.has_unseen_end:
+        reported = f"{last.mismatch.reported:,.0f} samples, {last.mismatch.share} of the {last.mismatch.stated:,.0f}"
+        more = "and may have saved more while nobody watched"
+        return Finish(f"the job ran to its end; it reported {reported} that `work` states, {more}", last.configuration)
+    return Finish(f"the job {last.mismatch.words}")

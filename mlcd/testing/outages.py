@@ -14,8 +14,8 @@ from mlcd.core.drive import search
 from mlcd.core.errors import Outage
 from mlcd.core.history import History
 from mlcd.core.job import Job
+from mlcd.core.launching import FAILED_LAUNCHES
 from mlcd.core.ledger import Ledger, Settled, Started, Status, Voided
-from mlcd.core.outages import FAILED_LAUNCHES
 from mlcd.core.place import Cloud
 from mlcd.core.strategy import Finish, Probe, Step
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
-from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency
+from mlcd.planners.modeling.performance import StatisticalEfficiency
 from mlcd_bench.elastic.folder import Run
 from mlcd_bench.elastic.gradient_noise import noise_scale, noise_scale_error
 from mlcd_bench.elastic.problem import Problem

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from mlcd.core.configuration import Floats
+from mlcd.planners.modeling.tradeoff import by_batch
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,9 @@ def fit_noise_epochs(global_batch: Floats, gamma: Floats, reference_batch: float
     g0, g1 = np.linalg.lstsq(rows, np.asarray(gamma, float), rcond=None)[0]
     at_reference = max(float(g0 + g1 / np.sqrt(reference_batch)), 1e-9)
     return NoiseEpochs(float(g0), float(g1), epochs / at_reference, 0.0, epochs)
+
+
+def corner_probes(nodes: Floats, global_batch: Floats) -> list[int]:
+    """The smallest and largest batch on the fewest and on the most nodes, as far as they exist."""
+    few, many = (by_batch(nodes, global_batch, k) for k in (np.min(nodes), np.max(nodes)))
+    return list(dict.fromkeys([few[0], few[-1], many[0], many[-1]]))

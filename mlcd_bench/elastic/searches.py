@@ -19,12 +19,11 @@ from mlcd.core.configuration import Floats
 from mlcd.core.errors import UserError
 from mlcd.core.job import Objective
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.probe_design import corner_probes, first_probes, verified_choice
-from mlcd.planners.modeling.tradeoff import choose
+from mlcd.planners.modeling.tradeoff import choose, first_probes, verified_choice
 from mlcd_bench.elastic.forecast import Epochs, Forecast, StepTimes, forecast
 from mlcd_bench.elastic.gradient_noise import normalised_noise
 from mlcd_bench.elastic.problem import Problem
-from mlcd_bench.elastic.scavenger import LinearSteps, NoiseEpochs, fit_linear_steps, fit_noise_epochs
+from mlcd_bench.elastic.scavenger import LinearSteps, NoiseEpochs, corner_probes, fit_linear_steps, fit_noise_epochs
 from mlcd_bench.elastic.target import Reached
 
 MOST_PROBES = 6

@@ -1,6 +1,6 @@
 """Epochs over the batch from an earlier run to the target, its gradient noise, and two short starts.
 
-Noise alone says what `modeling/statistical_efficiency.py` makes of it. Two starts to one early level say what both
+Noise alone says what `modeling/performance.py` makes of it. Two starts to one early level say what both
 made of it there, and are weighed with the reading (a Gaussian prior and one measurement of a curved function,
 linearised until it stands still: an iterated extended Kalman filter's update). Where the smaller batch clearly takes
 more samples, epochs fall with the batch.
@@ -19,8 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.critical_batch import POWER_ERROR, SEED_ERROR, log_epochs, slopes
-from mlcd.planners.modeling.statistical_efficiency import NOISE_SCALE_ERROR, Direction, StatisticalEfficiency, run_error
+from mlcd.planners.modeling.performance import (
+    NOISE_SCALE_ERROR,
+    POWER_ERROR,
+    SEED_ERROR,
+    Direction,
+    StatisticalEfficiency,
+    log_epochs,
+    run_error,
+    slopes,
+)
 
 METRIC_ERROR = 0.005
 """Another seed shows a metric that is better or worse by this share: on a flat curve that is a long time."""

@@ -43,7 +43,7 @@ from mlcd.core.place import Cloud
 from mlcd.core.place import cloud as cloud_of
 from mlcd.core.runs.run import go_on
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.methods import method
+from mlcd.planners.train.planner import method
 from mlcd.testing.backends import BackendContract
 from mlcd.testing.outages import OutageContract
 

@@ -18,7 +18,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
 from mlcd.core.strategy import Finish, Probe, Step
-from mlcd.planners.train.methods import METHODS
+from mlcd.planners.train.planner import METHODS
 from mlcd.testing.clouds import small_recording
 from mlcd_bench.contest import Crash, contest, tasks
 from mlcd_bench.failing import Failing

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mlcd.core.job import Objective
-from mlcd.planners.modeling.statistical_efficiency import Direction
+from mlcd.planners.modeling.performance import Direction
 from mlcd_bench.elastic import SEARCHES, Folder, Problem, problem, read_folder
 from mlcd_bench.elastic.evidence import early_samples, reference_run, short_start, statistical_efficiency
 from mlcd_bench.elastic.folder import Run

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.modeling import statistical_efficiency
-from mlcd.planners.modeling.critical_batch import log_epochs, slopes
+from mlcd.planners.modeling import performance
+from mlcd.planners.modeling.performance import log_epochs, slopes
 from mlcd_bench.elastic.starts import Starts, as_read, from_noise, with_starts
 
 ENDS = (16.0, 4096.0)
@@ -26,7 +26,7 @@ def starts(ratio: float, read: float, error: float = 0.0, on_the_way: float = 0.
 
 @given(st.floats(1, 1e4), st.none() | st.floats(0.1, 1e3), st.floats(1, 1e6))
 def test_without_starts_the_study_says_what_a_search_says(batch, epochs, scale):
-    assert from_noise(batch, epochs, scale) == statistical_efficiency.from_noise(batch, epochs, scale)
+    assert from_noise(batch, epochs, scale) == performance.from_noise(batch, epochs, scale)
 
 
 @given(st.floats(1, 1e5), st.floats(0.5, 2.0))

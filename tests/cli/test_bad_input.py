@@ -64,7 +64,7 @@ def test_a_mistake_in_the_job_file_is_one_line(
     "search, told",
     [
         ("{seeed: 3}", "job.yaml:7:12: unknown key 'seeed': did you mean 'seed'?"),
-        ("{seed: -1}", "seed '-1': expected a whole number, 0 or more"),
+        ("{seed: -1}", "seed '-1': expected a whole number of 0 or more"),
         ("{nodes: 8..2}", "nodes '8..2': the range is empty; did you mean 2..8?"),
         ("{nodes: 0..2}", "nodes '0..2': the smallest count is 1"),
         ("{nodes: 1..9999999}", "nodes '1..9999999': the largest count is 1000"),

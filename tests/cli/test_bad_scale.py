@@ -67,7 +67,7 @@ def test_workers_that_the_cloud_does_not_have_are_told(mlcd: Mlcd, job: WriteJob
 
 def test_several_batches_are_counted_in_epochs(mlcd: Mlcd, job: WriteJob) -> None:
     complaint = mlcd("scale", job(work="6M"), "--batch", "64..256", *TARGET).complaint
-    assert "work: an elastic job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`" in complaint
+    assert "work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`" in complaint
 
 
 def test_a_job_without_checkpoints_cannot_go_on_elsewhere(mlcd: Mlcd, job: WriteJob) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.core.database import connect
+from mlcd.core.database import engine
 from mlcd.core.home import home as home_folder
 
 Mlcd = Callable[..., Any]
@@ -59,7 +59,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 def test_a_locked_ledger_is_told(
     mlcd: Mlcd, decided: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connect, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_S", 0.0)
     before = decided.read_bytes()
     with closing(sqlite3.connect(decided, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")

@@ -19,8 +19,7 @@ from mlcd.core.job import Fingerprint
 from mlcd.core.ledger import Ledger
 from mlcd.memory.models import Identity, Machine, StoredModel, save
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
-from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, ScalingTask
 
 Mlcd = Callable[..., Any]

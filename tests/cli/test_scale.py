@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.planners.modeling.statistical_efficiency import run_error
+from mlcd.planners.modeling.performance import run_error
 
 Mlcd = Callable[..., Any]
 WriteJob = Callable[..., Path]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.database import open_database
-from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.files import LogPieces
 from mlcd.core.errors import LedgerError
 
 

@@ -17,8 +17,8 @@ from mlcd_fixtures.postgres import PostgresServer, binaries
 from sqlalchemy import Engine, make_url
 
 from mlcd.core.database import schema
-from mlcd.core.database.connect import postgres_engine, sqlite_engine, transaction
-from mlcd.core.database.upgrade import FORMAT, _upgrade
+from mlcd.core.database.engine import postgres_engine, sqlite_engine, transaction
+from mlcd.core.database.schema import FORMAT, _upgrade
 from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
 from mlcd.core.job import Goal, Job, Objective, Search
 from mlcd.core.ledger import Ledger, Line

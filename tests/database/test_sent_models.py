@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from mlcd.core.database import Database, open_database
+from mlcd.core.database.files import PART_BYTES, SentModels
 from mlcd.core.database.schema import upload_parts, uploads
-from mlcd.core.database.uploaded_models import PART_BYTES, SentModels
 from mlcd.core.errors import UnknownName, UserError
 
 MB = 1 << 20

@@ -19,8 +19,7 @@ import mlcd
 from mlcd.core.ledger import Entry
 from mlcd.core.measurement import Outcome
 from mlcd.planners.jobfile import blocks
-from mlcd.planners.jobfile.read import parse_job
-from mlcd.planners.jobfile.task import TASK_KEYS
+from mlcd.planners.jobfile.read import TASK_KEYS, parse_job
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -13,9 +13,9 @@ import pytest
 from mlcd.core.backend import Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Choice, Offer, Space
-from mlcd.core.database import connect
+from mlcd.core.database import engine
 from mlcd.core.database.failures import _explain, _explain_os
-from mlcd.core.database.upgrade import FORMAT
+from mlcd.core.database.schema import FORMAT
 from mlcd.core.errors import (
     LedgerCorrupt,
     LedgerError,
@@ -200,7 +200,7 @@ def test_a_file_of_another_program_is_not_touched(tmp_path: Path, version: int) 
 def test_a_locked_ledger_is_told_and_works_again_once_it_is_free(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connect, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_S", 0.0)
     begin(ledger, "a")
     with closing(Ledger(tmp_path / "ledger.db")) as second:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:

@@ -18,8 +18,8 @@ from mlcd_fixtures.postgres import PostgresServer
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import LedgerUnreachable, WrongState
 from mlcd.core.ledger import Ledger, Resumed, Stopped
-from mlcd.core.ledger.rows import Draft, draft
-from mlcd.core.ledger.session_lock import RECONNECT_S, HeldRun
+from mlcd.core.ledger.entries import Line, draft
+from mlcd.core.ledger.lock import RECONNECT_S, HeldRun
 
 STATEMENTS = 5
 """Of an append of two entries: BEGIN, the writers' lock, INSERT, INSERT, COMMIT."""
@@ -115,7 +115,7 @@ def held(ledger: Ledger, run: str, **seams: Callable[..., object]) -> HeldRun:
     return taken
 
 
-def drafts(run: str, *texts: str) -> list[Draft]:
+def drafts(run: str, *texts: str) -> list[Line]:
     return [draft(run, VirtualClock(), Stopped(text)) for text in texts]
 
 
@@ -254,10 +254,10 @@ def test_a_run_that_was_taken_over_is_left_to_the_other(
     assert told(nearby, run) == ["mine", *["theirs"] * (wrote or not still_there)]
 
 
-class Interrupting(list[Draft]):
+class Interrupting(list[Line]):
     """Drafts during whose writing Ctrl-C is pressed."""
 
-    def __iter__(self) -> Iterator[Draft]:
+    def __iter__(self) -> Iterator[Line]:
         yield self[0]
         raise KeyboardInterrupt
 

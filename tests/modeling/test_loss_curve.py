@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from mlcd_fixtures.examples import SLOW
 
 from mlcd.planners.functions.nouns import DELTA
-from mlcd.planners.modeling.loss_curve import COVERED, FEWEST, LossCurve, fit
-from mlcd.planners.modeling.loss_curve_shapes import EXPONENTS, NAMES, shapes
+from mlcd.planners.modeling.loss_curve import COVERED, EXPONENTS, FEWEST, NAMES, LossCurve, fit, shapes
 
 Curve = Callable[[float], float]
 KNOWN: dict[str, Curve] = {

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.job import Objective
-from mlcd.planners.modeling.probe_design import corner_probes, first_probes, verified_choice
-from mlcd.planners.modeling.tradeoff import choose, knee, pareto_mask
+from mlcd.planners.modeling.tradeoff import choose, first_probes, knee, pareto_mask, verified_choice
+from mlcd_bench.elastic.scavenger import corner_probes
 
 POINTS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 

@@ -26,9 +26,16 @@ from mlcd.core.place import Cloud
 from mlcd.core.strategy import Finish, Probe, Step
 from mlcd.core.units import format_rate
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.train.completion import MOST_SETBACKS, MOST_SLOWDOWNS, RunToCompletion
+from mlcd.planners.train.completion import (
+    MOST_SETBACKS,
+    MOST_SLOWDOWNS,
+    RunToCompletion,
+    chance_here,
+    chances,
+    is_worth_leaving,
+    shared_shift,
+)
 from mlcd.planners.train.net_value import NetValue
-from mlcd.planners.train.rescue import chance_here, chances, is_worth_leaving, shared_shift
 from mlcd.testing.clouds import small_recording
 from mlcd.testing.promises import check_books, search_and_run
 
@@ -306,7 +313,7 @@ def test_a_run_is_not_left_while_another_one_is_as_sure_later():
     then = History(probes, (so_far,), elapsed_s=3_000.0)
     now, later = (chances(job, RECORDING.space, then, later_s) for later_s in (0.0, 900.0))
     assert chance_here(job, then, so_far) < CONFIDENCE
-    assert max(each.probability for each in now) > max(each.probability for each in later) > CONFIDENCE
+    assert max(now.values()) > max(later.values()) > CONFIDENCE
     assert not is_worth_leaving(job, job, RECORDING.space, then, so_far)
 
 
@@ -316,8 +323,8 @@ def test_one_slow_launch_is_not_all_that_is_known_of_its_configuration():
     slow = replace(measured(FIRST, 80.0), rel_error=0.005, seconds=3_600.0, samples_done=80.0 * 3_600)
     then = History(probes, (slow,), elapsed_s=6_000.0)
     job = Job("j", 3.6e6, Goal(deadline_s=6_000.0 + 3.6e6 / 88))
-    (again,) = chances(job, RECORDING.space, then)
-    assert again.probability > 0.3
+    (again,) = chances(job, RECORDING.space, then).values()
+    assert again > 0.3
     assert is_worth_leaving(job, job, RECORDING.space, then, slow)
 
 

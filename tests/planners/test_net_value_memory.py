@@ -16,11 +16,10 @@ from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.place import cloud
 from mlcd.core.runs.probe_limit import with_probe_limit
 from mlcd.core.strategy import Finish, Probe, Round
-from mlcd.planners.modeling.memory_need import NO_HINTS
-from mlcd.planners.train.methods import method
+from mlcd.planners.modeling.outlook import outlook, usual_probe_limit
+from mlcd.planners.modeling.physics import NO_HINTS
 from mlcd.planners.train.net_value import NetValue
-from mlcd.planners.train.outlook import outlook
-from mlcd.planners.train.probe_limit import usual_probe_limit
+from mlcd.planners.train.planner import method
 from mlcd.planners.train.space import grid
 from mlcd.testing.promises import search_and_run
 

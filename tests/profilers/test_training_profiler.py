@@ -12,8 +12,9 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Target
 from mlcd.core.measurement import Ended, Mismatch, Outcome, Sample
 from mlcd.core.strategy import Finish
-from mlcd.planners.profilers.training import TrainingProfiler, warm_up_length
-from mlcd.planners.train.completion import run_ended
+from mlcd.planners.profilers.rates import warm_up_length
+from mlcd.planners.profilers.training import TrainingProfiler
+from mlcd.planners.ready import run_ended
 
 CONFIGURATION = Configuration(Offer("x", 3_600.0, 1, 1), 1)  # a dollar a second
 JOB = Job("job", 1e6)

@@ -14,7 +14,7 @@ from stage import API, Stage, staged
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
-from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.files import LogPieces
 from mlcd.core.job import Job
 from mlcd.core.ledger import Book, Reserved, Settled, Started
 from mlcd.core.measurement import Measurement, Outcome

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import API, PLENTY, staged
 
-from mlcd.core.database.uploaded_models import SentModels
+from mlcd.core.database.files import SentModels
 from mlcd.core.errors import UserError
 from mlcd.service.web.reading import PASSES, Limits, in_child_process, passes_limits
 from mlcd.service.web.reading.parsers import passes

@@ -14,7 +14,7 @@ from mlcd_fixtures.ledgers import SPACE
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.database import open_database
-from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.files import LogPieces
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log_copies import LogCopies, logs_copied
 

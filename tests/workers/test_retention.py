@@ -21,9 +21,8 @@ from sqlalchemy import insert, select
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
-from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.files import LogPieces, SentModels
 from mlcd.core.database.schema import upload_parts, uploads
-from mlcd.core.database.uploaded_models import SentModels
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger, Reserved, Settled, Started, Stopped

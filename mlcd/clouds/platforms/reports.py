@@ -10,7 +10,7 @@ from math import isfinite, nan
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Sample
-from mlcd.core.pattern import Pattern, compile_pattern
+from mlcd.core.pattern import compile_pattern
 from mlcd.planners.scale.nouns import Noise
 
 _TRACKED = re.compile(r"@mlcd t=([\d.]+) samples=([\d.e+-]+) saved=([\d.e+-]+)((?: \w+=[\w.+-]+)*)")
@@ -43,7 +43,7 @@ class Reader:
     _last: Sample = field(default_factory=lambda: Sample(-1.0, -1.0))
     _behind: list[float] = field(default_factory=list)
     _first_epoch: int | None = None
-    _pattern: Pattern | None = None
+    _pattern: re.Pattern[str] | None = None
 
     def __post_init__(self) -> None:
         if self.job.report:

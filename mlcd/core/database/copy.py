@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Connection, LargeBinary, Table, func, insert, select
+from sqlalchemy import Connection, LargeBinary, func, insert, select
 
 from mlcd.core.database.engine import Database, open_database
 from mlcd.core.database.schema import METADATA, audit, entries, runs, version
@@ -29,7 +29,8 @@ def copy(source: Database, target: Database) -> int:
             if new.execute(select(func.count()).select_from(table)).scalar_one():
                 raise WrongState(f"{target.name}: table '{table.name}' is not empty; copy into an empty database")
         for table in tables:
-            at_once = LARGE_ROWS_AT_ONCE if _holds_files(table) else ROWS_AT_ONCE
+            holds_files = any(isinstance(column.type, LargeBinary) for column in table.columns)
+            at_once = LARGE_ROWS_AT_ONCE if holds_files else ROWS_AT_ONCE
             query = select(table).order_by(*table.primary_key).execution_options(yield_per=at_once)
             for some in old.execute(query).mappings().partitions():
                 new.execute(insert(table), [dict(row) for row in some])
@@ -37,10 +38,6 @@ def copy(source: Database, target: Database) -> int:
         if target.dialect == "postgresql":
             _set_sequences(new)
     return rows
-
-
-def _holds_files(table: Table) -> bool:
-    return any(isinstance(column.type, LargeBinary) for column in table.columns)
 
 
 def _set_sequences(connection: Connection) -> None:

@@ -1,57 +1,75 @@
 """The tables, the same on SQLite and on PostgreSQL.
 
 `entries` and `audit` are append-only: triggers refuse changes. Times are ISO 8601 text in UTC. A change here needs a
-migration; a test compares the results of both.
+migration; a test compares the results of both. Migrations use the functions below: what they make must not change.
+
+A database is created or migrated when it is opened (`prepare`). Usually there is nothing to do, and Alembic is not
+imported. SQLite files also have their format's number as `user_version`; format 1, from before migrations, has only
+that.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    REAL,
-    BigInteger,
-    Boolean,
-    Column,
-    Double,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
+from sqlalchemy import Column, Connection, PrimaryKeyConstraint, Table, Text, UniqueConstraint
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from mlcd.core.database.append_only import append_only
+from mlcd.core.errors import LedgerCorrupt, LedgerTooNew
 
+REFUSAL = "the ledger is append-only"
+APPEND_ONLY = {
+    "sqlite": (
+        "CREATE TRIGGER {table}_are_never_changed BEFORE UPDATE ON {table}"
+        f" BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
+        "CREATE TRIGGER {table}_are_never_removed BEFORE DELETE ON {table}"
+        f" BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END",
+    ),
+    "postgresql": (
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql"
+        f" AS $$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$",
+        "CREATE TRIGGER {table}_are_never_changed BEFORE UPDATE OR DELETE ON {table}"
+        " FOR EACH ROW EXECUTE FUNCTION refuse_change()",
+        "CREATE TRIGGER {table}_are_never_removed BEFORE TRUNCATE ON {table}"
+        " FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
+    ),
+}
 HEAD = "0003"
 """The newest migration, which has these tables; its number is also SQLite's `user_version`."""
-
-METADATA = MetaData()
-NUMBER = BigInteger().with_variant(Integer(), "sqlite")
+METADATA = sa.MetaData()
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """Row numbers: SQLite assigns them only if the type is exactly INTEGER."""
-AMOUNT: Double[float] = Double().with_variant(REAL(), "sqlite")
+AMOUNT: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
+FORMAT = int(HEAD)
+
+
+def append_only(table: str, dialect: str) -> list[str]:
+    """The statements that make a table append-only."""
+    return [statement.format(table=table) for statement in APPEND_ONLY[dialect]]
+
+
+def texts(*names: str, nullable: bool = False) -> list[Column[Any]]:
+    """Columns of text."""
+    return [Column(name, Text, nullable=nullable) for name in names]
+
 
 entries = Table(
     "entries",
     METADATA,
     Column("seq", NUMBER, primary_key=True),
-    Column("run", Text, nullable=False),
-    Column("written_at", Text, nullable=False),
+    *texts("run", "written_at"),
     Column("elapsed_s", AMOUNT, nullable=False),
-    Column("kind", Text, nullable=False),
+    *texts("kind"),
     Column("instance_type", Text),
-    Column("nodes", Integer),
+    Column("nodes", sa.Integer),
     Column("usd", AMOUNT),
     Column("seconds", AMOUNT),
     Column("because", Text),
-    Column("body", Text, nullable=False),
-    Index("entries_by_run", "run", "seq"),
+    *texts("body"),
+    sa.Index("entries_by_run", "run", "seq"),
     sqlite_autoincrement=True,
 )
 
@@ -59,16 +77,11 @@ runs = Table(
     "runs",
     METADATA,
     Column("number", NUMBER, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("owner", Text),
-    Column("team", Text),
-    Column("free", Boolean),
-    Column("created_at", Text, nullable=False),
-    Column("asked", Text),
-    Column("wish", Text),
-    Column("refused", Text),
-    Column("progress", Text),
-    Column("machine", Text),
+    *texts("name"),
+    *texts("owner", "team", nullable=True),
+    Column("free", sa.Boolean),
+    *texts("created_at"),
+    *texts("asked", "wish", "refused", "progress", "machine", nullable=True),
     UniqueConstraint("name", name="runs_have_a_name_of_their_own"),
     sqlite_autoincrement=True,
 )
@@ -77,12 +90,11 @@ members = Table(
     "members",
     METADATA,
     Column("name", Text, primary_key=True),
-    Column("role", Text, nullable=False),
+    *texts("role"),
     Column("team", Text),
     Column("budget_usd", AMOUNT),
     Column("budget_per", Text),
-    Column("token_hash", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
+    *texts("token_hash", "created_at"),
     Column("removed_at", Text),
     UniqueConstraint("token_hash", name="tokens_are_of_one_member"),
     sqlite_with_rowid=False,
@@ -101,9 +113,7 @@ sessions = Table(
     "sessions",
     METADATA,
     Column("hash", Text, primary_key=True),
-    Column("member", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("expires_at", Text, nullable=False),
+    *texts("member", "created_at", "expires_at"),
     sqlite_with_rowid=False,
 )
 
@@ -111,12 +121,7 @@ audit = Table(
     "audit",
     METADATA,
     Column("seq", NUMBER, primary_key=True),
-    Column("at", Text, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("about", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("detail", Text, nullable=False),
+    *texts("at", "who", "action", "about", "outcome", "detail"),
     sqlite_autoincrement=True,
 )
 
@@ -124,49 +129,43 @@ uploads = Table(
     "uploads",
     METADATA,
     Column("digest", Text, primary_key=True),
-    Column("name", Text, nullable=False),
+    *texts("name"),
     Column("size", NUMBER, nullable=False),
     Column("owner", Text),
-    Column("created_at", Text, nullable=False),
-    Column("facts", Text, nullable=False),
+    *texts("created_at", "facts"),
     sqlite_with_rowid=False,
 )
 
 upload_parts = Table(
     "upload_parts",
     METADATA,
-    Column("digest", Text, nullable=False),
-    Column("part", Integer, nullable=False),
-    Column("written_at", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    *texts("digest"),
+    Column("part", sa.Integer, nullable=False),
+    *texts("written_at"),
+    Column("body", sa.LargeBinary, nullable=False),
     PrimaryKeyConstraint("digest", "part", name="parts_of_an_upload"),
 )
 
 logs = Table(
     "logs",
     METADATA,
-    Column("label", Text, nullable=False),
-    Column("process", Integer, nullable=False),
+    *texts("label"),
+    Column("process", sa.Integer, nullable=False),
     Column("start", NUMBER, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", sa.LargeBinary, nullable=False),
     PrimaryKeyConstraint("label", "process", "start", name="pieces_of_a_log"),
 )
 """Logs of launches on workers' machines: pieces from byte `start` of each process's log."""
 
 models = Table(
-    "models",
-    METADATA,
-    Column("name", Text, primary_key=True),
-    Column("saved_at", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    sqlite_with_rowid=False,
+    "models", METADATA, Column("name", Text, primary_key=True), *texts("saved_at", "body"), sqlite_with_rowid=False
 )
 """What runs of a team have learned."""
 
 version = Table(
     "alembic_version",
     METADATA,
-    Column("version_num", String(32), nullable=False),
+    Column("version_num", sa.String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 """As created by Alembic."""
@@ -184,3 +183,81 @@ def creation(name: str) -> tuple[str, ...]:
         statements += append_only(table.name, name)
     statements.append(f"INSERT INTO {version.name} VALUES ('{HEAD}')")
     return tuple(statements)
+
+
+if TYPE_CHECKING:
+    from mlcd.core.database.engine import Database
+
+
+def prepare(database: Database) -> None:
+    """Migrate the tables; a newer database, or one of another program, is not changed."""
+    with database.read() as connection:
+        if _format(connection, database) == FORMAT:
+            return
+    with database.write() as connection:
+        # Read again: another process may have migrated it meanwhile.
+        current = _format(connection, database)
+        if current == 0:
+            for statement in creation(database.dialect):
+                connection.exec_driver_sql(statement)
+        elif current < FORMAT:
+            _upgrade(connection, current)
+        if database.dialect == "sqlite":
+            connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+
+
+def _format(connection: Connection, database: Database) -> int:
+    """The database's format; 0: empty."""
+    kind = _file_format if database.dialect == "sqlite" else _server_format
+    return kind(connection, database)
+
+
+def _file_format(connection: Connection, database: Database) -> int:
+    number = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if number > FORMAT:
+        raise _too_new(database, number)
+    condition = "" if number == 0 else " WHERE name = 'entries'"
+    tables = connection.exec_driver_sql(f"SELECT count(*) FROM sqlite_master{condition}").scalar_one()
+    if bool(tables) == (number == 0):
+        raise LedgerCorrupt(
+            "a SQLite file, but not a ledger; move it away, or choose another folder with MLCD_HOME", database.name
+        )
+    return number
+
+
+def _server_format(connection: Connection, database: Database) -> int:
+    our_tables = ", ".join(f"'{name}'" for name in METADATA.tables)
+    query = f"SELECT c.relname FROM pg_class c WHERE c.relname IN ({our_tables}) AND pg_table_is_visible(c.oid)"
+    existing = {name for (name,) in connection.exec_driver_sql(query)}
+    if not existing:
+        return 0
+    number = ""
+    if version.name in existing:
+        number = connection.execute(sa.select(version.c.version_num)).scalar() or ""
+    if not number.isdigit() or "entries" not in existing:
+        raise LedgerCorrupt("has tables of another program; give MLCD a database of its own", database.name)
+    if int(number) > FORMAT:
+        raise _too_new(database, int(number))
+    return int(number)
+
+
+def _upgrade(connection: Connection, current: int) -> None:
+    """Run the missing migrations in the open transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    if current and not sa.inspect(connection).has_table(version.name):  # from before migrations
+        version.create(connection)
+        connection.execute(sa.insert(version).values(version_num=f"{current:04}"))
+    settings = Config(attributes={"connection": connection})
+    settings.set_main_option("script_location", "mlcd.core.database:migrations")
+    command.upgrade(settings, HEAD)
+
+
+def _too_new(database: Database, number: int) -> LedgerTooNew:
+    elsewhere = ", or choose another folder with MLCD_HOME" if database.dialect == "sqlite" else ""
+    return LedgerTooNew(
+        f"written by a newer MLCD (format {number}, this one reads {FORMAT}); "
+        f"upgrade with pip install -U mlcd{elsewhere}",
+        database.name,
+    )

@@ -6,37 +6,21 @@ from mlcd.core.ledger.entries import (
     Ended,
     Entry,
     LimitsChanged,
+    Line,
     Refused,
     Reserved,
     Resumed,
     Settled,
     Started,
     Stopped,
+    Unreadable,
     Voided,
     Warned,
 )
-from mlcd.core.ledger.rows import Line, Unreadable
 from mlcd.core.ledger.store import Book, Ledger
 from mlcd.core.ledger.submissions import Asked
 
 __all__ = [
-    "Account",
-    "Asked",
-    "Book",
-    "Decided",
-    "Ended",
-    "Entry",
-    "Ledger",
-    "LimitsChanged",
-    "Line",
-    "Refused",
-    "Reserved",
-    "Resumed",
-    "Settled",
-    "Started",
-    "Status",
-    "Stopped",
-    "Unreadable",
-    "Voided",
-    "Warned",
-]
+    "Account", "Asked", "Book", "Decided", "Ended", "Entry", "Ledger", "LimitsChanged", "Line", "Refused",
+    "Reserved", "Resumed", "Settled", "Started", "Status", "Stopped", "Unreadable", "Voided", "Warned",
+]  # fmt: skip

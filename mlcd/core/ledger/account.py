@@ -12,20 +12,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.history import History, Refusal
 from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN
-from mlcd.core.ledger.entries import (
-    Decided,
-    Ended,
-    Entry,
-    LimitsChanged,
-    Refused,
-    Reserved,
-    Resumed,
-    Settled,
-    Started,
-    Stopped,
-    Voided,
-    Warned,
-)
+from mlcd.core.ledger import entries as kinds
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask
 
@@ -54,12 +41,12 @@ class Account:
     of, in the order it was written. `reserved_at_s`: when the newest launch was reserved, on the run's clock.
     """
 
-    started: Started | None = None
+    started: kinds.Started | None = None
     history: History = field(default_factory=History)
-    open: tuple[Reserved, ...] = ()
+    open: tuple[kinds.Reserved, ...] = ()
     decision: Decision | None = None
     at_decision: History | None = None
-    ended: Ended | None = None
+    ended: kinds.Ended | None = None
     stopped: bool = False
     orders: int = 0
     launches: int = 0
@@ -68,7 +55,7 @@ class Account:
     reserved_at_s: float = 0.0
 
     @staticmethod
-    def replay(entries: Iterable[tuple[Entry, float]]) -> Account:
+    def replay(entries: Iterable[tuple[kinds.Entry, float]]) -> Account:
         """The state after these entries, each with the run's elapsed seconds when it was written."""
         account = Account()
         for entry, elapsed_s in entries:
@@ -118,44 +105,44 @@ class Account:
             return Status.RUNNING
         return Status.DECIDED if self.decision.configuration is not None else Status.INFEASIBLE
 
-    def after(self, entry: Entry, elapsed_s: float) -> Account:
+    def after(self, entry: kinds.Entry, elapsed_s: float) -> Account:
         """The state once this entry is written."""
         history = replace(self.history, elapsed_s=max(elapsed_s, self.history.elapsed_s))
-        here = replace(self, history=history)
+        now = replace(self, history=history)
         match entry:
-            case Started():
+            case kinds.Started():
                 if self.started is not None:
                     raise BrokenBooks("the run has started already")
                 known = replace(history, known=entry.known, learned=entry.learned, saved_before=entry.saved_samples)
                 if len(entry.seen_before) == len(NOTHING_SEEN):  # or it was written by an MLCD that counted otherwise
                     known = replace(known, seen_before=entry.seen_before)
-                return replace(here, started=entry, history=known)
-            case Reserved():
+                return replace(now, started=entry, history=known)
+            case kinds.Reserved():
                 if any(other.launch.round != entry.launch.round for other in self.open):
                     raise BrokenBooks(f"launch {self.open[0].launch.label} is still open")
                 orders = self.orders + 1
                 return replace(
-                    here, open=(*self.open, entry), orders=orders, stopped=False, reserved_at_s=history.elapsed_s
+                    now, open=(*self.open, entry), orders=orders, stopped=False, reserved_at_s=history.elapsed_s
                 )
-            case Settled():
-                return here._settle(entry)
-            case Voided():
-                return replace(here, open=here._without(entry.launch.label))
-            case Refused():
+            case kinds.Settled():
+                return now._settle(entry)
+            case kinds.Voided():
+                return replace(now, open=now._without(entry.launch.label))
+            case kinds.Refused():
                 refusals = (*history.refusals, Refusal(entry.configuration, entry.because))
-                return replace(here, history=replace(history, refusals=refusals))
-            case Warned():
-                return replace(here, warnings=(*self.warnings, entry.because))
-            case Decided():
-                return replace(here, decision=entry.decision, at_decision=history, stopped=False)
-            case Stopped():
-                return replace(here, stopped=True)
-            case Resumed():
-                return here._go_on()
-            case LimitsChanged():
-                return here._go_on()._under(entry)
-            case Ended():
-                return replace(here, ended=entry, stopped=False)
+                return replace(now, history=replace(history, refusals=refusals))
+            case kinds.Warned():
+                return replace(now, warnings=(*self.warnings, entry.because))
+            case kinds.Decided():
+                return replace(now, decision=entry.decision, at_decision=history, stopped=False)
+            case kinds.Stopped():
+                return replace(now, stopped=True)
+            case kinds.Resumed():
+                return now._go_on()
+            case kinds.LimitsChanged():
+                return now._go_on()._under(entry)
+            case kinds.Ended():
+                return replace(now, ended=entry, stopped=False)
 
     def _go_on(self) -> Account:
         """Not stopped any more, nor ended: how its launches came to that end is no reason against the next one."""
@@ -165,7 +152,7 @@ class Account:
             raise BrokenBooks("the run has finished")
         return replace(self, ended=None, history=self.history.ended())
 
-    def _under(self, limits: LimitsChanged) -> Account:
+    def _under(self, limits: kinds.LimitsChanged) -> Account:
         """With other limits. What the old ones refused is open again, and so is the decision.
 
         But not of a job that has begun and replans as it runs: it adapts to the limits by itself.
@@ -174,16 +161,12 @@ class Account:
         job = replace(started.job, goal=limits.goal)
         if limits.max_probe_usd is not None:
             job = replace(job, search=replace(job.search, max_probe_usd=limits.max_probe_usd))
-        changed = replace(
-            self,
-            started=replace(started, job=job),
-            history=replace(history.ended(), refusals=()),
-        )
+        changed = replace(self, started=replace(started, job=job), history=replace(history.ended(), refusals=()))
         if job.ask is not None and job.ask.replans and self.final_runs:
             return changed
         return replace(changed, decision=None, at_decision=None)
 
-    def _settle(self, entry: Settled) -> Account:
+    def _settle(self, entry: kinds.Settled) -> Account:
         left = self._without(entry.launch.label)
         probe = entry.launch.purpose is Purpose.PROBE
         history = replace(
@@ -195,14 +178,14 @@ class Account:
         rounds = self.rounds if left else self.rounds + 1
         return replace(self, history=history, open=left, launches=self.launches + 1, rounds=rounds)
 
-    def _without(self, label: str) -> tuple[Reserved, ...]:
+    def _without(self, label: str) -> tuple[kinds.Reserved, ...]:
         """What stays open once the launch of this label is closed."""
         left = tuple(reserved for reserved in self.open if reserved.launch.label != label)
         if len(left) == len(self.open):
             raise BrokenBooks(f"launch {label} was never reserved, or is closed")
         return left
 
-    def _started(self) -> Started:
+    def _started(self) -> kinds.Started:
         if self.started is None:
             raise BrokenBooks("the run has no first entry")
         return self.started

@@ -1,34 +1,35 @@
-"""The kinds of entry a ledger holds, and their JSON.
+"""The kinds of entry a ledger holds, their JSON, and their rows. docs/reference/ledger.md has all kinds.
 
-started    a run began: its job, the space with its prices frozen, the cloud, the method
-reserved   the worst case of a launch was set aside, before anything was launched
-settled    what that launch really showed and cost
-voided     a launch of which nothing was ordered: nothing was spent
-refused    a step that the limits did not allow
-warned     what the user should know of a run as it goes: nothing is spent by it
-decided    the search ended
-stopped    the user interrupted, or the place cannot be used
-resumed    somebody went on; the time in between counts as the clock says
-ended      the job itself ended, well or badly
-limits_changed   the user gave the run other limits, and it goes on under them
+The columns beside `body` repeat what a person wants to read, so that `select * from entries` tells the story without
+our code.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
+from sqlalchemy import Connection, insert, select
 
 from mlcd.core.backend import Launch, Provenance
+from mlcd.core.clock import Clock
 from mlcd.core.configuration import Configuration, Space
+from mlcd.core.database.schema import entries as table
 from mlcd.core.decision import Decision
 from mlcd.core.job import Goal, Job
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import upgraded
+
+FORMAT = '"format":2}'
+"""How an entry ends; the first format had no mark."""
+LINES = select(table.c.seq, table.c.run, table.c.written_at, table.c.elapsed_s, table.c.body).order_by(table.c.seq)
+"""What `read` needs of each entry, in order."""
+_INSERT = insert(table).returning(table.c.seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +136,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class LimitsChanged:
-    """The user gave the run other limits. They are for all of it: what was spent before counts, too.
-
-    `max_probe_usd`: what one probe may cost from now on; None: as before.
-    """
+    """Other limits for all of the run, what was spent before included. `max_probe_usd`: None: as before."""
 
     goal: Goal
     because: str
@@ -148,8 +146,6 @@ class LimitsChanged:
 
 Entry = Started | Reserved | Settled | Voided | Refused | Warned | Decided | Stopped | Resumed | Ended | LimitsChanged
 
-FORMAT = '"format":2}'
-"""How an entry ends; the first format had no mark."""
 
 # What is not a number, or has no end, is a value too; plain JSON has no word for it.
 _CODEC: TypeAdapter[Entry] = TypeAdapter(
@@ -165,3 +161,80 @@ def to_json(entry: Entry) -> str:
 def from_json(text: str) -> Entry:
     """The entry that was written, also by an MLCD of before; `ValueError` if the text is not one."""
     return _CODEC.validate_json(text) if text.endswith(FORMAT) else _CODEC.validate_python(upgraded(json.loads(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry as it stands in the ledger."""
+
+    seq: int
+    run: str
+    written_at: datetime
+    elapsed_s: float
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A row of the table that is damaged: all that is known of it."""
+
+    seq: int
+    run: str
+
+
+def draft(run: str, clock: Clock, entry: Entry) -> Line:
+    """An entry that is about to be written, without its number; written twice, it would be the same to the letter."""
+    return Line(0, run, clock.now().astimezone(UTC), clock.elapsed_s(), entry)
+
+
+def write(connection: Connection, drafts: Iterable[Line]) -> list[Line]:
+    """Write them, in the transaction that is open, and number them."""
+    return [replace(line, seq=connection.execute(_INSERT, _columns(line)).scalar_one()) for line in drafts]
+
+
+def read(row: Any) -> Line:
+    """The line of a row of `LINES`; `ValueError` or `TypeError` if it is damaged."""
+    seq, run, written_at, elapsed_s, body = row
+    return Line(seq, run, datetime.fromisoformat(written_at), elapsed_s, from_json(body))
+
+
+def read_if_possible(row: Any) -> Line | Unreadable:
+    """The line of a row, if it can be read."""
+    try:
+        return read(row)
+    except (ValueError, TypeError):
+        return Unreadable(row.seq, row.run)
+
+
+def _columns(line: Line) -> dict[str, Any]:
+    entry = line.entry
+    because: str | None = getattr(entry, "because", None)
+    configuration: Configuration | None = None
+    usd = seconds = None
+    match entry:
+        case Reserved(launch=launch):
+            configuration, usd, seconds = launch.configuration, entry.worst_usd, entry.worst_s
+        case Settled(measurement=m):
+            configuration, usd, seconds = m.configuration, m.usd, m.seconds
+            because = f"{m.outcome}, {m.detail}" if m.detail else str(m.outcome)
+        case Voided(launch=launch):
+            configuration, usd, seconds = launch.configuration, 0.0, 0.0
+        case Refused():
+            configuration = entry.configuration
+        case Decided(decision=decision):
+            configuration, because = decision.configuration, decision.because
+        case Started(job=job, on=on):
+            because = f"{job.name} on {on}"
+    return {
+        "run": line.run,
+        "written_at": line.written_at.isoformat(),
+        "elapsed_s": line.elapsed_s,
+        "kind": entry.kind,
+        "instance_type": configuration.offer.name if configuration is not None else None,
+        "nodes": configuration.nodes if configuration is not None else None,
+        "usd": usd,
+        "seconds": seconds,
+        # PostgreSQL's text has no zero byte; the body says it in JSON.
+        "because": because and because.replace("\0", ""),
+        "body": to_json(entry),
+    }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 
+from mlcd.core.decision import Relaxation
 from mlcd.core.errors import UserError, WrongState
 from mlcd.core.guarantee import lifetime_s, rounded_up
 from mlcd.core.history import History
@@ -74,15 +76,12 @@ def _check_worth(run: str, account: Account, elapsed_s: float) -> None:
         )
     if replans or not history.runs:
         return
-    left_s = lifetime_s(account.job.goal, _at(history, elapsed_s), history.runs[-1].configuration)
+    now = replace(history, elapsed_s=max(elapsed_s, history.elapsed_s))
+    left_s = lifetime_s(account.job.goal, now, history.runs[-1].configuration)
     if left_s is not None and left_s <= account.space.startup_limit_s:
         raise WrongState(
             f"run '{run}' ended at its limit, with {_saved_words(history)} kept; raise it: {how_to_raise(run, account)}"
         )
-
-
-def _at(history: History, elapsed_s: float) -> History:
-    return replace(history, elapsed_s=max(elapsed_s, history.elapsed_s))
 
 
 def how_to_raise(run: str, account: Account) -> str:
@@ -90,14 +89,12 @@ def how_to_raise(run: str, account: Account) -> str:
 
     `max_probe` is kept for all of a run: where that alone has to be raised, a new one begins with it.
     """
-    ways = account.decision.relaxations if account.decision is not None else ()
-    options = ""
-    if ways and ways[0].max_probe_usd is not None:
-        return f"mlcd train JOB --max-probe {rounded_up(ways[0].max_probe_usd)}"
-    for way in ways[:1]:
-        options += f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
-        options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
-    goal = account.job.goal
+    goal, ways = account.job.goal, account.decision.relaxations if account.decision is not None else ()
+    way = ways[0] if ways else Relaxation()
+    if way.max_probe_usd is not None:
+        return f"mlcd train JOB --max-probe {rounded_up(way.max_probe_usd)}"
+    options = f" --budget {rounded_up(way.budget_usd)}" if way.budget_usd is not None else ""
+    options += f" --deadline {ceil(way.deadline_s / 60)}m" if way.deadline_s is not None else ""
     if not options:
         options += " --budget USD" if goal.budget_usd is not None or goal.deadline_s is None else ""
         options += " --deadline TIME" if goal.deadline_s is not None else ""
@@ -108,14 +105,14 @@ def _change_words(account: Account, goal: Goal, elapsed_s: float, who: str) -> s
     """'the user changed the budget from $5.00 to $8.00, $4.97 of it spent before; ...'."""
     before, changes = account.job.goal, []
     if goal.budget_usd != before.budget_usd:
-        spent = format_usd(account.history.spent_usd)
-        changes.append(f"the budget from {_usd(before.budget_usd)} to {_usd(goal.budget_usd)}, {spent} spent before")
+        old, new = (_limit(each.budget_usd, format_usd) for each in (before, goal))
+        changes.append(f"the budget from {old} to {new}, {format_usd(account.history.spent_usd)} spent before")
     if goal.deadline_s != before.deadline_s:
-        used = format_duration(elapsed_s)
-        changes.append(f"the deadline from {_time(before.deadline_s)} to {_time(goal.deadline_s)}, {used} used before")
+        old, new = (_limit(each.deadline_s, format_duration) for each in (before, goal))
+        changes.append(f"the deadline from {old} to {new}, {format_duration(elapsed_s)} used before")
     if goal.confidence != before.confidence:
-        sureness = f"from {format_confidence(before.confidence)} to {format_confidence(goal.confidence)}"
-        changes.append(f"how sure a certificate has to be {sureness}")
+        old, new = (format_confidence(each.confidence) for each in (before, goal))
+        changes.append(f"how sure a certificate has to be from {old} to {new}")
     return f"{who} changed {' and '.join(changes)}; it goes on from {_saved_words(account.history)}"
 
 
@@ -125,9 +122,5 @@ def _saved_words(history: History) -> str:
     return "its probes; no work is saved" if history.runs else "its probes"
 
 
-def _usd(usd: float | None) -> str:
-    return "no limit" if usd is None else format_usd(usd)
-
-
-def _time(seconds: float | None) -> str:
-    return "no limit" if seconds is None else format_duration(seconds)
+def _limit(value: float | None, words: Callable[[float], str]) -> str:
+    return "no limit" if value is None else words(value)

@@ -1,15 +1,39 @@
-"""Who drives a run: a lock of the operating system's, which goes with the process, however it dies."""
+"""Who drives a run: a lock that goes with the process, however it dies.
+
+Beside a file it is a lock of the operating system's; on PostgreSQL, one of a connection's.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from pathlib import Path
 
-from mlcd.core.database.failures import explained_files
-from mlcd.core.errors import WrongState
+from sqlalchemy import Connection, func, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from mlcd.core.database import Database
+from mlcd.core.database.engine import LOCKS, transaction
+from mlcd.core.database.failures import UNREACHABLE, explained, explained_files
+from mlcd.core.database.schema import entries
+from mlcd.core.errors import LedgerUnreachable, MlcdError, UnknownName, WrongState
+from mlcd.core.ledger.entries import LINES, Line, to_json, write
+
+RECONNECT_S = 60.0
+"""How long a driver tries to reach a database that went away."""
+PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+_TAKE = text("SELECT pg_try_advisory_lock(:locks, CAST(number AS integer)) FROM runs WHERE name = :run")
+_DRIVEN = text(
+    "SELECT runs.name FROM pg_locks JOIN runs ON pg_locks.objid = runs.number"
+    " WHERE locktype = 'advisory' AND classid = :locks AND objsubid = 2 AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
 
 
 @contextmanager
@@ -20,7 +44,7 @@ def hold(folder: Path, run: str) -> Iterator[None]:
         handle = os.open(_file(folder, run), os.O_CREAT | os.O_RDWR, 0o644)
     try:
         if not _take(handle):
-            raise WrongState(f"run '{run}' is being driven by another process; wait for it, or: mlcd stop {run}")
+            raise _is_driven(run)
         with explained_files(str(folder)):
             os.ftruncate(handle, 0)
             os.write(handle, str(os.getpid()).encode())
@@ -38,8 +62,8 @@ def holder(folder: Path, run: str) -> int | None:
     try:
         if _lock(handle, fcntl.LOCK_SH):  # any number may look at once
             return None
-        told = os.read(handle, 20)
-        return int(told) if told.isdigit() else 0
+        process = os.read(handle, 20)
+        return int(process) if process.isdigit() else 0
     finally:
         os.close(handle)
 
@@ -66,5 +90,153 @@ def _lock(handle: int, kind: int) -> bool:
     return True
 
 
+def _is_driven(run: str) -> WrongState:
+    return WrongState(f"run '{run}' is being driven by another process; wait for it, or: mlcd stop {run}")
+
+
 def _file(folder: Path, run: str) -> Path:
     return folder / f"{run}.lock"
+
+
+def driven_runs(database: Database) -> set[str]:
+    """The runs that somebody drives now, on whatever machine."""
+    with database.read() as connection:
+        return set(connection.execute(_DRIVEN, {"locks": LOCKS}).scalars())
+
+
+@dataclass
+class HeldRun:
+    """A run on PostgreSQL that this process alone drives, from `take` to `release`.
+
+    What the driver writes goes over the connection that holds the lock, so it is written only while the run is held. If
+    the connection breaks, the driver connects again and goes on, unless somebody else has taken the run over. An entry
+    that was committed although the answer got lost is recognised, not written twice.
+    """
+
+    database: Database
+    run: str
+    now: Callable[[], float] = time.monotonic
+    wait: Callable[[float], None] = time.sleep
+    _connection: Connection | None = None
+    _last: int | None = None
+    """The run's newest entry; None: we were interrupted, and do not know what was written then."""
+    _released: bool = False
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self) -> None:
+        """Take the run; `WrongState` if somebody has it."""
+        if not self._lock():
+            self._drop()
+            raise _is_driven(self.run)
+        self._last = self._newest()
+
+    def keep(self) -> None:
+        """Look whether the connection lives, and take the run again if not: hours may pass between two entries.
+
+        `WrongState` if somebody else has taken it over, `LedgerUnreachable` while the database is away.
+        """
+        with self._turn:
+            if self._released:
+                return
+            try:
+                with explained(self.database.name), self._open().begin():
+                    self._open().exec_driver_sql("SELECT 1")
+            except LedgerUnreachable:
+                self._drop()
+                if not self._lock():
+                    self._drop()
+                    raise self._taken_over() from None
+
+    def release(self) -> None:
+        """Let others have it."""
+        with self._turn:
+            self._released = True
+            if self._connection is not None:
+                # At once, and not only when the server notices that the connection is gone.
+                with suppress(SQLAlchemyError):
+                    self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+            self._drop()
+
+    def append(self, drafts: Sequence[Line]) -> list[Line]:
+        """Write these entries, all or none, and once; a database that went away is waited for."""
+        with self._turn:
+            try:
+                if self._last is None:
+                    self._last = self._newest()
+                return self._write(drafts)
+            except LedgerUnreachable:
+                return self._write_again(drafts)
+
+    def _write(self, drafts: Sequence[Line]) -> list[Line]:
+        last, self._last = self._last, None
+        try:
+            with explained(self.database.name), transaction(self._open()) as connection:
+                lines = write(connection, drafts)
+        except LedgerUnreachable:
+            self._last = last
+            raise
+        self._last = lines[-1].seq if lines else last
+        return lines
+
+    def _write_again(self, drafts: Sequence[Line]) -> list[Line]:
+        """Connect and take the run again, look whether they are written after all, and write them if not."""
+        until_s, pauses_s = self.now() + RECONNECT_S, chain(PAUSES_S, repeat(PAUSES_S[-1]))
+        while True:
+            self._drop()
+            try:
+                taken = self._lock()
+                written = self._written(drafts)
+                if taken:
+                    return written or self._write(drafts)
+                # It may be our own connection that the server has not yet given up.
+                trouble: MlcdError = self._taken_over()
+            except LedgerUnreachable as error:
+                trouble = error
+            if self.now() > until_s:
+                raise trouble
+            self.wait(next(pauses_s))
+
+    def _lock(self) -> bool:
+        self._connection = connection = self.database.lone_connection()
+        with explained(self.database.name), connection.begin():
+            taken: bool | None = connection.execute(_TAKE, {"locks": LOCKS, "run": self.run}).scalar()
+        if taken is None:
+            self._drop()
+            raise UnknownName("run", self.run, ())
+        return taken
+
+    def _newest(self) -> int:
+        query = select(func.coalesce(func.max(entries.c.seq), 0)).where(entries.c.run == self.run)
+        with explained(self.database.name), self._open().begin():
+            return int(self._open().execute(query).scalar_one())
+
+    def _written(self, drafts: Sequence[Line]) -> list[Line]:
+        """The lines that were written although we got no answer; `WrongState` if they are somebody else's."""
+        if self._last is None:
+            self._last = self._newest()
+        query = LINES.where(entries.c.run == self.run, entries.c.seq > self._last)
+        with explained(self.database.name), self._open().begin():
+            rows = self._open().execute(query).all()
+        if not rows:
+            return []
+        ours = [(draft.written_at.isoformat(), to_json(draft.entry)) for draft in drafts]
+        if [(row.written_at, row.body) for row in rows] != ours:
+            raise self._taken_over()
+        self._last = rows[-1].seq
+        return [replace(draft, seq=row.seq) for draft, row in zip(drafts, rows, strict=True)]
+
+    def _taken_over(self) -> WrongState:
+        return WrongState(
+            f"run '{self.run}' was taken over by another process while the database was away; this one leaves it"
+        )
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            raise LedgerUnreachable(UNREACHABLE, self.database.name)
+        return self._connection
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(SQLAlchemyError):
+                connection.close()

@@ -19,12 +19,10 @@ from mlcd.core.database.schema import runs as run_table
 from mlcd.core.errors import LedgerCorrupt, UnknownName, WrongState
 from mlcd.core.history import History
 from mlcd.core.ledger.account import Account, BrokenBooks
-from mlcd.core.ledger.entries import Entry
+from mlcd.core.ledger.entries import LINES, Entry, Line, Unreadable, draft, read, read_if_possible, write
+from mlcd.core.ledger.lock import HeldRun, driven_runs, holder
 from mlcd.core.ledger.lock import held as locked
 from mlcd.core.ledger.lock import hold as lock
-from mlcd.core.ledger.lock import holder
-from mlcd.core.ledger.rows import LINES, Line, Unreadable, draft, read, read_each, write
-from mlcd.core.ledger.session_lock import HeldRun, driven_runs
 from mlcd.core.ledger.submissions import Submissions, stem
 
 Listener = Callable[[Line], None]
@@ -41,6 +39,7 @@ class Ledger(Submissions):
         super().__init__(where if isinstance(where, Database) else open_database(where), clock)
         self._opened = self.database is not where
         self.path = self.database.path
+        self._locks = self.path.parent / "locks" if self.path is not None else None
         self._held: dict[str, HeldRun] = {}
 
     def close(self) -> None:
@@ -57,22 +56,17 @@ class Ledger(Submissions):
         run: str | None = None,
         held: ExitStack | None = None,
     ) -> Book:
-        """A new run, named after its job: resnet-1, resnet-2 ...; or the run that `ask` has named.
-
-        `held`: the new run is held until this is closed, and is so before anybody can see it.
-        """
-        if run is None and held is not None:
-            run = self._named(name, clock)
-            held.enter_context(self.hold(run))
+        """A new run, or the one that `ask` has named. `held`: what holds a new run, before anybody can see it."""
+        # A held run is written to over the connection that holds it, and by nobody else.
+        is_held = run in self._held or (run is None and held is not None)
+        with nullcontext() if is_held else self.database.write():
+            if run is not None:
+                self._check_waiting(run)
+            else:
+                run = self._name(name, clock.now())
+                if held is not None:
+                    held.enter_context(self.hold(run))
             (line,) = self.append(run, clock, [entry])
-        else:
-            # A held run is written to over the connection that holds it, and by nobody else.
-            with nullcontext() if run in self._held else self.database.write():
-                if run is None:
-                    run = self._named(name, clock)
-                else:
-                    self._check_waiting(run)
-                (line,) = self.append(run, clock, [entry])
         book = Book(self, run, clock, Account.replay([(entry, line.elapsed_s)]), listen)
         if listen is not None:
             listen(line)
@@ -92,21 +86,21 @@ class Ledger(Submissions):
 
     def lines(self, run: str) -> list[Line]:
         """The entries of a run, in order."""
-        found = self.find(run)
+        name = self.find(run)
         with self.database.read() as connection:
-            stored = connection.execute(LINES.where(table.c.run == found)).all()
+            stored = connection.execute(LINES.where(table.c.run == name)).all()
         try:
-            lines = read(stored)
+            lines = [read(row) for row in stored]
             Account.replay((line.entry, line.elapsed_s) for line in lines)
         except (ValueError, TypeError, BrokenBooks) as error:
-            raise LedgerCorrupt(f"damaged in run '{found}'; restore it from a copy", self.database.name) from error
+            raise LedgerCorrupt(f"damaged in run '{name}'; restore it from a copy", self.database.name) from error
         return lines
 
     def since(self, seq: int, most: int = 1000) -> list[Line | Unreadable]:
         """The entries of all runs after this one, in order: for who watches. A damaged one spoils its run alone."""
         with self.database.read() as connection:
             stored = connection.execute(LINES.where(table.c.seq > seq).limit(most)).all()
-        return read_each(stored)
+        return [read_if_possible(row) for row in stored]
 
     def last_seq(self) -> int:
         """The number of the newest entry; 0: there is none."""
@@ -119,18 +113,12 @@ class Ledger(Submissions):
 
     def accounts(self, name: str, most: int) -> Iterator[Account]:
         """Where the runs of jobs of this name stand, the newest first. Damaged ones are passed over."""
-        job = stem(name)
-        with self.database.read() as connection:
-            numbers = sorted(self._numbers(connection, job, begun=True), reverse=True)[:most]
-        for number in numbers:
+        for number in sorted(self._numbers(name, begun=True), reverse=True)[:most]:
             with suppress(LedgerCorrupt):
-                yield self.account(f"{job}-{number}")
+                yield self.account(f"{stem(name)}-{number}")
 
     def accounts_at(self, on: str, most: int, owner: str | None = None) -> Iterator[Account]:
-        """Where the runs at a place stand, of whatever job, the newest first. Damaged ones are passed over.
-
-        `owner`: only the runs of this member.
-        """
+        """Where the runs at a place stand, the newest first, without damaged ones. `owner`: only this member's."""
         begun = select(table.c.run).where(table.c.kind == "started", table.c.because.endswith(on, autoescape=True))
         if owner is not None:
             begun = begun.where(table.c.run.in_(select(run_table.c.name).where(run_table.c.owner == owner)))
@@ -162,7 +150,7 @@ class Ledger(Submissions):
         """Be the only process that drives this run."""
         if self.database.dialect == "postgresql":
             return self._hold_session(run)
-        return nullcontext() if self.path is None else lock(self._locks(), run)
+        return nullcontext() if self._locks is None else lock(self._locks, run)
 
     def keep(self, run: str) -> None:
         """Of a run that this process holds: see to it that it still does. Any thread may ask, now and then."""
@@ -173,7 +161,7 @@ class Ledger(Submissions):
         """The process that drives this run now, or None; 0: one that may be on another machine."""
         if self.database.dialect == "postgresql":
             return 0 if run in driven_runs(self.database) else None
-        return None if self.path is None else holder(self._locks(), run)
+        return None if self._locks is None else holder(self._locks, run)
 
     def is_driven(self, run: str) -> bool:
         """Whether some process drives this run now."""
@@ -183,7 +171,7 @@ class Ledger(Submissions):
         """All runs that some process drives now."""
         if self.database.dialect == "postgresql":
             return driven_runs(self.database)
-        return set() if self.path is None else locked(self._locks())
+        return set() if self._locks is None else locked(self._locks)
 
     @contextmanager
     def _hold_session(self, run: str) -> Iterator[None]:
@@ -195,15 +183,6 @@ class Ledger(Submissions):
         finally:
             del self._held[run]
             held.release()
-
-    def _locks(self) -> Path:
-        if self.path is None:
-            raise ValueError("only a file has a folder of locks beside it")
-        return self.path.parent / "locks"
-
-    def _named(self, name: str, clock: Clock) -> str:
-        with self.database.write() as connection:
-            return self._name(connection, name, clock.now(), {})
 
     def _check_waiting(self, run: str) -> None:
         """Nothing if the run was asked for and can begin; otherwise why not."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, insert, not_, select, update
+from sqlalchemy import and_, exists, insert, not_, select, update
 
 from mlcd.core.clock import Clock, VirtualClock
 from mlcd.core.database import Database
@@ -44,20 +44,9 @@ class Submissions:
         self.database = database
         self._clock = clock or VirtualClock()  # for the time of day alone
 
-    def ask(
-        self,
-        name: str,
-        asked: str,
-        owner: str | None = None,
-        team: str | None = None,
-        connection: Connection | None = None,
-    ) -> str:
-        """Give a submission its run's name; nothing has begun. `connection`: as a part of somebody's transaction."""
-        facts = {"asked": asked, "owner": owner, "team": team}
-        if connection is not None:
-            return self._name(connection, name, self._clock.now(), facts)
-        with self.database.write() as own:
-            return self._name(own, name, self._clock.now(), facts)
+    def ask(self, name: str, asked: str, owner: str | None = None, team: str | None = None) -> str:
+        """Give a submission its run's name; nothing has begun."""
+        return self._name(name, self._clock.now(), asked=asked, owner=owner, team=team)
 
     def waiting(self) -> list[Asked]:
         """What was asked for and has not begun, the oldest first; also what was refused."""
@@ -74,10 +63,10 @@ class Submissions:
 
     def refuse(self, run: str, because: str) -> None:
         """What was asked for never begins, and why."""
-        with self.database.write() as connection:
+        with self.database.write():
             if self.has_begun(run):
                 raise WrongState(f"run '{run}' has begun; it can only be stopped now")
-            self._set(connection, run, refused=because.replace("\0", ""))
+            self._set(run, refused=because.replace("\0", ""))
 
     def owners(self) -> dict[str, tuple[str | None, str | None]]:
         """Whose the runs are: the member and the team of each."""
@@ -87,8 +76,7 @@ class Submissions:
 
     def wish(self, run: str, what: str | None) -> None:
         """Say to whoever drives a run what should become of it; None takes it back."""
-        with self.database.write() as connection:
-            self._set(connection, run, wish=what)
+        self._set(run, wish=what)
 
     def wished(self, run: str) -> str | None:
         """What is wished of a run, or None."""
@@ -96,10 +84,9 @@ class Submissions:
             wish: str | None = connection.execute(select(runs.c.wish).where(runs.c.name == run)).scalar()
         return wish
 
-    def set_progress(self, run: str, told: str | None) -> None:
+    def set_progress(self, run: str, progress: str | None) -> None:
         """Say where the launches of a run stand that are under way, in place of what was said before; None: no more."""
-        with self.database.write() as connection:
-            self._set(connection, run, progress=told)
+        self._set(run, progress=progress)
 
     def progress(self, names: Iterable[str]) -> dict[str, str]:
         """What was said last of these runs; those of which nothing is under way are left out."""
@@ -112,21 +99,25 @@ class Submissions:
         with self.database.read() as connection:
             return connection.execute(select(entries.c.seq).where(entries.c.run == run).limit(1)).first() is not None
 
-    def _set(self, connection: Connection, run: str, **values: str | None) -> None:
-        if not connection.execute(update(runs).where(runs.c.name == run).values(**values)).rowcount:
-            raise UnknownName("run", run, self.owners())
+    def _set(self, run: str, **values: str | None) -> None:
+        with self.database.write() as connection:
+            if not connection.execute(update(runs).where(runs.c.name == run).values(**values)).rowcount:
+                raise UnknownName("run", run, self.owners())
 
-    def _name(self, connection: Connection, name: str, now: datetime, facts: dict[str, str | None]) -> str:
+    def _name(self, name: str, now: datetime, **facts: str | None) -> str:
         """The next name after this job: resnet-1, resnet-2 ...; writers come one by one, so no other gets it."""
-        job = stem(name)
-        run = f"{job}-{max(self._numbers(connection, job), default=0) + 1}"
-        connection.execute(insert(runs), {"name": run, "created_at": now.astimezone(UTC).isoformat(), **facts})
+        with self.database.write() as connection:
+            run = f"{stem(name)}-{max(self._numbers(name), default=0) + 1}"
+            connection.execute(insert(runs), {"name": run, "created_at": now.astimezone(UTC).isoformat(), **facts})
         return run
 
-    def _numbers(self, connection: Connection, job: str, begun: bool = False) -> list[int]:
+    def _numbers(self, name: str, begun: bool = False) -> list[int]:
+        """The numbers of the runs of a job; `begun`: only of those that have begun."""
+        job = stem(name)
         query = select(runs.c.name).where(runs.c.name.like(f"{job}-%"))
-        names = connection.execute(query.where(HAS_BEGUN) if begun else query).scalars()
-        return [int(match[1]) for name in names if (match := re.fullmatch(rf"{job}-(\d+)", name))]
+        with self.database.read() as connection:
+            names = connection.execute(query.where(HAS_BEGUN) if begun else query).scalars().all()
+        return [int(match[1]) for each in names if (match := re.fullmatch(rf"{job}-(\d+)", each))]
 
 
 def stem(name: str) -> str:

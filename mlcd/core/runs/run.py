@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from mlcd.core import drive
-from mlcd.core.backend import Provenance
+from mlcd.core.backend import Progress, Provenance, TellsProgress
 from mlcd.core.decision import Decision
 from mlcd.core.errors import WrongState
 from mlcd.core.forecasts import remaining
@@ -18,7 +18,6 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask
 from mlcd.core.place import Cloud
 from mlcd.core.planner import planner_of
-from mlcd.core.profiler import Progress, TellsProgress
 from mlcd.core.runs.arrival import at_hand
 from mlcd.core.runs.machine import check_here, claim
 from mlcd.core.runs.probe_limit import with_probe_limit

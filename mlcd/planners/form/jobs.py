@@ -10,7 +10,6 @@ from typing import Any
 from mlcd.core.errors import UnknownName
 from mlcd.core.job import Job
 from mlcd.core.planner import added_names, planner_named
-from mlcd.planners.form.machines import machines_job
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.form import is_on_functions, trained, tuned
 from mlcd.planners.serve.nouns import Counted, ModelFacts
@@ -36,13 +35,11 @@ def is_launched(kind: str) -> bool:
 
 def asked_job(kind: str, job: Job, chosen: Mapping[str, Any], where: str = "the job file") -> Job:
     """The job of a file with what was asked in place of what the file says. `where`: the file's name, for messages."""
-    match kind:
-        case "train":
-            return trained(job, chosen, where) if is_on_functions(job, chosen) else machines_job(job, chosen)
-        case "tune":
-            return tuned(job, chosen, where)
-        case _:
-            return planner_named(kind).asked(job, chosen)
+    if kind == "tune":
+        return tuned(job, chosen, where)
+    if kind == "train" and is_on_functions(job, chosen):
+        return trained(job, chosen, where)
+    return planner_named(kind).asked(job, chosen)
 
 
 def of_text(kind: str, text: str, words: Mapping[str, Any], name: str = "job.yaml") -> Job:

@@ -10,24 +10,17 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
+from mlcd.core import units
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import parse_target
 from mlcd.core.options import NO_LIMIT
-from mlcd.core.units import (
-    parse_batches,
-    parse_confidence,
-    parse_duration,
-    parse_latency,
-    parse_range,
-    parse_share,
-    parse_size,
-    parse_usd,
-)
 from mlcd.planners.serve.caps import CAPS
 
 Parser = Callable[[Any], Any]
+Parsers = dict[str, Parser]
 GOALS = {
     "train": ("fastest", "cheapest"),
     "tune": ("fastest", "cheapest"),
@@ -42,43 +35,17 @@ MOST_LETTERS, MOST_EACH = 200, 100
 """Of a word, and of a list of them: more is not meant."""
 
 
-def storages(text: Any) -> tuple[str, ...]:
-    """Where functions meet: 's3,vm-ps'."""
-    from mlcd.planners.functions.block import storage_names
+def _of_functions(name: str) -> Parser:
+    """A parser of the block of functions, imported when it is first used: the help of a command needs none of it."""
 
-    return storage_names(text)
+    def parse(text: Any) -> Any:
+        return getattr(import_module("mlcd.planners.functions.block"), name)(text)
 
-
-def functions(text: Any) -> tuple[int, int]:
-    """How many functions: '1..50'."""
-    from mlcd.planners.functions.block import function_range
-
-    return function_range(text)
+    return parse
 
 
-def memory(text: Any) -> tuple[int, int]:
-    """Megabytes of a function: '512..1769'."""
-    from mlcd.planners.functions.block import memory_range
-
-    return memory_range(text)
-
-
-def _one_of(known: tuple[str, ...], written: Any) -> str:
-    from mlcd.planners.jobfile.keys import nearest
-
-    if written not in known:
-        raise ValueError(f"'{written}': {nearest(str(written), known)}")
-    return str(written)
-
-
-def _whole(least: int, most: float, written: Any) -> int:
-    """A whole number, as click's IntRange takes one."""
-    ends = f"from {least} to {most}" if most < math.inf else f"of {least} or more"
-    if isinstance(written, bool) or not re.fullmatch(r"[+-]?\d{1,18}", str(written).strip()):
-        raise ValueError(f"'{written}': expected a whole number {ends}")
-    if not least <= int(written) <= most:
-        raise ValueError(f"'{written}': expected a whole number {ends}")
-    return int(written)
+storages, functions, memory = map(_of_functions, ("storage_names", "function_range", "memory_range"))
+"""Where functions meet, as in 's3,vm-ps'; how many they are, as in '1..50'; megabytes of each, as in '512..1769'."""
 
 
 def _number(more_than: float, written: Any) -> float:
@@ -109,95 +76,66 @@ def _name(written: Any) -> str:
     return written
 
 
-def _flag(written: Any) -> bool:
-    if not isinstance(written, bool):
-        raise ValueError(f"'{written}': expected true or false")
-    return written
-
-
-def _patterns(written: Any) -> tuple[str, ...]:
-    return tuple(_word(each) for each in (written if isinstance(written, list | tuple) else [written]))
-
-
 def _sizes(written: Any) -> dict[str, int]:
     if isinstance(written, Mapping):
         written = [f"{axis}={size}" for axis, size in written.items()]
-    return dict(parse_size(str(each)) for each in (written if isinstance(written, list | tuple) else [written]))
+    return dict(units.parse_size(str(each)) for each in (written if isinstance(written, list | tuple) else [written]))
 
 
 def whole(least: int, most: float = math.inf) -> Parser:
     """Reads a whole number between these ends."""
-    return partial(_whole, least, most)
+    return partial(units.parse_whole, least=least, most=most)
 
 
-usd, duration = partial(_or_none, parse_usd), partial(_or_none, parse_duration)
-_LIMITS: dict[str, Parser] = {"budget": usd, "deadline": duration}
-_CONFIDENCE: dict[str, Parser] = {"confidence": parse_confidence}
-_PROBE_LIMITS: dict[str, Parser] = {"max_probe": usd, "max_hourly": usd}
-_ASKED_OF_A_SERVICE: dict[str, Parser] = {
-    **{name: partial(_or_none, parse_latency) for name in CAPS},
+usd, duration = partial(_or_none, units.parse_usd), partial(_or_none, units.parse_duration)
+_LIMITS: Parsers = {"budget": usd, "deadline": duration}
+_CONFIDENCE: Parsers = {"confidence": units.parse_confidence}
+_PROBE_LIMITS: Parsers = {"max_probe": usd, "max_hourly": usd}
+_SEARCH: Parsers = {"on": _word, "method": _word, "seed": whole(0)}
+_ASKED_OF_A_SERVICE: Parsers = {
+    **{name: partial(_or_none, units.parse_latency) for name in CAPS},
     "min_rps": partial(_number, 0.0),
 }
-_ALLOCATION: dict[str, Parser] = {
+_ALLOCATION: Parsers = {
     "functions": functions,
     "memory": memory,
     "storage": storages,
     "concurrency": whole(1),
-    "fresh": _flag,
+    "fresh": units.parse_flag,
 }
-_SEARCH: dict[str, Parser] = {"on": _word, "method": _word, "seed": whole(0)}
-_TRAIN: dict[str, Parser] = {
-    **_LIMITS,
-    **_CONFIDENCE,
-    **_PROBE_LIMITS,
-    **_SEARCH,
-    "nodes": parse_range,
-    "instances": _patterns,
-    "parallel": whole(1, MOST_PARALLEL),
-    "early_look": parse_share,
-    "target_loss": partial(_number, -math.inf),
-    **_ALLOCATION,
-}
-_TUNE: dict[str, Parser] = {
-    **_LIMITS,
-    "max_probe": usd,
-    **_SEARCH,
-    "trials": whole(1),
-    "eta": whole(2),
-    "epochs_per_stage": whole(1),
-    **_ALLOCATION,
-}
-_SCALE: dict[str, Parser] = {
-    **_LIMITS,
-    **_CONFIDENCE,
-    **_PROBE_LIMITS,
-    "workers": parse_range,
-    "batch": parse_batches,
-    "target": parse_target,
-    "search": partial(_one_of, SEARCHES),
-    "learning_rate": partial(_one_of, LEARNING_RATES),
-    "on": _word,
-    "instances": _patterns,
-    "seed": whole(0),
-}
-_SERVE: dict[str, Parser] = {
-    **_LIMITS,
-    **_PROBE_LIMITS,
-    **_SEARCH,
-    **_ASKED_OF_A_SERVICE,
-    "trials": whole(1),
-    "knowledge": _name,
-    "shape": _sizes,
-}
-_TABLES = {
-    "train": _TRAIN,
-    "tune": _TUNE,
-    "scale": _SCALE,
-    "serve": _SERVE,
-    "what-if": {**_LIMITS, **_CONFIDENCE, **_ASKED_OF_A_SERVICE},
-}
-WORDS: dict[str, dict[str, Parser]] = {
-    kind: {"goal": partial(_one_of, GOALS[kind]), **table} for kind, table in _TABLES.items()
+_TABLES: dict[str, Parsers] = {
+    "train": _LIMITS | _CONFIDENCE | _PROBE_LIMITS | _SEARCH | _ALLOCATION | {
+        "nodes": units.parse_range,
+        "instances": units.parse_patterns,
+        "parallel": whole(1, MOST_PARALLEL),
+        "early_look": units.parse_share,
+        "target_loss": partial(_number, -math.inf),
+    },
+    "tune": _LIMITS | _SEARCH | _ALLOCATION | {
+        "max_probe": usd,
+        "trials": whole(1),
+        "eta": whole(2),
+        "epochs_per_stage": whole(1),
+    },
+    "scale": _LIMITS | _CONFIDENCE | _PROBE_LIMITS | {
+        "workers": units.parse_range,
+        "batch": units.parse_batches,
+        "target": parse_target,
+        "search": partial(units.parse_one_of, known=SEARCHES),
+        "learning_rate": partial(units.parse_one_of, known=LEARNING_RATES),
+        "on": _word,
+        "instances": units.parse_patterns,
+        "seed": whole(0),
+    },
+    "serve": _LIMITS | _PROBE_LIMITS | _SEARCH | _ASKED_OF_A_SERVICE | {
+        "trials": whole(1),
+        "knowledge": _name,
+        "shape": _sizes,
+    },
+    "what-if": _LIMITS | _CONFIDENCE | _ASKED_OF_A_SERVICE,
+}  # fmt: skip
+WORDS: dict[str, Parsers] = {
+    kind: {"goal": partial(units.parse_one_of, known=GOALS[kind]), **table} for kind, table in _TABLES.items()
 }
 """For each kind of question: its options, and what reads each of them."""
 _FIELDS = {"storage": "storages", "shape": "shapes"}
@@ -210,8 +148,10 @@ def words_of(kind: str) -> Mapping[str, Parser]:
 
     if kind in WORDS:
         return WORDS[kind]
-    planner, usual = planner_named(kind), {**_LIMITS, **_CONFIDENCE, **_PROBE_LIMITS, **_SEARCH}
-    return {"goal": partial(_one_of, planner.goals), **usual, **{each.name: each.parse for each in planner.options}}
+    planner = planner_named(kind)
+    usual: Parsers = _LIMITS | _CONFIDENCE | _PROBE_LIMITS | _SEARCH
+    own = {each.name: each.parse for each in planner.options}
+    return {"goal": partial(units.parse_one_of, known=planner.goals), **usual, **own}
 
 
 def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,10 +165,10 @@ def parsed(kind: str, words: Mapping[str, Any]) -> dict[str, Any]:
         raise UnknownName("kind of job", str(kind), (*WORDS, *added_names()))
     known = words_of(kind)
     chosen: dict[str, Any] = {}
-    for said, value in words.items():
-        name = str(said).replace("-", "_")
+    for option, value in words.items():
+        name = str(option).replace("-", "_")
         if name not in known:
-            raise UnknownName(f"option of {kind}", str(said)[:MOST_LETTERS], known)
+            raise UnknownName(f"option of {kind}", str(option)[:MOST_LETTERS], known)
         if value is None:
             continue
         _check_size(name, value)

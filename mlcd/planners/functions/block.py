@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from mlcd.core.errors import nearest
 from mlcd.core.job import Target, parse_target
 from mlcd.core.units import parse_count, parse_range
 from mlcd.planners.functions.nouns import DELTA, FunctionsTask, Tuning
 from mlcd.planners.functions.workload import LARGEST_MB, MOST_FUNCTIONS, SMALLEST_MB, STORAGES, Workload
-from mlcd.planners.jobfile.keys import Count, Keys, Whole, nearest, read, whole
-from mlcd.planners.jobfile.task import listed
-from mlcd.planners.jobfile.work import PlannerBlock, Work
+from mlcd.planners.jobfile.keys import Count, Keys, PlannerBlock, Whole, Work, listed, read, whole
 
 USUAL = Tuning(1)
 

@@ -12,10 +12,9 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Launch, Purpose
+from mlcd.core.backend import Backend, Launch, Progress, Purpose
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample
-from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.planners.functions.nouns import (
     MOST_ATTEMPTS,

@@ -3,61 +3,37 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, create_model, model_validator
 
+from mlcd.core import units
 from mlcd.core.job import CONFIDENCE, Communication, Fingerprint, Goal, Hints, Job, Objective, Search, Target
 from mlcd.core.pattern import compile_pattern
 from mlcd.core.planner import planner_named, planner_names
-from mlcd.core.units import parse_confidence, parse_range, parse_share, parse_usd
-from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, Seconds, Usd, Whole, one_of, whole
-from mlcd.planners.jobfile.task import listed
-from mlcd.planners.jobfile.work import PlannerBlock, Work
+from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, PlannerBlock, Seconds, Usd, Whole, Work, one_of, whole
 
 DEFAULT = Search()
 PLATFORMS = ("skypilot", "functions")
 """Backends whose second word names a platform, and no path."""
 
 
-def _patterns(written: Any) -> tuple[str, ...]:
-    """One pattern, or a list of them."""
-    patterns = listed(written)
-    if not patterns or not all(isinstance(p, str) and p for p in patterns):
-        raise ValueError(f"'{written}': expected patterns, such as [c5.*, p3.*]")
-    return tuple(patterns)
-
-
-def _seed(written: Any) -> int:
-    if isinstance(written, bool) or not re.fullmatch(r"\d{1,18}", str(written)):
-        raise ValueError(f"'{written}': expected a whole number, 0 or more")
-    return int(written)
-
-
-def _yes_or_no(written: Any) -> bool:
-    if not isinstance(written, bool):
-        raise ValueError(f"'{written}': expected true or false")
-    return written
-
-
 def _usd_or_unlimited(written: Any) -> float | None:
     """Dollars; 'none' is infinite, since None means that nothing was said."""
-    return math.inf if written == "none" else None if written is None else parse_usd(written)
+    return math.inf if written == "none" else None if written is None else units.parse_usd(written)
 
 
 def _report(written: Any) -> str:
-    expected = (
-        f"'{written}': expected a pattern with a group, such as 'step (?P<step>\\d+)' or '(?P<samples>\\d+) samples'"
-    )
     try:
         groups = compile_pattern(str(written)).groupindex
     except ValueError as error:
         raise ValueError(f"'{written}': it cannot be matched: {error}") from None
     if not {"step", "samples", "epoch"} & set(groups):
-        raise ValueError(expected)
+        groups_expected = "'step (?P<step>\\d+)' or '(?P<samples>\\d+) samples'"
+        raise ValueError(f"'{written}': expected a pattern with a group, such as {groups_expected}")
     return str(written)
 
 
@@ -65,30 +41,21 @@ class SearchBlock(Keys):
     """How to search, and where."""
 
     method: str = DEFAULT.method
-    nodes: Annotated[tuple[int, int], BeforeValidator(parse_range)] = DEFAULT.nodes
-    instances: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = DEFAULT.instances
-    seed: Annotated[int, BeforeValidator(_seed)] = DEFAULT.seed
+    nodes: Annotated[tuple[int, int], BeforeValidator(units.parse_range)] = DEFAULT.nodes
+    instances: Annotated[tuple[str, ...], BeforeValidator(units.parse_patterns)] = DEFAULT.instances
+    seed: Annotated[int, BeforeValidator(partial(units.parse_whole, least=0))] = DEFAULT.seed
     parallel: Annotated[int, BeforeValidator(whole)] = DEFAULT.parallel
-    early_look: Annotated[float, BeforeValidator(parse_share)] = DEFAULT.early_look or 1.0
-    earlier: Annotated[bool, BeforeValidator(_yes_or_no)] = DEFAULT.earlier
+    early_look: Annotated[float, BeforeValidator(units.parse_share)] = DEFAULT.early_look or 1.0
+    earlier: Annotated[bool, BeforeValidator(units.parse_flag)] = DEFAULT.earlier
     max_probe: Annotated[float | None, BeforeValidator(_usd_or_unlimited)] = DEFAULT.max_probe_usd
     max_hourly: Usd = DEFAULT.max_hourly_usd
 
     @property
     def settings(self) -> Search:
         """As the rest of MLCD knows it; a look at the end of a probe is no look."""
+        same = self.model_dump(exclude={"early_look", "max_probe", "max_hourly"})
         look = self.early_look if self.early_look < 1 else None
-        return Search(
-            self.method,
-            self.nodes,
-            self.instances,
-            self.seed,
-            self.parallel,
-            look,
-            self.earlier,
-            max_probe_usd=self.max_probe,
-            max_hourly_usd=self.max_hourly,
-        )
+        return Search(**same, early_look=look, max_probe_usd=self.max_probe, max_hourly_usd=self.max_hourly)
 
 
 class FingerprintBlock(Keys):
@@ -101,7 +68,7 @@ class FingerprintBlock(Keys):
     @property
     def settings(self) -> Fingerprint:
         """As the rest of MLCD knows it."""
-        return Fingerprint(self.architecture, self.data, self.optimizer)
+        return Fingerprint(**self.model_dump())
 
 
 class Block(Keys):
@@ -111,13 +78,13 @@ class Block(Keys):
     goal: Annotated[Objective, one_of(Objective)] = Objective.FASTEST
     budget: Usd = None
     deadline: Seconds = None
-    confidence: Annotated[float, BeforeValidator(parse_confidence)] = CONFIDENCE
+    confidence: Annotated[float, BeforeValidator(units.parse_confidence)] = CONFIDENCE
     communication: Annotated[Communication, one_of(Communication)] = Communication.ALL_REDUCE
     parameters: Count = None
     flops_per_sample: Count = None
     batch: Whole = None
     memory: Gigabytes = None
-    checkpoints: Annotated[bool, BeforeValidator(_yes_or_no)] = False
+    checkpoints: Annotated[bool, BeforeValidator(units.parse_flag)] = False
     report: Annotated[str, BeforeValidator(_report)] = ""
     search: SearchBlock = SearchBlock()
     fingerprint: FingerprintBlock = FingerprintBlock()
@@ -146,8 +113,8 @@ class Block(Keys):
     @property
     def planner_blocks(self) -> dict[str, PlannerBlock]:
         """The blocks of planners that the file has, by the planner's name."""
-        found = {name: getattr(self, name) for name in type(self).model_fields}
-        return {planner_of_key(name): block for name, block in found.items() if isinstance(block, PlannerBlock)}
+        blocks = {name: getattr(self, name) for name in type(self).model_fields}
+        return {planner_of_key(name): block for name, block in blocks.items() if isinstance(block, PlannerBlock)}
 
     @property
     def target(self) -> Target | None:

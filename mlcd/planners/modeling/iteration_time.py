@@ -1,11 +1,15 @@
 """Seconds of one training step over nodes and local batch, from a handful of measured ones, with an error for each.
 
-A law gives the shape (step_laws.py); what a law misses is a Gaussian process in the log, so that a point close to a
+A law gives the shape: Tyagi and Sharma, 'Scavenger', CCGrid 2023, equations (8) to (10), or the overlap law that real
+runs ask for (docs/methods/scavenger.md). What a law misses is a Gaussian process in the log, so that a point close to a
 measured one follows it, and one far from all is known no better than the law. Law and process are fitted together
 ('universal kriging': Rasmussen and Williams 2006, section 2.7, with the law linearised at its best parameters).
 
-Symbols   y       log of measured seconds           f, J   a law's log seconds and their derivatives by theta
-          theta   parameters, prior N(m, P)         V      covariance of what the law misses, and of a probe
+Symbols   K       nodes                             b      samples of one device in one step
+          tau     seconds of one step               g      1..10: how far C and S overlap; 1 adds, 10 takes the max
+          C       computing, c0 + c1 b              S      synchronising: s_in on one node, else s0 + s1 (K - 2)
+          y       log of measured seconds           f, J   a law's log seconds and their derivatives by theta
+          theta   parameters in logs, prior N(m, P) V      covariance of what the law misses, and of a probe
           q       misfit: (y-f)' V^-1 (y-f) + (theta-m)' P^-1 (theta-m)
           scale   (nu + q) / (nu + n - 2): all variances times it, the posterior mean of an inverse gamma;
                   nu = 4 pseudo-observations keep it sober
@@ -13,16 +17,15 @@ Symbols   y       log of measured seconds           f, J   a law's log seconds a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.step_laws import LAWS, OVERLAP, StepLaw
 
+MOST_OVERLAP = 10.0
 MISSED = 0.12
 """What a law misses: real step times scatter 3 to 11 % about it within one node count, more between."""
 PROBE_ERROR = 0.02
@@ -33,6 +36,82 @@ PSEUDO_OBSERVATIONS = 4.0
 ENOUGH = 6
 """Fewer points do not decide between laws."""
 STEPS = 40
+
+
+@dataclass(frozen=True)
+class StepLaw:
+    """A law: log tau and its derivatives, and where its parameters lie before anything is measured.
+
+    `centre` and `width` are in logs and relative: of the typical measured step, and, for what multiplies the local
+    batch, of the typical measured local batch.
+    """
+
+    name: str
+    centre: tuple[float, ...]
+    width: tuple[float, ...]
+    batch_terms: tuple[int, ...]
+    """Parameters that multiply the local batch."""
+    scale_free: tuple[int, ...]
+    """Parameters that are no time."""
+    log_step: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]]
+    """(theta, K, b) -> (log tau, d log tau / d theta)."""
+
+    def prior(self, typical_s: float, typical_batch: float) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of theta, in units of what was measured."""
+        mean = np.array(self.centre)
+        times = [i for i in range(len(mean)) if i not in self.scale_free]
+        mean[times] += np.log(typical_s)
+        mean[list(self.batch_terms)] -= np.log(typical_batch)
+        return mean, np.array(self.width)
+
+
+def _linear(theta: Floats, nodes: Floats, batch: Floats) -> tuple[Floats, Floats]:
+    """Scavenger: tau = c0 + c1 b + s K, nothing negative."""
+    parts = np.exp(theta) * np.column_stack([np.ones_like(batch), batch, nodes])
+    tau = parts.sum(axis=1)
+    return np.log(tau), parts / tau[:, None]
+
+
+def _overlap(theta: Floats, nodes: Floats, batch: Floats) -> tuple[Floats, Floats]:
+    """tau = (C^g + S^g)^(1/g)."""
+    c0, c1, s_in, s0, s1 = np.exp(theta[:5])
+    share = 1 / (1 + np.exp(-theta[5]))
+    g = 1 + (MOST_OVERLAP - 1) * share
+    alone = nodes < 2
+    computing = c0 + c1 * batch
+    apart = s0 + s1 * np.maximum(nodes - 2, 0)
+    log_c, log_s = np.log(computing), np.log(np.where(alone, s_in, apart))
+    log_tau = np.logaddexp(g * log_c, g * log_s) / g
+    of_c = np.exp(g * (log_c - log_tau))
+    of_s = 1 - of_c
+    by_g = (of_c * log_c + of_s * log_s - log_tau) / g
+    slopes = np.column_stack(
+        [
+            of_c * c0 / computing,
+            of_c * c1 * batch / computing,
+            of_s * alone,
+            of_s * ~alone * s0 / apart,
+            of_s * ~alone * s1 * np.maximum(nodes - 2, 0) / apart,
+            by_g * (MOST_OVERLAP - 1) * share * (1 - share),
+        ]
+    )
+    return log_tau, slopes
+
+
+LINEAR = StepLaw(
+    "linear", tuple(np.log([0.3, 0.5, 0.05])), (1.0, 1.0, 1.5), batch_terms=(1,), scale_free=(), log_step=_linear
+)
+OVERLAP = StepLaw(
+    "overlap",
+    (*np.log([0.3, 0.5, 0.2, 0.7, 0.02]), -0.5),
+    (1.0, 1.0, 1.5, 1.0, 1.0, 1.0),
+    batch_terms=(1,),
+    scale_free=(5,),
+    log_step=_overlap,
+)
+"""Priors: constant 0.3, batch 0.5, inside a node 0.2, two nodes 0.7, each further 0.02 of a typical step, all within
+a factor of e; overlap g = 4.4."""
+LAWS = {law.name: law for law in (LINEAR, OVERLAP)}
 
 
 @dataclass(frozen=True)
@@ -63,16 +142,6 @@ class IterationTime:
         variance = MISSED**2 - np.einsum("ij,ji->i", across, known)
         variance = variance + np.einsum("ij,jk,ik->i", unexplained, spread, unexplained)
         return np.exp(mean), np.sqrt(self.scale * np.maximum(variance, 0.0) + PROBE_ERROR**2)
-
-    def document(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self)
-
-
-def read_iteration_time(document: Mapping[str, Any]) -> IterationTime:
-    """What `document` wrote."""
-    lists = {name: tuple(document[name]) for name in ("theta", "nodes", "local_batch", "seconds")}
-    return IterationTime(law=document["law"], scale=document["scale"], **lists)
 
 
 def fit_iteration_time(

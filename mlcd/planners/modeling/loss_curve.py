@@ -1,6 +1,6 @@
 """When a loss will reach its target, from the epochs seen so far.
 
-Every shape of `loss_curve_shapes` is fitted by robust least squares (Huber, reweighted) and counts by its likelihood:
+Every shape of `Shapes` is fitted by robust least squares (Huber, reweighted) and counts by its likelihood:
 a Bayesian average over a fixed grid, so nothing has to converge, and a refit after each epoch takes milliseconds. How
 much more the later epochs weigh is averaged over as well: p is large where a shape fits the end of the curve, not its
 beginning. Residuals that hang together count as fewer (n_eff). What is not known is drawn: the shape, its a and b, the
@@ -13,20 +13,41 @@ off that is, and on which curves: benchmarks/loss_curves.py.
 
 Symbols   y_i = a + b g(i) + noise / sqrt(w_i)     loss after epoch i of n        w_i = (i / n)^p
           rho  autocorrelation of the residuals    n_eff = n (1 - rho) / (1 + rho)
+          a  what the loss tends to                b > 0  how far it falls      c  in which time     d  how bent
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from numpy.typing import NDArray
+from scipy.special import huber, log_ndtr, ndtri
 
-from mlcd.core.configuration import Floats
-from mlcd.planners.modeling.loss_curve_shapes import Places, Shapes, shapes
+from mlcd.core.configuration import Floats, Mask
 
+Places = NDArray[np.intp]
+
+SCALES = 2.0 ** np.arange(-2.0, 14.0, 0.5)
+"""c: from a quarter of an epoch to some ten thousand."""
+LONGEST = 4.0
+"""A curve that bends in more than so many times what was seen cannot be told from a straight line."""
+EXPONENTS = {
+    "power": (0.125, 0.25, 0.5, 0.75, 1.0, 1.5),
+    "logarithm": (1.0,),
+    "weibull": (0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0),
+    "mmf": (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0),
+}
+"""d, by shape. Above 1 a curve falls slowly first, as networks do that have to find a feature before they learn it."""
+NAMES = tuple(EXPONENTS)
+_VALUES: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "power": lambda time, d: (1 + time) ** -d,
+    "logarithm": lambda time, d: -np.log1p(time),
+    "weibull": lambda time, d: np.exp(-(time**d)),
+    "mmf": lambda time, d: 1 / (1 + time**d),
+}
 FEWEST = 4
 """Losses: a, b and the shape are three unknowns already."""
 LATER = (0.0, 2.0, 4.0, 8.0)
@@ -51,8 +72,71 @@ UNFORESEEN = 0.2
 """The rest of the way is longer or shorter by so much (standard deviation of its log) than any of the shapes says."""
 FURTHEST, LOOKS = 50.0, 96
 """A target is looked for up to so many times the epochs seen, at so many places."""
-
 _ROWS = np.arange(DRAWS)
+_QUANTILES = (_ROWS + 0.5) / DRAWS
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes that a loss may fall in, each as a + b g(e), on a fixed grid of what bends g.
+
+        power      (1 + e/c)^-d           inverse power; d = 1 is the 1/(b e + c) + a of Optimus and SLAQ
+        logarithm  -log(1 + e/c)          the power's limit for small d; it has no floor
+        weibull    exp(-(e/c)^d)          d = 1 is the exponential
+        mmf        1 / (1 + (e/c)^d)      Morgan-Mercer-Flodin
+
+    Of the eleven that Domhan et al. put together, these are the ones that only fall and are linear in a and b: whatever
+    c and d are, a and b are then a matter of least squares, and no fit can fail to converge. Here many g at once: for
+    each the place of its name in `NAMES`, its c and d, and how much it counts beforehand.
+    """
+
+    kind: Places
+    scale: Floats
+    exponent: Floats
+    prior: Floats
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def at(self, epochs: Floats) -> Floats:
+        """g of each shape (rows) after so many epochs (columns)."""
+        values = np.empty((len(self), len(epochs)))
+        for i, name in enumerate(NAMES):
+            rows = self.kind == i
+            values[rows] = _VALUES[name](epochs / self.scale[rows, None], self.exponent[rows, None])
+        return values
+
+    def finer(self, rows: Places, step: float) -> Shapes:
+        """With each of these replaced by some around it, whose c and d are up to so many octaves apart."""
+        octaves = step * np.array([(c, d) for c in (-1.0, -0.5, 0.0, 0.5, 1.0) for d in (-0.5, 0.0, 0.5)])
+        around = self.taken(np.repeat(rows, len(octaves)))
+        scale, exponent = 2 ** np.tile(octaves, (len(rows), 1)).T
+        others = self.taken(np.setdiff1d(np.arange(len(self)), rows))
+        return Shapes(
+            np.concatenate([others.kind, around.kind]),
+            np.concatenate([others.scale, around.scale * scale]),
+            np.concatenate([others.exponent, around.exponent * exponent]),
+            np.concatenate([others.prior, around.prior / len(octaves)]),
+        )
+
+    @property
+    def bottomless(self) -> Mask:
+        """Which of them fall for ever."""
+        bottomless: Mask = self.kind == NAMES.index("logarithm")
+        return bottomless
+
+    def taken(self, rows: Places) -> Shapes:
+        """These of them."""
+        return Shapes(self.kind[rows], self.scale[rows], self.exponent[rows], self.prior[rows])
+
+
+def shapes(epochs_seen: float) -> Shapes:
+    """All that can be told apart after so many epochs. Every name counts as much, however many there are of it."""
+    scales = SCALES[LONGEST * epochs_seen >= SCALES]
+    grid = [(i, c, d) for i, name in enumerate(NAMES) for d in EXPONENTS[name] for c in scales]
+    numbers, scale, exponent = np.array(grid).T
+    kind = numbers.astype(np.intp)
+    return Shapes(kind, scale, exponent, 1 / (len(NAMES) * np.bincount(kind)[kind]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +194,8 @@ class LossCurve:
         last = np.minimum((missed > wanted[:, None]).sum(axis=1), LOOKS)  # the look at which it has happened
         low, high = missed[_ROWS, last - 1], missed[_ROWS, last]
         share = (low - wanted) / np.maximum(low - high, 1e-300)
-        found = np.where(high <= wanted, ahead[last - 1] + share * (ahead[last] - ahead[last - 1]), math.inf)
-        rest: Floats = np.maximum(1.0, found * self.stretch)
+        epochs = np.where(high <= wanted, ahead[last - 1] + share * (ahead[last] - ahead[last - 1]), math.inf)
+        rest: Floats = np.maximum(1.0, epochs * self.stretch)
         return seen + rest
 
 
@@ -174,7 +258,7 @@ def _fit(g: Floats, y: Floats, w: Floats, quiet: float) -> tuple[Floats, Floats,
         robust = HUBER / np.maximum(np.abs(residuals) / scale[:, None], HUBER)
     best = int(np.argmin(scale))
     noise = scale[best]
-    misfit = _huber(residuals / noise).sum(axis=1) + 2 * (quiet / noise) ** 2
+    misfit = 2 * huber(HUBER, residuals / noise).sum(axis=1) + 2 * (quiet / noise) ** 2
     likelihood = -n / 2 * np.log(misfit / n) - n * math.log(noise) + np.log(w).sum() / 2
     calm = residuals[best] * np.sqrt(robust[best])
     related = float(calm[1:] @ calm[:-1]) / max(float(calm @ calm), 1e-300)
@@ -192,13 +276,13 @@ def _least_squares(g: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
 
 def _draw(losses: tuple[float, ...], grid: Shapes, fitted: _Fits) -> LossCurve:
     """Shapes as often as they count, with a and b from what least squares leave open."""
-    chosen = np.searchsorted(np.cumsum(fitted.counts), _quantiles(DRAWS)).clip(max=len(fitted.counts) - 1)
+    chosen = np.searchsorted(np.cumsum(fitted.counts), _QUANTILES).clip(max=len(fitted.counts) - 1)
     shape = chosen % len(grid)
     a, b, w, noise = (each[chosen] for each in (fitted.a, fitted.b, fitted.weights, fitted.noise))
     g, total = fitted.g[shape], w.sum(axis=1)
     mean = (w * g).sum(axis=1) / total
     spread = (w * (g - mean[:, None]) ** 2).sum(axis=1)
-    shuffled = np.random.default_rng(0).permuted(np.tile(_quantiles(DRAWS), (4, 1)), axis=1)
+    shuffled = np.random.default_rng(0).permuted(np.tile(_QUANTILES, (4, 1)), axis=1)
     level, slope, stretch = ndtri(shuffled[:3])
     off = fitted.wider * noise
     drawn_b = np.abs(b + off * slope / np.sqrt(np.maximum(spread, 1e-300))) * (b > 0)
@@ -212,14 +296,3 @@ def _thinned(y: Floats) -> tuple[Floats, Floats]:
         return epochs, y
     pieces = np.array_split(np.arange(len(y)), MOST_POINTS)
     return np.array([epochs[p].mean() for p in pieces]), np.array([np.median(y[p]) for p in pieces])
-
-
-def _huber(z: Floats) -> Floats:
-    size = np.abs(z)
-    found: Floats = np.where(size <= HUBER, size**2, HUBER * (2 * size - HUBER))
-    return found
-
-
-def _quantiles(count: int) -> Floats:
-    found: Floats = (np.arange(count) + 0.5) / count
-    return found

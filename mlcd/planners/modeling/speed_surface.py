@@ -9,7 +9,7 @@
 Symbols   m, n    instance type, nodes                g       devices in a node
           p       published rate of a device          w       network of a node; both over their geometric mean
           k       a draw of all law parameters        K       their number
-          wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `memory_need.py`
+          wall    job slows by a factor below M1 GB in all; what runs out of memory is said by `physics.py`
           residual  a Gaussian process: a level for accelerators, types alike by specification and family, a common
                   and a type's own curve over log n, and what belongs to one configuration alone; its scale is drawn
           X       what was measured (rows of the space), y its log rate, e the standard error
@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mlcd.core.configuration import Floats, Offer, Space
+from mlcd.core.configuration import Floats, Mask, Space
 from mlcd.core.job import Hints
-from mlcd.planners.modeling.memory_need import NO_HINTS, Mask, MemoryNeed, Rows, cannot_fit, draw_memory_need
+from mlcd.planners.modeling.physics import NO_HINTS, MemoryNeed, Rows, cannot_fit, draw_memory_need
 
 DRAWS = 2_000
 SURFACES = 256
@@ -125,10 +125,7 @@ def draw_laws(space: Space, seed: int, hints: Hints = NO_HINTS, draws: int = DRA
 
 @dataclass(frozen=True)
 class Belief:
-    """The posterior: surfaces of log speed, (SURFACES, N), equally likely, and where the job fits on each of them.
-
-    `ruled_out`: configurations that are sure to run out of memory, (N,).
-    """
+    """Equally likely surfaces of log speed, (SURFACES, N); where the job fits; what is sure to lack memory, (N,)."""
 
     log_speed: Floats
     fits: Mask
@@ -150,10 +147,7 @@ class Evidence:
 
 
 def believe(space: Space, laws: Laws, level: Floats, seen: Evidence, seed: int, surfaces: int | None = None) -> Belief:
-    """The posterior given what was seen.
-
-    `level` is the prior mean of c for each draw, (K,): what to expect of a job before it ever ran.
-    """
+    """The posterior given what was seen. `level`: the prior mean of c for each draw, (K,)."""
     residuals = _residuals(space)
     if surfaces is None:
         surfaces = min(SURFACES, max(FEWEST_SURFACES, MOST_VALUES // len(space)))
@@ -192,8 +186,8 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
     weights = np.zeros(len(level))
     residual = seen.y - laws.log_speed(every, seen.ran) - level[:, None]
     for i, scale in enumerate(SCALES):
-        here = laws.scale == i
-        weights[here] = residuals.log_likelihood(seen, residual[here], scale)
+        rows = laws.scale == i
+        weights[rows] = residuals.log_likelihood(seen, residual[rows], scale)
     too_small = laws.memory.too_small
     wrong = too_small(every, seen.ran).sum(axis=1) + (~too_small(every, seen.failed)).sum(axis=1)
     unsure = len(seen.ran) + len(seen.failed)
@@ -205,12 +199,14 @@ def weigh(space: Space, laws: Laws, level: Floats, seen: Evidence) -> Floats:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """The Gaussian process of what the law misses, in parts that are cheap to sample over a grid."""
+    """The Gaussian process of what the law misses, in parts that are cheap to sample over a grid.
+
+    Roots of covariances. `types`: of the types' levels, (types, types). `curve`: over the distinct node counts, of the
+    few waves that matter, (counts, waves).
+    """
 
     types: Floats
-    """Root of the covariance of the types' levels: (types, types)."""
     curve: Floats
-    """Root of the covariance over the distinct node counts: (counts, waves), of the few waves that matter."""
     types_covariance: Floats
     curve_covariance: Floats
     type_of: NDArray[np.intp]
@@ -266,22 +262,18 @@ def _residuals(space: Space) -> _Residuals:
     curve = np.exp(-0.5 * (gap / CURVE_LENGTH) ** 2)
     offers = space.offers
     flag = np.array([float(offer.accelerators > 0) for offer in offers])
-    facts = np.array(
-        [[np.log(offer.tflops / offer.workers), np.log(max(offer.network_gbps, 0.01))] for offer in offers]
-    )
-    facts = np.column_stack([facts, np.log([max(offer.memory_gb / max(offer.vcpus, 1), 0.01) for offer in offers])])
+    published = [
+        (o.tflops / o.workers, max(o.network_gbps, 0.01), max(o.memory_gb / max(o.vcpus, 1), 0.01)) for o in offers
+    ]
+    facts = np.log(published)
     apart = ((facts[:, None, :] - facts[None, :, :]) ** 2).sum(axis=2)
     alike = np.exp(-0.5 * apart) * (flag[:, None] == flag[None, :])
-    family = np.array([_family(offer) for offer in offers])
+    # What a type shares with its siblings: the accelerator, or the first part of its name.
+    family = np.array([offer.accelerator or offer.instance_type.partition(".")[0] for offer in offers])
     same_family = family[:, None] == family[None, :]
     types = TYPE_SPREAD**2 * (0.4 * alike + 0.3 * same_family + 0.3 * np.eye(len(offers)))
     types = types + ACCELERATOR_SPREAD**2 * flag[:, None] * flag[None, :]
     return _Residuals(_root(types), _root(curve, 1e-3), types, curve, space.offer_index, count_of)
-
-
-def _family(offer: Offer) -> str:
-    """What a type shares with its siblings: the accelerator, or the first part of its name."""
-    return offer.accelerator or offer.instance_type.partition(".")[0]
 
 
 def _root(covariance: Floats, negligible: float = 1e-9) -> Floats:

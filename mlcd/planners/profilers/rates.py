@@ -1,4 +1,4 @@
-"""The rate of a running job from its reports, evenly spaced and without the warm-up, and its error.
+"""What the reports of a job say: its rate, evenly spaced and without the warm-up, its error, and its metric.
 
 Symbols   r_i    samples a second in the i-th interval between two reports
           N      intervals after the warm-up
@@ -8,6 +8,7 @@ Symbols   r_i    samples a second in the i-th interval between two reports
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from scipy.special import chdtri, ndtr, stdtrit
 
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Floats
+from mlcd.core.job import Job
 from mlcd.core.measurement import Sample, Z
 from mlcd.core.strategy import Look
 
@@ -136,3 +138,22 @@ def _by_chance(degrees: int) -> float:
 @lru_cache
 def _student(degrees: int) -> float:
     return -float(stdtrit(degrees, ndtr(-Z))) if degrees > 0 else math.inf
+
+
+def kept(job: Job, seen: list[Sample]) -> list[Sample]:
+    """Of a launch that was cut short, reports of work that a checkpoint holds; a target may be lost with the rest."""
+    saved = max((sample.saved for sample in seen), default=0.0)
+    return [sample for sample in seen if sample.samples <= saved] if job.checkpoints else seen
+
+
+def last_metric(job: Job, seen: list[Sample]) -> float | None:
+    """The value that reached the target, or the last one."""
+    metrics = [sample.metric for sample in seen if sample.metric is not None and not math.isnan(sample.metric)]
+    if job.target is not None:
+        metrics += [metric for metric in metrics if job.target.reached(metric)][:1]
+    return metrics[-1] if metrics else None
+
+
+def looks(seen: list[Sample]) -> int:
+    """How often the metric was measured: every report repeats the last value, so a look is where it changes."""
+    return sum(1 for metric, _ in itertools.groupby(sample.metric for sample in seen) if metric is not None)

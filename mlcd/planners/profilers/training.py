@@ -13,24 +13,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from mlcd.core.backend import Backend, Events, Launch, Purpose, Rejoins, RemembersWork
+from mlcd.core.backend import Backend, Events, Launch, Progress, Purpose, Rejoins, RemembersWork
 from mlcd.core.job import Job
 from mlcd.core.measurement import TOLERANCE, Ended, Event, Measurement, Mismatch, Outcome, Sample, Z
-from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
-from mlcd.planners.profilers.metrics import kept, last_metric, looks
-from mlcd.planners.profilers.rates import (
-    FEWEST,
-    MOST_INTERVALS,
-    Floor,
-    decline,
-    evenly_spaced,
-    is_due,
-    overall_rate,
-    rates_between,
-    warm_up_length,
-)
+from mlcd.planners.profilers import rates
 from mlcd.planners.scale.nouns import MeasureNoise, Noise, ScalingTask
 
 WINDOW_REPORTS = 32
@@ -101,7 +89,7 @@ class TrainingProfiler:
                     break
                 if launch.purpose is Purpose.RUN:
                     why = watch(self._lately(job, launch, seen)) if watch is not None else None
-                elif look is not None and is_due(look, launch, event):
+                elif look is not None and rates.is_due(look, launch, event):
                     glance, why = self._conclude(job, launch, seen, None, event.elapsed_s), None
                     if glance.ok:  # one look is enough, once there is something to see
                         why = None if look.goes_on(glance) else Outcome.OK
@@ -133,19 +121,19 @@ class TrainingProfiler:
 
     def _keep(self, launch: Launch, seen: list[Sample], sample: Sample) -> None:
         """Add a report; of a long run, only as many as its watch can use."""
-        apart_s = min(self.window_s / WINDOW_REPORTS, sample.elapsed_s / MOST_INTERVALS)
+        apart_s = min(self.window_s / WINDOW_REPORTS, sample.elapsed_s / rates.MOST_INTERVALS)
         if launch.purpose is Purpose.RUN and len(seen) > 1 and sample.elapsed_s - seen[-2].elapsed_s < apart_s:
             seen[-1] = sample
         else:
             seen.append(sample)
 
     def _known(self, launch: Launch, seen: list[Sample]) -> bool:
-        if self.tight is None or len(seen) <= FEWEST:
+        if self.tight is None or len(seen) <= rates.FEWEST:
             return False
         if isinstance(launch.work, MeasureNoise) and self._waits_for_noise(launch, seen[-1]):
             return False
         steady = self._steady(seen)
-        return len(steady) > FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
+        return len(steady) > rates.FEWEST and Z * self._rel_error(launch, steady, seen[-1].elapsed_s) <= self.tight
 
     def _waits_for_noise(self, launch: Launch, last: Sample) -> bool:
         """Until it is stable, or half of the probe's time is over: noise may rise for as long as a job trains."""
@@ -156,17 +144,15 @@ class TrainingProfiler:
     def _lately(self, job: Job, launch: Launch, seen: list[Sample]) -> Measurement:
         """A run so far, with the rate of its last `window_s`; without one until that much has passed."""
         now = seen[-1]
-        usd = launch.configuration.usd(now.elapsed_s)
-        saved = launch.saved_samples + max(sample.saved for sample in seen)
         so_far = Measurement(
             launch.configuration,
             Outcome.OK,
             now.elapsed_s,
-            usd,
+            launch.configuration.usd(now.elapsed_s),
             samples_done=now.samples,
             detail=now.remark,
-            saved_samples=saved,
-            metric=last_metric(job, seen),
+            saved_samples=launch.saved_samples + max(sample.saved for sample in seen),
+            metric=rates.last_metric(job, seen),
             evidence=now.evidence,
         )
         if now.elapsed_s - seen[0].elapsed_s < self.window_s:
@@ -191,9 +177,9 @@ class TrainingProfiler:
 
     def _rate_since(self, launch: Launch, seen: list[Sample], since_s: float) -> tuple[float | None, float]:
         window = seen[bisect_left(seen, since_s, key=lambda sample: sample.elapsed_s) :]
-        if len(window) <= FEWEST or overall_rate(window) <= 0:
+        if len(window) <= rates.FEWEST or rates.overall_rate(window) <= 0:
             return None, math.inf
-        return overall_rate(window), self._rel_error(launch, window, seen[-1].elapsed_s)
+        return rates.overall_rate(window), self._rel_error(launch, window, seen[-1].elapsed_s)
 
     def _conclude(
         self, job: Job, launch: Launch, seen: list[Sample], ended: Ended | None, seconds: float
@@ -208,22 +194,20 @@ class TrainingProfiler:
             detail=ended.detail if ended is not None else "",
             saved_samples=launch.saved_samples + max((sample.saved for sample in seen), default=0.0),
             log=ended.log if ended is not None else "",
-            metric=last_metric(job, seen if ended is not None and ended.outcome is Outcome.OK else kept(job, seen)),
+            metric=rates.last_metric(
+                job, seen if ended is not None and ended.outcome is Outcome.OK else rates.kept(job, seen)
+            ),
             evidence=next((sample.evidence for sample in reversed(seen) if sample.evidence is not None), None),
-            looks=looks(seen),
+            looks=rates.looks(seen),
         )
-        if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED):
-            lately = self._lately(job, launch, seen)
+        if launch.purpose is Purpose.RUN and ended is None:
+            detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
+            so_far = replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
+        if so_far.outcome in (Outcome.SLOWED, Outcome.SWITCHED, Outcome.AT_THE_LIMIT) and seen:
+            lately = self._lately(job, launch, seen)  # should the limit be raised, this is what is known of its rate
             return replace(so_far, samples_per_s=lately.samples_per_s, rel_error=lately.rel_error)
         if so_far.outcome is not Outcome.OK:
             return so_far
-        if launch.purpose is Purpose.RUN and ended is None:
-            detail = f"{so_far.samples_done:,.0f} of {launch.samples:,.0f} samples done when the limit was reached"
-            if not seen:
-                return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail)
-            lately = self._lately(job, launch, seen)  # should the limit be raised, this is what is known of its rate
-            rate, error = lately.samples_per_s, lately.rel_error
-            return replace(so_far, outcome=Outcome.AT_THE_LIMIT, detail=detail, samples_per_s=rate, rel_error=error)
         if launch.purpose is Purpose.RUN:
             return self._averaged(launch, so_far, seen)
         steady = self._steady(seen) if len(seen) > 2 else seen
@@ -234,34 +218,34 @@ class TrainingProfiler:
             return replace(
                 so_far, outcome=Outcome.FAILED, detail=NO_NOISE, log=f"{counted(len(seen), 'report')}, none with noise="
             )
-        rate = overall_rate(steady)
+        rate = rates.overall_rate(steady)
         if rate <= 0:
             return replace(so_far, outcome=Outcome.TIMED_OUT, detail="the job made no progress")
         return replace(so_far, samples_per_s=rate, rel_error=self._rel_error(launch, steady, seconds))
 
     def _averaged(self, launch: Launch, so_far: Measurement, seen: list[Sample]) -> Measurement:
         """A run that has ended, with the rate of all of it: what came first was no warm-up, but work that was done."""
-        even = evenly_spaced(seen) if len(seen) > 2 else seen
-        if len(even) <= 2 or overall_rate(even) <= 0:
+        even = rates.evenly_spaced(seen) if len(seen) > 2 else seen
+        if len(even) <= 2 or rates.overall_rate(even) <= 0:
             return so_far  # over before there was anything to tell; it has ended well all the same
         return replace(
-            so_far, samples_per_s=overall_rate(even), rel_error=self._rel_error(launch, even, so_far.seconds)
+            so_far, samples_per_s=rates.overall_rate(even), rel_error=self._rel_error(launch, even, so_far.seconds)
         )
 
     def _has_rate(self, seen: list[Sample]) -> bool:
         steady = self._steady(seen) if len(seen) > 2 else seen
-        return len(steady) > 2 and overall_rate(steady) > 0
+        return len(steady) > 2 and rates.overall_rate(steady) > 0
 
     def _steady(self, seen: list[Sample]) -> list[Sample]:
         """Reports about equally far apart, without the warm-up."""
-        even = evenly_spaced(seen)
-        return even[warm_up_length(rates_between(even)) :] if self.warm_up else even
+        even = rates.evenly_spaced(seen)
+        return even[rates.warm_up_length(rates.rates_between(even)) :] if self.warm_up else even
 
     def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
-        error = Floor(self.noise_floor, self.stated_noise, self.settles_s).rel_error(launch, steady, seconds)
+        error = rates.Floor(self.noise_floor, self.stated_noise, self.settles_s).rel_error(launch, steady, seconds)
         if launch.purpose is Purpose.RUN or not self.warm_up:
             return error
-        return max(error, decline(rates_between(steady)))
+        return max(error, rates.decline(rates.rates_between(steady)))
 
 
 def _own_end(job: Job, launch: Launch, event: Sample) -> Ended | None:
@@ -287,7 +271,7 @@ def _mismatch(job: Job, launch: Launch, seen: list[Sample], by_itself: bool) -> 
     reported = launch.saved_samples + (max(seen[-1].samples, seen[-1].saved) if seen else 0.0)
     if reported > (1 + TOLERANCE) * stated:
         return Mismatch(reported, stated)
-    metric = last_metric(job, seen)
+    metric = rates.last_metric(job, seen)
     if not by_itself or (job.target is not None and metric is not None and job.target.reached(metric)):
         return None
     apart = max((after.samples - before.samples for before, after in itertools.pairwise(seen)), default=0.0)

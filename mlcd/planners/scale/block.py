@@ -8,8 +8,7 @@ from pydantic import BeforeValidator
 
 from mlcd.core.job import Target, parse_target
 from mlcd.core.units import parse_batches, parse_range, parse_usd
-from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, one_of, read
-from mlcd.planners.jobfile.work import PlannerBlock, Work
+from mlcd.planners.jobfile.keys import Count, Gigabytes, Keys, PlannerBlock, Work, one_of, read
 from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, UnitPrice
 
 DEFAULT = ScalingTask()

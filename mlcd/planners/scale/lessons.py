@@ -1,11 +1,13 @@
-"""What earlier elastic runs have taught, found for a new job and kept after a run."""
+"""What earlier runs of `mlcd scale` have taught, found for a new job and kept after a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
+
+import numpy as np
 
 from mlcd.core.configuration import Space
 from mlcd.core.errors import UserError
@@ -15,13 +17,21 @@ from mlcd.core.job import Job
 from mlcd.core.ledger import Account
 from mlcd.memory.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
 from mlcd.memory.stored_models import nearest_models
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, read_performance_model
-from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency, run_error
-from mlcd.planners.scale.average import average_model
-from mlcd.planners.scale.belief import believe, reached
-from mlcd.planners.scale.epochs import epochs_at_reference
+from mlcd.planners.modeling.iteration_time import fit_iteration_time
+from mlcd.planners.modeling.performance import (
+    Direction,
+    NodePrice,
+    PerformanceModel,
+    StatisticalEfficiency,
+    read_performance_model,
+    run_error,
+)
+from mlcd.planners.scale.belief import believe, epochs_at_reference, reached
 from mlcd.planners.scale.nouns import Mode, ScalingTask
 from mlcd.planners.scale.share import local_batch, machine_of, trained_batch
+
+LARGEST_SHARE = 4.0
+"""A noise scale is about so many times the largest batch that is tried, where no stored model says."""
 
 
 def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
@@ -32,13 +42,15 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
         )
     if not isinstance(job.ask, ScalingTask) or not job.search.earlier:
         return None, ""
-    found, broken = nearest_models(job, space, shelf)
-    if found is None and job.ask.mode is Mode.NONE:
-        told = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
-        raise UserError(f"{told} probe a few, and the next run need not: --search partial")
-    if found is None or (found.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
+    nearest, broken = nearest_models(job, space, shelf)
+    if nearest is None and job.ask.mode is Mode.NONE:
+        lacks = f"{broken[0].because}; or" if broken else "no model is stored that could rank configurations:"
+        raise UserError(f"{lacks} probe a few, and the next run need not: --search partial")
+    if nearest is None or (nearest.kinship is not Kinship.SAME and job.ask.mode is not Mode.NONE):
         return None, ""
-    return _told(found, job, space).document(), _words(found)
+    average = nearest.kinship is Kinship.AVERAGE
+    whose = f": {len(nearest.models)} stored models" if average else f", run {nearest.models[0].run}"
+    return _model_of(nearest, job, space).document(), f"{nearest.kinship}{whose}"
 
 
 def remember(run: str, account: Account, shelf: Shelf) -> None:
@@ -59,19 +71,10 @@ def remember(run: str, account: Account, shelf: Shelf) -> None:
     model = PerformanceModel(
         belief.steps[machine], epochs, belief.dataset_samples, offer.workers, NodePrice(offer.usd_per_hour)
     )
-    shelf.save(
-        StoredModel(
-            run,
-            Identity.of(job),
-            (Machine.of(offer),),
-            tuple(sorted({c.nodes for c in space.configurations})),
-            tuple(sorted({trained_batch(job, c) for c in space.configurations})),
-            model.document(),
-            account.provenance,
-            job.target,
-            took,
-        )
-    )
+    nodes = tuple(sorted({c.nodes for c in space.configurations}))
+    batches = tuple(sorted({trained_batch(job, c) for c in space.configurations}))
+    kind = Identity.of(job), (Machine.of(offer),), nodes, batches
+    shelf.save(StoredModel(run, *kind, model.document(), account.provenance, job.target, took))
 
 
 def _known_from(epochs: StatisticalEfficiency, took: float, history: History) -> StatisticalEfficiency:
@@ -80,19 +83,40 @@ def _known_from(epochs: StatisticalEfficiency, took: float, history: History) ->
     return replace(epochs, reference_epochs=took, run_error=run_error(looks or inf))
 
 
-def _told(found: Nearest, job: Job, space: Space) -> PerformanceModel:
-    models = [stored.learned(read_performance_model) for stored in found.models]
-    if found.kinship is Kinship.AVERAGE:
+def _model_of(nearest: Nearest, job: Job, space: Space) -> PerformanceModel:
+    models = [stored.learned(read_performance_model) for stored in nearest.models]
+    if nearest.kinship is Kinship.AVERAGE:
         largest_local = max(local_batch(job, c) for c in space.configurations)
         return average_model(models, largest_local, max(trained_batch(job, c) for c in space.configurations))
     first = models[0]
-    if found.kinship is Kinship.SAME:
+    if nearest.kinship is Kinship.SAME:
         return first
     # How batches compare is told; how many epochs another job took is not.
     return replace(first, epochs=replace(first.epochs, reference_epochs=None))
 
 
-def _words(found: Nearest) -> str:
-    if found.kinship is Kinship.AVERAGE:
-        return f"{found.kinship}: {len(found.models)} stored models"
-    return f"{found.kinship}, run {found.models[0].run}"
+def average_model(models: Sequence[PerformanceModel], largest_local: float, largest_batch: float) -> PerformanceModel:
+    """Scavenger's 'universal' model: one out of many, stretched to a job whose largest shares and batches are these.
+
+    For a job that nothing is known of. Jobs differ in how long a step takes and in what batch is large for them; they
+    are alike in shape. So each job's steps are taken relative to their own mean, over a local batch relative to its own
+    largest, and its noise scale relative to its own largest global batch. The average says how configurations compare,
+    and nothing about how long anything takes.
+    """
+    steps = [model.steps for model in models]
+    nodes = np.concatenate([np.asarray(each.nodes) for each in steps])
+    local = np.concatenate([np.divide(each.local_batch, max(each.local_batch)) * largest_local for each in steps])
+    seconds = np.concatenate([np.divide(each.seconds, np.exp(np.log(each.seconds).mean())) for each in steps])
+    rising = [model.epochs for model in models if model.epochs.direction is Direction.RISING]
+    shares = [each.noise_scale / each.reference_batch for each in rising] or [LARGEST_SHARE]
+    shape = StatisticalEfficiency(
+        Direction.RISING,
+        largest_batch,
+        None,
+        float(np.exp(np.mean(np.log(shares))) * largest_batch),
+        0.0,
+        shape_error=1.0,
+        run_error=1.0,
+        evidence=f"the average of {len(models)} stored models",
+    )
+    return replace(models[0], steps=fit_iteration_time(nodes, local, seconds), epochs=shape)

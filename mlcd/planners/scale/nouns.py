@@ -1,12 +1,13 @@
-"""Scaling: what may change while a job runs, how a configuration says its batch, and gradient noise."""
+"""Scaling: what may change while a job runs (workers and batch), the space of that, and gradient noise."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
-from mlcd.core.configuration import Configuration, Offer
+from mlcd.core.configuration import Choice, Configuration, Offer, Space
+from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask, Evidence, Setting, Work
@@ -111,3 +112,45 @@ def batch_of(configuration: Configuration) -> int | None:
 def noise_of(measurement: Measurement) -> Noise | None:
     """The gradient noise that was measured, if it was."""
     return measurement.evidence if isinstance(measurement.evidence, Noise) else None
+
+
+def scaling_space(space: Space, job: Job) -> Space:
+    """A cloud's space with the job's batches: of each type the node counts that make a wanted number of workers."""
+    task = scaling_task(job) or ScalingTask()
+    choices = [choice for each in space.choices for choice in _choices(each, task)]
+    possible = tuple(choice for choice in choices if choice.configurations)
+    if not possible:
+        raise UserError(_why_none(space, task))
+    return replace(space, choices=possible)
+
+
+def _choices(choice: Choice, task: ScalingTask) -> list[Choice]:
+    fewest, most = task.workers
+    nodes = tuple(n for n in choice.nodes if fewest <= n * choice.offer.workers <= most)
+    if not nodes:
+        return []
+    if task.price is None or not task.batches:
+        return [Choice(choice.offer, nodes, tuple(map(Batch, sorted(task.batches))))]
+    return [
+        Choice(_cut_to_size(choice.offer, task.price, batch / n), (n,), (Batch(batch),))
+        for n in nodes
+        for batch in task.batches
+    ]
+
+
+def _cut_to_size(offer: Offer, price: UnitPrice, samples: float) -> Offer:
+    """The offer with as much memory as its share of the batch needs, paid by CPU and GB."""
+    memory_gb = price.base_gb + price.gb_per_sample * samples
+    usd = price.usd_per_cpu_hour * offer.vcpus + price.usd_per_gb_hour * memory_gb
+    return replace(offer, memory_gb=memory_gb, usd_per_hour=usd)
+
+
+def _why_none(space: Space, task: ScalingTask) -> str:
+    fewest, most = task.workers
+    counts = sorted({n * choice.offer.workers for choice in space.choices for n in choice.nodes})
+    wanted = [workers for workers in counts if fewest <= workers <= most]
+    if not wanted:
+        return f"workers {fewest}..{most}: empty here; this cloud has {counts[0]} to {counts[-1]} workers of a type"
+    batch, workers = task.batches[-1], wanted[0]
+    near = max(workers, round(batch / workers) * workers)
+    return f"batch {batch} cannot be shared equally by {workers} workers; use {near}, or other workers"

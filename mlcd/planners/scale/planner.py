@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,31 +13,37 @@ from mlcd.core.database import Database
 from mlcd.core.decision import Decision
 from mlcd.core.errors import UserError
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Job, Objective
 from mlcd.core.ledger import Account, Ledger, Started
+from mlcd.core.options import new_job
 from mlcd.core.place import Cloud, cloud
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import seen_before
 from mlcd.memory.stored_models import learned_models
+from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.scale.block import ScaleBlock
-from mlcd.planners.scale.form import scaling_job
 from mlcd.planners.scale.lessons import lesson, remember
-from mlcd.planners.scale.nouns import ScalingTask
+from mlcd.planners.scale.nouns import LearningRate, Mode, ScalingTask, scaling_space
 from mlcd.planners.scale.search import ScaleSearch
-from mlcd.planners.scale.space import scaling_space
 from mlcd.planners.scale.steer import RunScaled
-from mlcd.planners.train.probe_limit import usual_probe_limit
 
+OPTIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "workers": ("workers", tuple),
+    "batch": ("batches", tuple),
+    "search": ("mode", Mode),
+    "learning_rate": ("learning_rate", LearningRate),
+}
+"""Options of the command that change the task: which of its fields, and how."""
 WHERE = ("simulated", "recorded", "local", "ray")
 LOOSER = 2.0
-"""A curve is fitted through all probes of an elastic job: each may be known half as well, and takes a quarter."""
+"""A curve is fitted through all probes of a scaled job: each may be known half as well, and takes a quarter."""
 
 
 def check_scaling(job: Job) -> None:
-    """One line for what an elastic job lacks, or contradicts."""
+    """One line for what a job lacks that is to be scaled, or contradicts."""
     task, kind = _scaling(job), job.on.partition(":")[0]
     check_goal(job, knee=True)
     if kind not in WHERE:
@@ -50,13 +56,13 @@ def check_scaling(job: Job) -> None:
             "--target 'accuracy >= 0.97', or keep one batch, as in --batch 128"
         )
     if len(task.batches) > 1 and job.dataset_samples is None:
-        raise UserError("work: an elastic job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
+        raise UserError("work: a scaled job is counted in epochs; say `dataset: 1.28M` and `epochs: 70`, at the most")
     if kind == "recorded" and task.batches:
         raise UserError("a recording knows one batch only; leave `--batch` out, or use --on simulated")
 
 
 def _scaling(job: Job) -> ScalingTask:
-    assert isinstance(job.ask, ScalingTask), "this planner is for elastic jobs"
+    assert isinstance(job.ask, ScalingTask), "this planner is for jobs that ask to be scaled"
     return job.ask
 
 
@@ -67,11 +73,17 @@ class Scale(Planner):
     block = ScaleBlock
 
     def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
-        """A job file needs no block of its own: options and what is usual may say it all."""
-        return scaling_job(job, chosen)
+        """What was asked, then what the file says, then what is usual: a job file needs no block of its own."""
+        task = job.blocks.get(self.name) or job.ask
+        task = task if isinstance(task, ScalingTask) else ScalingTask()
+        changes = {field: parse(chosen[name]) for name, (field, parse) in OPTIONS.items() if chosen.get(name)}
+        task = replace(task, **changes)
+        usual = job.goal if job.goal.stated else replace(job.goal, objective=Objective.KNEE)
+        job = new_job(replace(job, goal=usual), {**chosen, "method": f"scavenger-{task.mode}"})
+        return replace(job, target=chosen.get("target") or job.target).asking(task)
 
     def ready(self, job: Job, database: Database) -> Job:
-        """With all that an elastic job needs, at a place that can be found again."""
+        """With all that a scaled job needs, at a place that can be found again."""
         job = with_usual_place(job)
         check_scaling(job)
         return job

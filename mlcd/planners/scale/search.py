@@ -22,13 +22,10 @@ from mlcd.core.guarantee import safe
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Finish, Probe, Step
-from mlcd.planners.modeling.probe_design import first_probes, verified_choice
-from mlcd.planners.modeling.tradeoff import choose
+from mlcd.planners.modeling.tradeoff import choose, first_probes, verified_choice
 from mlcd.planners.scale.belief import Belief, believe, curve, reached
-from mlcd.planners.scale.bounds import within_reach
-from mlcd.planners.scale.memory import fits_memory, largest_worth_trying
 from mlcd.planners.scale.nouns import MeasureNoise, Mode, Noise, batch_of
-from mlcd.planners.scale.share import local_batch, machine_of
+from mlcd.planners.scale.share import fits_memory, largest_worth_trying, local_batch, machine_of, within_reach
 
 MOST_PROBES = 6
 """Of a partial search: the ends of a type, and then choices that are measured and made again."""
@@ -51,7 +48,8 @@ class ScaleSearch:
         if not fitting:
             return Finish(NOTHING_RAN if history.measurements else NOTHING_PROBED)
         planned = fitting if self.mode is Mode.FULL else _ends(job, fitting, history)
-        may_probe = self.mode is Mode.FULL or len(history.good) < _most_probes(space)
+        types = {machine_of(c) for c in space.configurations}
+        may_probe = self.mode is Mode.FULL or len(history.good) < MOST_PROBES + MORE_FOR_A_TYPE * (len(types) - 1)
         tried = history.tried
         left = next((c for c in planned if c not in tried and within_reach(job, c, history)), None)
         if left is not None and may_probe:
@@ -96,17 +94,13 @@ def _ends(job: Job, fitting: Sequence[Configuration], history: History) -> list[
     return [*ends, *others]
 
 
-def _most_probes(space: Space) -> int:
-    return MOST_PROBES + MORE_FOR_A_TYPE * (len({machine_of(c) for c in space.configurations}) - 1)
-
-
 def _alike(mine: Sequence[Configuration], other: Configuration) -> Configuration:
     """Of one type, what is most like a configuration of another."""
-    return min(mine, key=lambda c: (abs(c.workers - other.workers), _batch_gap(c, other), c.nodes))
 
+    def unlike(c: Configuration) -> tuple[int, int, int]:
+        return abs(c.workers - other.workers), abs((batch_of(c) or 0) - (batch_of(other) or 0)), c.nodes
 
-def _batch_gap(one: Configuration, other: Configuration) -> int:
-    return abs((batch_of(one) or 0) - (batch_of(other) or 0))
+    return min(mine, key=unlike)
 
 
 def _probe(job: Job, space: Space, history: History, configuration: Configuration, because: str) -> Probe:
@@ -122,8 +116,7 @@ def _choice(job: Job, history: History, expected: Sequence[Prediction]) -> Confi
     """The best of what is expected to fit the limits; if nothing is, the best of all, for others to refuse."""
     seconds, usd = np.array([p.seconds for p in expected]), np.array([p.usd for p in expected])
     goal = job.goal
-    left_s = np.inf if goal.deadline_s is None else goal.deadline_s - history.elapsed_s
-    left_usd = np.inf if goal.budget_usd is None else goal.budget_usd - history.spent_usd
+    left_s, left_usd = goal.most_s - history.elapsed_s, goal.most_usd - history.spent_usd
     if expected[0].relative:  # no time is known that a limit could be compared with
         left_s = left_usd = np.inf
     best = choose(seconds, usd, goal.objective, left_s, left_usd)

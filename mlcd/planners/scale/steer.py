@@ -1,4 +1,4 @@
-"""Steering an elastic job to its target: run on the chosen workers and batch, and choose again when things change.
+"""Steering a scaled job to its target: run on the chosen workers and batch, and choose again when things change.
 
 A run whose rate has left the interval of what was measured, or whose gradient noise has moved, is asked to save and
 leave if another measured configuration is expected to do clearly better from here, start-up included. A run that is
@@ -19,9 +19,9 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
+from mlcd.planners.ready import run_ended
 from mlcd.planners.scale.belief import believe, curve, reached
 from mlcd.planners.scale.nouns import Noise
-from mlcd.planners.train.completion import run_ended
 
 MOST_SETBACKS = 5
 CLEARLY = 0.85
@@ -62,11 +62,11 @@ def _ended(job: Job, history: History, last: Measurement) -> Finish:
     if job.target is None:
         return run_ended(job, history, last)
     metrics = [m.metric for m in (*history.measurements, *history.runs) if m.metric is not None]
-    told = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
+    last_metric = f"the last was {metrics[-1]:.4g}" if metrics else "no metric was reported: call mlcd_tracker.metric"
     whole = last.mismatch.reported if last.mismatch is not None else job.work_samples + history.saved_samples
     epochs = f" in {whole / job.dataset_samples:.3g} epochs" if job.dataset_samples else ""
     early = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
-    return Finish(f"{job.target} was not reached{epochs}; {told}{early}")
+    return Finish(f"{job.target} was not reached{epochs}; {last_metric}{early}")
 
 
 def _watch(job: Job, space: Space, history: History, where: Configuration) -> Watch:
@@ -77,23 +77,16 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     whole = job.work_samples + history.saved_samples
 
     def watch(so_far: Measurement) -> Outcome | None:
-        slow = _has_slowed(so_far, counted_on)
+        slow = counted_on is not None and so_far.ok and so_far.fast_samples_per_s < counted_on
         if not slow and not _has_moved(so_far, noise):
             return None
         then = history.with_run(replace(so_far, outcome=Outcome.SWITCHED))
         left = replace(job, work_samples=max(1.0, whole - then.saved_samples))
-        better = _best(left, space, then, instead_of=where)
-        if better is None:
+        if _best(left, space, then, instead_of=where) is None:
             return None
         return Outcome.SLOWED if slow else Outcome.SWITCHED
 
     return watch
-
-
-def _has_slowed(so_far: Measurement, counted_on: float | None) -> bool:
-    if counted_on is None or not so_far.ok:
-        return False
-    return so_far.fast_samples_per_s < counted_on
 
 
 def _has_moved(so_far: Measurement, noise: float | None) -> bool:
@@ -115,8 +108,8 @@ def _best(job: Job, space: Space, history: History, instead_of: Configuration | 
     best = min(candidates, key=lambda p: _made_small(job, p), default=None)
     if best is None or instead_of is None:
         return best.configuration if best is not None else None
-    here = _made_small(job, expected[instead_of]) if instead_of in expected else inf
-    return best.configuration if _made_small(job, best) < CLEARLY * here else None
+    going_on = _made_small(job, expected[instead_of]) if instead_of in expected else inf
+    return best.configuration if _made_small(job, best) < CLEARLY * going_on else None
 
 
 def _made_small(job: Job, prediction: Prediction) -> float:
@@ -134,13 +127,12 @@ def _as_it_is(history: History) -> History:
     """With the rates that runs have come to in place of what their probes showed; all work stays whose it was."""
     latest = {m.configuration: m for m in history.runs if m.ok}
     probed = {m.configuration for m in history.measurements if m.ok}
-    now = [_at_the_rate_of(latest.get(m.configuration), m) for m in history.measurements]
+    now = [
+        replace(m, samples_per_s=run.samples_per_s, rel_error=run.rel_error)
+        if m.ok and (run := latest.get(m.configuration)) is not None
+        else m
+        for m in history.measurements
+    ]
     # What a run has saved and told of its noise is in `runs`: here it would count twice.
     new = [replace(m, saved_samples=0.0, evidence=None) for c, m in latest.items() if c not in probed]
     return replace(history, measurements=(*now, *new), ended_runs=0, ended_probes=0)
-
-
-def _at_the_rate_of(run: Measurement | None, probe: Measurement) -> Measurement:
-    if run is None or not probe.ok:
-        return probe
-    return replace(probe, samples_per_s=run.samples_per_s, rel_error=run.rel_error)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlcd.core.errors import JobFileError
+from mlcd.core.errors import JobFileError, nearest
 from mlcd.core.units import parse_duration, parse_usd
-from mlcd.planners.jobfile.keys import nearest
-from mlcd.planners.jobfile.marks import Marks, at, read_yaml
+from mlcd.planners.jobfile.read import Marks, at, read_yaml
 from mlcd.planners.serve.knobs import Knob, KnobTable
 from mlcd.planners.serve.nouns import Endpoint
 

@@ -15,11 +15,10 @@ from typing import Self
 
 import numpy as np
 
-from mlcd.core.backend import Backend, Launch
+from mlcd.core.backend import Backend, Launch, Progress
 from mlcd.core.configuration import Floats
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Measurement, Outcome, Sample, Z
-from mlcd.core.profiler import Progress
 from mlcd.core.strategy import Look, Watch
 from mlcd.core.units import counted
 from mlcd.planners.profilers.rates import (

@@ -55,7 +55,7 @@ class Serve(Planner):
         task = service_of(job)
         if task.upload is None:
             return job
-        from mlcd.core.database.uploaded_models import SentModels
+        from mlcd.core.database.files import SentModels
 
         path = SentModels(database, home()).path(task.upload)
         return replace(job, ask=replace(task, path=str(path.absolute())))

@@ -2,34 +2,53 @@
 
 A run that slows down beyond the interval of its measured rate is ended early if, from its last checkpoint and at
 the slow end of what was measured, another configuration does better even than this one would at its best. A run that
-is not sure to end within its limits is left for a configuration that is, before it is too late (`rescue.py`): at the
-last moment at which another one is certain, as it is for a run that began on trial (`on_trial.py`). A run that is lost
-to bad luck is launched again. All only while the limits allow it; otherwise the run goes on to the limit and stops
-there, with what it has saved.
+is lost to bad luck is launched again. A run that is not sure to end within its limits is left for a configuration that
+is, before it is too late: at the last moment at which another one is certain, as it is for a run that began on trial
+(`core/forecasts.py`); or if waiting is not as sure as the certificate is, and another launch now has a better chance.
+All only while the limits allow it; otherwise the run goes on to the limit and stops there, with what it has saved.
+
+    here        log( what the limits allow x rate of the run / work left )            over the error of that rate
+    elsewhere   log( what the limits allow x measured rate x exp(c) / work )          over its error and the spread
+
+Symbols   c      what the minutes of a probe showed too fast everywhere (boost clocks, burst credits, caches)
+          s      log of the run's rate over its probe's:  c = s v / (v + u), at most 0
+          v, u   variance of c before the run, and of what else sets a run apart from its probe
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import inf, log
+from math import exp, hypot, inf, log, sqrt
+
+from scipy.special import ndtr
 
 from mlcd.core.configuration import Configuration, Space
-from mlcd.core.forecasts import forecast, objective, slow_rates
+from mlcd.core.forecasts import LIKELY, LOOK_AGAIN, SHOWN, best_measured, forecast, is_possible, objective, slow_rates
 from mlcd.core.guarantee import choices, lifetime_s, safe
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Goal, Job, Objective
+from mlcd.core.launch_spread import MINUTES_SPREAD, TAUS, by_configuration, mean_rate
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.core.on_trial import LIKELY, SHOWN
 from mlcd.core.strategy import Apply, Finish, Step, Watch
 from mlcd.core.units import format_count
-from mlcd.planners.train.rescue import HOPELESS, chance_here, chances, is_last_moment, is_worth_leaving
+from mlcd.planners.ready import run_ended
 
 MOST_SETBACKS = 5
 MOST_SLOWDOWNS = 1
 """Launches of one configuration that may slow down before any other that has a chance goes first."""
 BREAKDOWN = 0.3
 """In the log: a run that is so much slower than its probes has met more than another day's machines."""
+SHARED_SPREAD = 0.1
+"""Standard deviation of c before a run has shown anything."""
+DRIFT = 0.01
+"""How far the rate of the hours to come may be from that of the last ones, in the log."""
+HOPELESS = 0.2
+"""A chance below which it is no use to wait."""
+LATER_S, LATER = 900.0, 0.25
+"""How much later the same is asked again: so many seconds, or this share of the run's time so far."""
+SEEN_LATER = 0.5
+"""How likely it is that one knows by then whether the run ends in time."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,8 @@ class RunToCompletion:
         if last.outcome is Outcome.OK:
             return run_ended(job, history, last)
         if last.outcome is not Outcome.SLOWED and not last.outcome.is_bad_luck:
-            return Finish(_ending(history, last))
+            more = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
+            return Finish(f"the job ended: {last.ending}{_saved(history)}{more}")
         if history.setbacks >= MOST_SETBACKS:
             launches = f"{len(history.current_runs)} launches did not end the job"
             return Finish(f"{launches}, the last one: {last.ending}{_saved(history)}")
@@ -58,32 +78,17 @@ class RunToCompletion:
         if not certified or self.configuration in certified or self.configuration not in measured:
             return _apply(job, space, history, self.configuration, "the decided configuration")
         best = min(certified, key=lambda each: objective(job.goal, certified[each]))
-        because = (
-            f"on instead of {self.configuration}, which is not certified any more: time has gone since it was decided"
-        )
-        return _apply(job, space, history, best, because)
-
-
-def run_ended(job: Job, history: History, last: Measurement) -> Finish:
-    """A job that ended by itself has finished, unless it had reported clearly less than its work.
-
-    What an earlier launch saved while nobody watched was never reported, and is not done again.
-    """
-    if last.mismatch is None:
-        remark = f", but {last.detail}" if last.detail else ""
-        return Finish(f"the job ran to its end{remark}", last.configuration)
-    if not last.mismatch.short:
-        return Finish(f"the job ran to its end, but {last.mismatch.words}", last.configuration)
-    if job.checkpoints and history.has_unseen_end:
-        reported = f"{last.mismatch.reported:,.0f} samples, {last.mismatch.share} of the {last.mismatch.stated:,.0f}"
-        more = "and may have saved more while nobody watched"
-        return Finish(f"the job ran to its end; it reported {reported} that `work` states, {more}", last.configuration)
-    return Finish(f"the job {last.mismatch.words}")
+        late = "which is not certified any more: time has gone since it was decided"
+        return _apply(job, space, history, best, f"on instead of {self.configuration}, {late}")
 
 
 def _again(job: Job, space: Space, history: History, last: Measurement) -> Step:
     """Go on where it is best now: with certainty if that is possible, or where it is expected to end in time."""
-    best = _surest(job, space, history) if job.goal.limited else _best(job, space, _as_it_is(history))
+    if job.goal.limited:
+        best = _surest(job, space, history)
+    else:
+        now = _as_it_is(history)
+        best = best_measured(job, space, now, now.good).configuration if now.good else None
     if best is not None:
         where = "again" if best == last.configuration else f"on instead of {last.configuration}"
         return _apply(job, space, history, best, f"{where}, after: {last.ending}")
@@ -100,23 +105,19 @@ def _surest(job: Job, space: Space, history: History) -> Configuration | None:
     """
     slowed = Counter(m.configuration for m in history.current_runs if m.outcome is Outcome.SLOWED)
     avoided = _broken_down(history) | {each for each in slowed if slowed[each] > MOST_SLOWDOWNS}
-    in_time = {each.configuration: each.probability for each in chances(job, space, history)}
+    in_time = chances(job, space, history)
     others = {each: in_time[each] for each in in_time if each not in avoided and in_time[each] > HOPELESS}
     in_time = others or in_time
-    on_trial = set() if slowed else _on_trial(job, space, history)  # a trial that was lost to bad luck goes on
+    trials = {} if slowed else choices(job, space, history)  # a trial that was lost to bad luck goes on
+    on_trial = {each for each, ahead in trials.items() if ahead.fallback is not None}
 
     def enough(where: Configuration) -> bool:
         return in_time.get(where, 0.0) >= (LIKELY if where in on_trial else job.goal.confidence)
 
     if sure := [m for m in history.good if enough(m.configuration)]:
-        return min(sure, key=lambda m: objective(job.goal, forecast(job, space, history, m))).configuration
+        return best_measured(job, space, history, sure).configuration
     likeliest = max(in_time, key=lambda each: in_time[each], default=None)
     return likeliest if likeliest is not None and in_time[likeliest] > HOPELESS else None
-
-
-def _on_trial(job: Job, space: Space, history: History) -> set[Configuration]:
-    """What the rest of the job may be started on while something else is certain."""
-    return {each for each, ahead in choices(job, space, history).items() if ahead.fallback is not None}
 
 
 def _broken_down(history: History) -> set[Configuration]:
@@ -124,12 +125,6 @@ def _broken_down(history: History) -> set[Configuration]:
     probed = {m.configuration: m.rate for m in history.good}
     slowed = [m for m in history.current_runs if m.outcome is Outcome.SLOWED and m.configuration in probed]
     return {m.configuration for m in slowed if m.ok and log(probed[m.configuration] / m.rate) > BREAKDOWN}
-
-
-def _best(job: Job, space: Space, history: History) -> Configuration | None:
-    good = history.good
-    best = min(good, key=lambda m: objective(job.goal, forecast(job, space, history, m)), default=None)
-    return best.configuration if best is not None else None
 
 
 def _apply(job: Job, space: Space, history: History, where: Configuration, because: str) -> Apply:
@@ -141,7 +136,7 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
     expected = next((m for m in _as_it_is(history).good if m.configuration == where), None)
     if expected is None:
         return None
-    whole = job.work_samples + history.saved_samples
+    whole, fast = job.work_samples + history.saved_samples, job.goal.objective is Objective.FASTEST
     counted_on, stays = slow_rates(job.goal.confidence, history)(expected), min(SHOWN, job.goal.confidence)
 
     def watch(so_far: Measurement) -> Outcome | None:
@@ -157,7 +152,8 @@ def _watch(job: Job, space: Space, history: History, where: Configuration) -> Wa
             return None
         now = _as_it_is(then)
         others = [m for m in safe(left, space, now) if m.configuration != where]
-        elsewhere = min((_at_worst(left, space, now, m) for m in others), default=inf)
+        worst = [forecast(left, space, now, m) for m in others]
+        elsewhere = min((each.worst_seconds if fast else each.worst_usd for each in worst), default=inf)
         return Outcome.SLOWED if elsewhere < _at_best(job, then, so_far) else None
 
     return watch
@@ -169,12 +165,7 @@ def _at_best(job: Job, then: History, so_far: Measurement) -> float:
     usd = seconds * so_far.configuration.usd_per_hour / 3_600
     if not job.goal.allows(then.spent_usd + usd, then.elapsed_s + seconds):
         return inf
-    return seconds if job.goal.objective == "fastest" else usd
-
-
-def _at_worst(left: Job, space: Space, history: History, measurement: Measurement) -> float:
-    ahead = forecast(left, space, history, measurement)
-    return ahead.worst_seconds if left.goal.objective == "fastest" else ahead.worst_usd
+    return seconds if job.goal.objective is Objective.FASTEST else usd
 
 
 def _as_it_is(history: History) -> History:
@@ -184,10 +175,93 @@ def _as_it_is(history: History) -> History:
     return replace(history, measurements=(*others, *slowed.values()), ended_runs=0, ended_probes=0)
 
 
-def _ending(history: History, last: Measurement) -> str:
-    more = f"; it {last.mismatch.words}" if last.mismatch is not None else ""
-    return f"the job ended: {last.ending}{_saved(history)}{more}"
-
-
 def _saved(history: History) -> str:
     return f"; {format_count(history.saved_samples)} samples are saved" if history.saved_samples else ""
+
+
+def allowed_s(goal: Goal, gone: History, configuration: Configuration) -> float:
+    """How long this configuration may be up from now on."""
+    by_budget = (goal.most_usd - gone.spent_usd) / configuration.usd_per_hour * 3_600
+    return min(by_budget, goal.most_s - gone.elapsed_s)
+
+
+def chance_here(job: Job, then: History, so_far: Measurement) -> float:
+    """That the run itself ends in time. `then`: the history with the run so far; `job`: what it had to do.
+
+    What probes of its configuration showed counts as long as the run has shown little itself.
+    """
+    left_s, work = allowed_s(job.goal, then, so_far.configuration), job.work_samples - so_far.samples_done
+    probe = next((m for m in then.good if m.configuration == so_far.configuration), None)
+    if probe is None:
+        return float(ndtr(_room(left_s, work, so_far.rate) / hypot(so_far.rel_error, DRIFT)))
+    launches = sum(m.configuration == so_far.configuration for m in then.measurements if m.ok)
+    room, slower = _room(left_s, work, probe.rate), log(probe.rate / so_far.rate)
+    likely, in_time = 0.0, 0.0
+    for weight, tau in zip(then.spread.weights, TAUS, strict=True):
+        before = probe.rel_error**2 + tau**2 * (1 + 1 / max(1, launches)) + MINUTES_SPREAD**2
+        both = before + so_far.rel_error**2
+        weight *= exp(-(slower**2) / (2 * both)) / sqrt(both)
+        variance = before * so_far.rel_error**2 / both
+        likely += weight
+        in_time += weight * float(ndtr((room - slower * before / both) / sqrt(variance + DRIFT**2)))
+    return in_time / likely if likely > 0 else float(ndtr(_room(left_s, work, so_far.rate) / so_far.rel_error))
+
+
+def chances(left: Job, space: Space, then: History, later_s: float = 0.0) -> dict[Configuration, float]:
+    """Of every measured configuration, if it is launched now or so much later; `left`: the job as it is saved."""
+    spread, launches = then.spread, by_configuration((*then.measurements, *then.runs))
+    shift, error = shared_shift(then)
+    hourly_usd = then.current_runs[-1].configuration.usd_per_hour if then.current_runs else 0.0
+    spent_usd = then.spent_usd + hourly_usd / 3_600 * later_s
+    gone = replace(then, elapsed_s=then.elapsed_s + later_s, spent_usd=spent_usd)
+    in_time = {}
+    # The launches of the job itself are known of, too.
+    for m in replace(then, measurements=(*then.measurements, *then.current_runs)).good:
+        c = m.configuration
+        seconds = allowed_s(left.goal, gone, c) - max(space.startup_limit_s, m.startup_s)
+        # A run is known far better than a probe, and is still one launch of several: how far these differ counts.
+        room = _room(seconds, left.work_samples, mean_rate(launches[c], spread.variance) * exp(shift))
+        in_time[c] = spread.chance(room, m.rel_error, len(launches[c]), error)
+    return in_time
+
+
+def shared_shift(then: History) -> tuple[float, float]:
+    """c and its standard deviation, from how the last run compares with the probes of its configuration."""
+    run = next((m for m in reversed(then.current_runs) if m.ok), None)
+    probe = next((m for m in then.good if run is not None and m.configuration == run.configuration), None)
+    if run is None or probe is None:
+        return 0.0, MINUTES_SPREAD
+    v, u = SHARED_SPREAD**2, 2 * then.spread.variance + probe.rel_error**2 + run.rel_error**2
+    return min(0.0, log(run.rate / probe.rate) * v / (v + u)), sqrt(v * u / (v + u))
+
+
+def is_worth_leaving(job: Job, left: Job, space: Space, then: History, so_far: Measurement) -> bool:
+    """Whether to leave the run now: neither it nor waiting is sure enough, and another launch is surer."""
+    stay = chance_here(job, then, so_far)
+    if not job.goal.limited or stay >= job.goal.confidence:
+        return False
+    later_s = max(LATER_S, LATER * so_far.seconds)
+    now, later = (max(chances(left, space, then, s).values(), default=0.0) for s in (0.0, later_s))
+    seen_by_then = stay + (1 - stay) * later
+    waiting = SEEN_LATER * seen_by_then + (1 - SEEN_LATER) * max(stay, later)
+    return waiting < job.goal.confidence and now > max(HOPELESS, waiting)
+
+
+def is_last_moment(left: Job, space: Space, before: History, so_far: Measurement) -> bool:
+    """Whether another configuration is certain to end in time if the run is left now, and none at the next look.
+
+    By what was known before the run: so the fallback was reserved (`core/forecasts.py`).
+    """
+
+    def certain_elsewhere(times: float) -> bool:
+        certain = safe(left, space, before, times * so_far.usd, times * so_far.seconds)
+        return any(m.configuration != so_far.configuration for m in certain)
+
+    return is_possible(left) and certain_elsewhere(1) and not certain_elsewhere(1 + LOOK_AGAIN)
+
+
+def _room(seconds: float, work: float, rate: float) -> float:
+    """How much slower than this rate it may go, in the log."""
+    if seconds <= 0:
+        return -inf
+    return inf if work <= 0 else log(seconds * rate / work)

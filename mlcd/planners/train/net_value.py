@@ -7,7 +7,7 @@ Symbols   D       a configuration                     A      what is gone of the
           J(D)    objective to finish on D            L(D)   limited resources to finish on D
           q(D)    what a probe takes of the objective l(D)   what it takes of the limits
           S(A)    measured D that are certified if A is gone: A + L(D) at the slow end of its rate <= limit,
-                  or that the job may start on while another one is (`on_trial.py`)
+                  or that the job may start on while another one is (`core/forecasts.py`)
           c(D)    share of the work left that a probe of D does itself; 0 unless the job checkpoints
           V0      best J in S(A);  V0'(D) best J in S(A + l(D))
           toll    while S(A) is empty: l(D) as a share of the limits, over what a certificate is worth of them, x V0
@@ -20,24 +20,25 @@ allowed only where S(A + l(D)) is not empty. Probe the largest; stop when none i
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.forecasts import forecast
-from mlcd.core.guarantee import allowed
+from mlcd.core.guarantee import allowed, share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.measurement import SUREST, Measurement
 from mlcd.core.strategy import Finish, Look, Probe, Round, Step
 from mlcd.core.units import format_duration, format_usd
-from mlcd.planners.modeling.memory_need import Mask
-from mlcd.planners.modeling.one_thread import one_thread
-from mlcd.planners.train.outlook import Outlook, outlook
+from mlcd.planners.modeling.outlook import Outlook, outlook
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Counts
 from mlcd.planners.train.repeats import Repeats
 from mlcd.planners.train.speed_belief import promising
@@ -55,6 +56,18 @@ WORTH_ANOTHER = 0.001
 """Of V0: what one more probe in a round must add."""
 NODES = ndtri((np.arange(16) + 0.5) / 16)
 """Equally likely places of a normal variable."""
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Inside, NumPy and SciPy use one thread: on small matrices, several wait for each other longer than they work."""
+    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
+    return limited
+
+
+@lru_cache
+def _libraries() -> ThreadpoolController:
+    """Once: to find them takes longer than a search among a few configurations."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -187,26 +200,21 @@ class _Choice(Repeats):
 
         A probe that fails has to be made up for by another: it counts as many times as it takes until one runs.
         """
-        history = self.history
-        if not self.job.goal.limited:
+        goal, history = self.job.goal, self.history
+        if not goal.limited:
             return [], []
         middle, times = self._middle_if_it_runs()
-        probes = self._shares(self.space.probe_usd, self.space.probe_s)
-        need = self._shares(
-            times * self.space.probe_usd + middle * self.space.usd_per_s, times * self.space.probe_s + middle
+        probes = share_of_limits(goal, self.space.probe_usd, self.space.probe_s)
+        need = share_of_limits(
+            goal, times * self.space.probe_usd + middle * self.space.usd_per_s, times * self.space.probe_s + middle
         )
-        if _gone(self.job, history) >= (FREE_SHARE if history.good else FREE_UNTIL_IT_RUNS):
+        if share_of_limits(goal, history.spent_usd, history.elapsed_s) >= (
+            FREE_SHARE if history.good else FREE_UNTIL_IT_RUNS
+        ):
             least = min((need[self.space.index[m.configuration]] for m in history.good), default=-np.inf)
             open_ = open_ & (probes <= WAY_OUT_SHARE) & (need < CLEARLY_LESS * least)
         need = np.where(open_, need, np.inf)
         return ([int(np.argmin(need))], [0.0]) if np.isfinite(need).any() else ([], [])
-
-    def _shares(self, usd: Floats, seconds: Floats) -> Floats:
-        """Of the limits: the larger one."""
-        goal = self.job.goal
-        by_budget = usd / goal.budget_usd if goal.budget_usd is not None else np.zeros_like(usd)
-        by_deadline = seconds / goal.deadline_s if goal.deadline_s is not None else np.zeros_like(seconds)
-        return np.asarray(np.maximum(by_budget, by_deadline), dtype=np.float64)
 
     def _middle_if_it_runs(self) -> tuple[Floats, Floats]:
         """Seconds to finish where it runs, the median of surfaces, and how many probes it takes until one runs."""
@@ -226,11 +234,10 @@ class _Choice(Repeats):
         before = next((m for m in self.history.good if m.configuration == seen.configuration), None)
         now = before.pooled(seen) if before is not None else seen
         ahead = forecast(self.job, self.space, self.history, now)
-        value = ahead.seconds if self.fast else ahead.usd
         certified_now = self.kept(ahead.worst_usd + now_usd, ahead.worst_seconds + now_s)
         if certified_now and not self.safe:
             return self.is_finished_first(seen, share, self.worth_asking())
-        stop = min(self._best_left(now_usd, now_s), value if certified_now else np.inf)
+        stop = min(self._best_left(now_usd, now_s), self._made_small(ahead) if certified_now else np.inf)
         known, launches = self.known.get(self.space.index[seen.configuration], (0.0, 0))
         by_look, by_probe = seen.rel_error**-2, 1 / (share * seen.rel_error**2)
         ends = partial(self._ends, seen.configuration, ahead.seconds * np.exp(now.rel_error * NODES))
@@ -246,11 +253,6 @@ class _Choice(Repeats):
             go_on *= 1 - min(1.0, (1 - share) * whole_s * seen.rate / self.job.work_samples)
         return go_on + (1 - share) * (price + float(self.toll(np.array(whole_usd), np.array(whole_s)))) < stop
 
-    def _may_be_started(self, where: Configuration, usd: float, seconds: float) -> bool:
-        """Whether the job could be started there on trial once so much is gone."""
-        gone = np.full(len(self.space), usd), np.full(len(self.space), seconds)
-        return bool(self._trials and self.may_be_tried(*gone)[self.space.index[where]])
-
     def _best_left(self, usd: float, seconds: float) -> float:
         return float(self.fallback(np.array([usd]), np.array([seconds]))[0])
 
@@ -265,7 +267,8 @@ class _Choice(Repeats):
         error = max(1 / sqrt(known), SUREST)
         slow_s = finish_s * np.exp(self.margin(error, launches))
         certified = self.kept(usd + slow_s * per_s, s + slow_s)
-        if self._may_be_started(where, usd, s):
+        place = self.space.index[where]
+        if self._trials and self.may_be_tried(np.array(usd), np.array(s))[place]:
             likely_s = finish_s * np.exp(self.likely_margin(error, launches))
             certified = certified | self.kept(usd + likely_s * per_s, s + likely_s)
         value = finish_s if self.fast else finish_s * per_s
@@ -292,11 +295,3 @@ class _Choice(Repeats):
         if net <= 0:
             return f"nothing is certified yet, and this may need least of the limit ({ends})"
         return f"expected to save {unit(net)} beyond its own price ({ends})"
-
-
-def _gone(job: Job, history: History) -> float:
-    """The larger share of the limits that is used."""
-    goal = job.goal
-    budget = history.spent_usd / goal.budget_usd if goal.budget_usd is not None else 0.0
-    deadline = history.elapsed_s / goal.deadline_s if goal.deadline_s is not None else 0.0
-    return max(budget, deadline)

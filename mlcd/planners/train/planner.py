@@ -2,30 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from mlcd.core import guarantee
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
 from mlcd.core.decision import Decision
+from mlcd.core.errors import UnknownName
 from mlcd.core.history import History
-from mlcd.core.job import Job
+from mlcd.core.job import Job, Search
 from mlcd.core.ledger import Ledger, Started
+from mlcd.core.measurement import Measurement, Outcome
+from mlcd.core.options import new_job
 from mlcd.core.planner import Planner
+from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import known_from, seen_before
-from mlcd.memory.stored_models import learned_models
+from mlcd.memory.models import Kinship, Shelf
+from mlcd.memory.stored_models import learned_models, nearest_models
+from mlcd.planners.modeling.outlook import usual_probe_limit
+from mlcd.planners.modeling.performance import read_performance_model
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.planners.train.known_by_model import known_by_model
-from mlcd.planners.train.methods import method
-from mlcd.planners.train.probe_limit import usual_probe_limit
+from mlcd.planners.train.net_value import NetValue
+
+METHODS: Plugins[Callable[[Search], Strategy]] = Plugins(
+    "mlcd.methods", "train", {"net-value": lambda search: NetValue(search.seed, search.early_look, search.parallel)}
+)
+"""How to make each method from what the job says of the search."""
+
+
+def method(search: Search) -> Strategy:
+    """The strategy that a job asks for."""
+    if search.method not in METHODS:
+        raise UnknownName("method", search.method, METHODS)
+    return METHODS[search.method](search)
+
+
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
+    """What is known, and what the model of an earlier `mlcd scale` adds: where to look, and no certificate."""
+    batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
+    if batch is None or nearest is None or nearest.kinship is not Kinship.SAME:
+        return tuple(known)
+    stored = nearest.models[0]
+    steps, types = stored.learned(read_performance_model).steps, {each.instance_type for each in stored.machines}
+    measured, modelled = {m.configuration for m in known}, []
+    for c in space.configurations:
+        if c.offer.name in types and c not in measured and batch % c.workers == 0:
+            step_s, error = steps.predict(np.array([float(c.nodes)]), np.array([batch / c.workers]))
+            modelled.append(Measurement(c, Outcome.OK, 0.0, 0.0, batch / float(step_s[0]), float(error[0])))
+    return (*known, *modelled)
 
 
 class Train(Planner):
     """Instance type x number of nodes, for a job that keeps them to its end."""
 
     name = "train"
+
+    def asked(self, job: Job, chosen: Mapping[str, Any]) -> Job:
+        """The job of a file, whatever it says to other planners: it is done once all its work is."""
+        return replace(new_job(job, chosen), target=None).asking(None)
 
     def ready(self, job: Job, database: Database) -> Job:
         """With a method and a goal that training has, at a place that can be found again."""

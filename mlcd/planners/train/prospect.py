@@ -15,16 +15,22 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.configuration import Configuration, Floats, Mask, Space
 from mlcd.core.decision import Forecast
-from mlcd.core.forecasts import forecasts, needed_confidence
-from mlcd.core.guarantee import choices, safe
+from mlcd.core.forecasts import (
+    Trial,
+    for_fallbacks,
+    forecasts,
+    is_possible,
+    likely_margin,
+    needed_confidence,
+    trial_s,
+    trials,
+)
+from mlcd.core.guarantee import choices, limits_allow, safe
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
-from mlcd.core.launch_spread import Spread
 from mlcd.core.measurement import SUREST, Measurement
-from mlcd.core.on_trial import Trial, for_fallbacks, is_possible, likely_margin, trial_s, trials
-from mlcd.planners.modeling.memory_need import Mask
 from mlcd.planners.train.speed_belief import belief_of
 
 Counts = NDArray[np.intp]
@@ -109,7 +115,7 @@ class Prospect:
     def v0(self) -> float:
         """V0: the best that is certified; while nothing is, more than the best that is to be expected."""
         if self.safe:
-            return self._best_certified
+            return min(map(self._made_small, choices(self.job, self.space, self.history).values()))
         certified = self.certifiable(self.space.probe_usd, self.space.probe_s)
         value = self.value(self.finish_s)
         best = np.where(certified, value, np.inf).min(axis=1)
@@ -118,16 +124,12 @@ class Prospect:
         times = UNSAFE_PENALTY if self.job.goal.limited else NOT_RUN_PENALTY
         return times * float(np.median(finite)) if finite.size else 0.0
 
-    @cached_property
-    def _best_certified(self) -> float:
-        ahead = choices(self.job, self.space, self.history).values()
-        return min(each.seconds if self.fast else each.usd for each in ahead)
+    def _made_small(self, ahead: Forecast) -> float:
+        """J of a forecast."""
+        return ahead.seconds if self.fast else ahead.usd
 
     def fallback(self, usd: Floats, seconds: Floats) -> Floats:
-        """V0'(D): the best that is still certified once so much more is gone; V0 while nothing is.
-
-        Of every configuration, or of some that were measured before.
-        """
+        """V0'(D), of all configurations or of some measured ones: the best that is certified once so much is gone."""
         if not self.safe:
             return np.full(usd.shape, self.v0)
         measured = self._fallback_after(usd, seconds, self.ahead)
@@ -140,11 +142,11 @@ class Prospect:
         for m in self.safe:
             worst = ahead[m.configuration]
             kept = self.kept(usd + worst.worst_usd, seconds + worst.worst_seconds)
-            fallback = np.where(kept, np.minimum(fallback, self.measured_value(m)), fallback)
+            fallback = np.where(kept, np.minimum(fallback, self._made_small(self.ahead[m.configuration])), fallback)
         for trial in self._trials:
             likely, started = trial.likely, self._still_certain(usd + trial.usd, seconds + trial.seconds)
             started = started & self.kept(usd + likely.worst_usd, seconds + likely.worst_seconds)
-            fallback = np.where(started, np.minimum(fallback, likely.seconds if self.fast else likely.usd), fallback)
+            fallback = np.where(started, np.minimum(fallback, self._made_small(likely)), fallback)
         return fallback
 
     @cached_property
@@ -190,10 +192,7 @@ class Prospect:
         return self._still_certain(usd + trial * self.space.usd_per_s, seconds + trial)
 
     def _margins(self, share: float, clusters: Counts | None, again: int = 0, *, likely: bool = False) -> Floats:
-        """The margin of each configuration once it is probed for this share of a probe, with what is known of it.
-
-        `again`: so many launches later. `likely`: of a trial, not of a certificate.
-        """
+        """The margin of each configuration, probed for this share and `again` so often; `likely`: of a trial."""
         margins = self._margins_of_one(share, again, likely)
         several = np.flatnonzero(clusters > 1).tolist() if clusters is not None else []
         if clusters is None or not several:
@@ -235,41 +234,23 @@ class Prospect:
     def margin(self, error: float, launches: int) -> float:
         """By how much a certificate counts on less than the measured rate, in the log."""
         sure = needed_confidence(self.job.goal.confidence, launches, max(1, len(self.known)))
-        return self.spread.margin(round(error, 4), launches, sure)
+        return self.history.spread.margin(round(error, 4), launches, sure)
 
     def likely_margin(self, error: float, launches: int) -> float:
         """The same of a trial."""
-        return likely_margin(self.spread, round(error, 4), launches)
-
-    @cached_property
-    def spread(self) -> Spread:
-        """Between launches of one configuration."""
-        return self.history.spread
+        return likely_margin(self.history.spread, round(error, 4), launches)
 
     def _longest_s(self, usd: Floats, seconds: Floats) -> Floats:
         """How long finishing may take where so much more is gone before it; finite, so that what fails never fits."""
         goal, history = self.job.goal, self.history
-        longest = np.full(len(self.space), np.finfo(float).max)
-        if goal.budget_usd is not None:
-            longest = np.minimum(longest, (goal.budget_usd - history.spent_usd - usd) / self.space.usd_per_s)
-        if goal.deadline_s is not None:
-            longest = np.minimum(longest, goal.deadline_s - history.elapsed_s - seconds)
-        return longest
+        by_budget = (goal.most_usd - history.spent_usd - usd) / self.space.usd_per_s
+        longest: Floats = np.minimum(by_budget, goal.most_s - history.elapsed_s - seconds)
+        return np.minimum(longest, np.finfo(float).max)
 
     def kept(self, more_usd: Floats | float, more_s: Floats | float) -> Mask:
         """Whether the limits hold if so much more is used."""
-        goal, history = self.job.goal, self.history
-        inside: Mask = np.isfinite(more_s)
-        if goal.budget_usd is not None:
-            inside = inside & (history.spent_usd + more_usd <= goal.budget_usd)
-        if goal.deadline_s is not None:
-            inside = inside & (history.elapsed_s + more_s <= goal.deadline_s)
-        return inside
-
-    def measured_value(self, measurement: Measurement) -> float:
-        """J of what was measured."""
-        ahead = self.ahead[measurement.configuration]
-        return ahead.seconds if self.fast else ahead.usd
+        usd, seconds = np.asarray(self.history.spent_usd + more_usd), np.asarray(self.history.elapsed_s + more_s)
+        return limits_allow(self.job.goal, usd, seconds)
 
     @cached_property
     def ahead(self) -> dict[Configuration, Forecast]:

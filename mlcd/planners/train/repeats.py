@@ -19,16 +19,15 @@ from typing import Self
 
 import numpy as np
 
-from mlcd.core.configuration import Floats
-from mlcd.core.guarantee import refusal, safe, within_price_limits
+from mlcd.core.configuration import Floats, Mask
+from mlcd.core.guarantee import refusal, safe, share_of_limits, within_price_limits
 from mlcd.core.measurement import Measurement
-from mlcd.planners.modeling.memory_need import Mask
 from mlcd.planners.train.prospect import MOST_LAUNCHES, Prospect
 
 WORTH_OF_A_CERTIFICATE = 0.2
 """The share of the limits that a sure certificate is worth, while there is none."""
 WORTH_IT = 0.005
-"""Of V0: what a probe must bring beyond its price. The best of many estimates is too good on average."""
+"""Of V0: what a probe must bring beyond its price; a margin against the winner's curse."""
 SLOWER_START = 1.25
 """How many times longer than before the start-up of another launch may take."""
 
@@ -48,10 +47,7 @@ class Repeats(Prospect):
     """What is expected if something is launched again."""
 
     def worth_repeating(self, worth_asking: Mask, most: int) -> Again | None:
-        """What to launch again, on how many clusters; None: nothing is worth it.
-
-        `worth_asking`: what may be probed afterwards. `most`: clusters at once.
-        """
+        """What to launch again, on how many of `most` clusters; `worth_asking`: what may be probed afterwards."""
         if not self.job.goal.limited or not self.known:
             return None
         worth_asking = worth_asking & within_price_limits(self.job.search, self.space)
@@ -63,7 +59,7 @@ class Repeats(Prospect):
             if times < 1:
                 continue
             seconds, usd = map(np.array, self.space.worst_probe(m.configuration, share))
-            gain = self.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
+            gain = self.history.spread.calm * (now - self._if_launches_agree(m, times)._expected_end(worth_asking, v0))
             net = gain - float(self.price(times * usd, seconds) + self.toll(times * usd, seconds))
             if net > self.least_worth(v0) and (best is None or net > best.net):
                 best = Again(place, times, share, net)
@@ -98,13 +94,9 @@ class Repeats(Prospect):
         A search that ends without a certificate has wasted it. It also makes cheap sizes come first. Until something
         has run, nothing is known of what the job needs, and there is no toll.
         """
-        goal = self.job.goal
-        shares = np.zeros(np.shape(usd))
-        if goal.budget_usd is not None:
-            shares = np.maximum(shares, usd / goal.budget_usd)
-        if goal.deadline_s is not None:
-            shares = np.maximum(shares, seconds / goal.deadline_s)
-        toll: Floats = shares * (self.v0 / WORTH_OF_A_CERTIFICATE if self.history.good and not self.safe else 0.0)
+        if not self.history.good or self.safe:
+            return np.zeros(np.shape(usd))
+        toll: Floats = share_of_limits(self.job.goal, usd, seconds) * (self.v0 / WORTH_OF_A_CERTIFICATE)
         return toll
 
     def least_worth(self, v0: float) -> float:
@@ -112,10 +104,7 @@ class Repeats(Prospect):
         return WORTH_IT * v0 if self.safe or self.job.goal.limited else -np.inf
 
     def _cheap_to_repeat(self) -> Iterator[Measurement]:
-        """What costs least to launch, and the certified one that least is reserved for.
-
-        Not what has failed, too: it may fail again, and again tell nothing.
-        """
+        """What costs least to launch, and the certified one that least is reserved for; not what has failed, too."""
         failed = {m.configuration for m in self.history.measurements if not m.ok}
         ran = [m for m in self.history.good if m.configuration not in failed]
         if not ran:

@@ -19,22 +19,20 @@ ASKED = ("instance_type", "accelerators", "cpus", "memory", "infra", "cloud")
 
 def narrow(space: Space, job: Job) -> Space:
     """The part of a cloud's space that the job asks for: patterns, node range, resources, memory."""
-    named = [c for c in space.choices if _matches(c.offer, job.search.instances)]
+    patterns = [pattern.lower() for pattern in job.search.instances]
+    named = [c for c in space.choices if any(fnmatchcase(c.offer.instance_type.lower(), each) for each in patterns)]
     if not named:
         raise UserError(_no_match(space, job.search.instances))
     suited = [c for c in named if _suits(c.offer, job)]
     if not suited:
         raise UserError(f"no type here has {_asked(job)}; relax that, or see what there is: mlcd offers")
     low, high = job.search.nodes
-    choices = []
-    for choice in suited:
-        nodes = tuple(n for n in choice.nodes if low <= n <= high)
-        if nodes:
-            choices.append(replace(choice, nodes=nodes))
+    sized = [replace(choice, nodes=tuple(n for n in choice.nodes if low <= n <= high)) for choice in suited]
+    choices = tuple(choice for choice in sized if choice.nodes)
     if not choices:
         counts = sorted({n for choice in suited for n in choice.nodes})
         raise UserError(f"nodes {low}..{high}: empty here; this cloud has {counts[0]}..{counts[-1]} nodes of a type")
-    return replace(space, choices=tuple(choices))
+    return replace(space, choices=choices)
 
 
 def grid(offers: tuple[Offer, ...], nodes: tuple[int, int], **terms: Any) -> Space:
@@ -43,17 +41,12 @@ def grid(offers: tuple[Offer, ...], nodes: tuple[int, int], **terms: Any) -> Spa
     return Space(tuple(Choice(offer, counts) for offer in offers), **terms)
 
 
-def _matches(offer: Offer, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(offer.instance_type.lower(), pattern.lower()) for pattern in patterns)
-
-
 def _no_match(space: Space, patterns: tuple[str, ...]) -> str:
     names = sorted({offer.instance_type for offer in space.offers})
-    wanted = ", ".join(patterns)
-    stems = [re.sub(r"[*?\[\]]", "", pattern) for pattern in patterns]
-    near = difflib.get_close_matches(stems[0] if stems else "", names, n=3, cutoff=0.4)
+    stem = re.sub(r"[*?\[\]]", "", patterns[0]) if patterns else ""
+    near = difflib.get_close_matches(stem, names, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are {len(names)} types, such as {names[0]}"
-    return f"no instance matches '{wanted}': {hint}"
+    return f"no instance matches '{', '.join(patterns)}': {hint}"
 
 
 def _suits(offer: Offer, job: Job) -> bool:

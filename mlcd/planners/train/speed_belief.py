@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Choice, Configuration, Floats, Space
+from mlcd.core.guarantee import share_of_limits
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Hints, Job, Objective
 from mlcd.core.measurement import Outcome
@@ -74,14 +75,11 @@ def _level(space: Space, seed: int, hints: Hints, goal: Goal, work_samples: floa
     small = laws.memory.too_small(every, at)
     # A draw by which the job fits nothing is as good a law of speed as any: its level is that of enough memory.
     seconds = np.where(small & ~small.all(axis=1, keepdims=True), np.inf, seconds)
-    needs = []
-    if goal.deadline_s is not None:
-        needs.append(seconds / (LIMIT_SLACK * goal.deadline_s))
-    if goal.budget_usd is not None:
-        needs.append(seconds * space.usd_per_s[at] / (LIMIT_SLACK * goal.budget_usd))
-    if not needs:
-        needs.append(seconds / (UNLIMITED_JOB * float(space.probe_s.min())))
-    level: Floats = np.log(np.max(needs, axis=0).min(axis=1))
+    if goal.limited:
+        needs = share_of_limits(goal, seconds * space.usd_per_s[at], seconds) / LIMIT_SLACK
+    else:
+        needs = seconds / (UNLIMITED_JOB * float(space.probe_s.min()))
+    level: Floats = np.log(needs.min(axis=1))
     return level
 
 
@@ -125,8 +123,6 @@ def _worth_a_thought(job: Job, space: Space, history: History, finish_s: Floats)
     value = finish_s + space.probe_s if goal.objective is Objective.FASTEST else usd
     if goal.budget_usd is None:
         return set(np.argpartition(value, LARGE // 2)[: LARGE // 2].tolist())
-    need = (history.spent_usd + usd) / goal.budget_usd
-    if goal.deadline_s is not None:
-        need = np.maximum(need, (history.elapsed_s + space.probe_s + finish_s) / goal.deadline_s)
+    need = share_of_limits(goal, history.spent_usd + usd, history.elapsed_s + space.probe_s + finish_s)
     best, least_needy = np.lexsort((value, np.maximum(need, 1.0))), np.lexsort((value, need))
     return {*best[: LARGE // 4].tolist(), *least_needy[: LARGE // 4].tolist()}

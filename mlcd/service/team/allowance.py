@@ -122,7 +122,7 @@ def submit(
         if not free:
             remaining = _remaining_budget(connection, ledger.database, owner.name, owner.team, now())
             _check_submission(job.goal.budget_usd, remaining)
-        run = ledger.ask(job.name, submission, owner.name, owner.team, connection=connection)
+        run = ledger.ask(job.name, submission, owner.name, owner.team)
         connection.execute(update(schema.runs).where(schema.runs.c.name == run).values(free=free))
         return run
 

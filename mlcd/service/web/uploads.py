@@ -1,4 +1,4 @@
-"""Uploaded models: their facts and names. Their bytes are in `mlcd.core.database.uploaded_models`."""
+"""Uploaded models: their facts and names. Their bytes are in `mlcd.core.database.files`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import IO
 from sqlalchemy import func, insert, select, update
 
 from mlcd.core.database import Database
+from mlcd.core.database.files import DIGEST, SentModels
 from mlcd.core.database.schema import uploads
-from mlcd.core.database.uploaded_models import DIGEST, SentModels
 from mlcd.core.errors import UnknownName, UserError, WrongState
 from mlcd.planners.serve.nouns import UPLOAD, ModelFacts
 from mlcd.service.web.failures import Refusal

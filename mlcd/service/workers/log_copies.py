@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mlcd.clouds.launches import Launches, launches_here
-from mlcd.core.database.log_pieces import PIECE_BYTES, LogPieces
+from mlcd.core.database.files import PIECE_BYTES, LogPieces
 from mlcd.core.errors import LedgerError
 from mlcd.core.ledger import Ledger
 from mlcd.service.workers.log import LOG

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from mlcd.core.database import Database
-from mlcd.core.database.connect import LOCKS
+from mlcd.core.database.engine import LOCKS
 
 NEWEST = "COMMENT ON TABLE procrastinate_jobs IS '{}'"
 """Procrastinate does not record its latest migration: we do, as a comment on its table of jobs."""

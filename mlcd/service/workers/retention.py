@@ -11,9 +11,8 @@ from sqlalchemy import func, select
 
 from mlcd.clouds.control import Cleaned
 from mlcd.clouds.launches import Launches
-from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.files import LogPieces, SentModels
 from mlcd.core.database.schema import entries, runs
-from mlcd.core.database.uploaded_models import SentModels
 from mlcd.core.ledger import Ledger, Status
 from mlcd.service.workers.crew import waits
 

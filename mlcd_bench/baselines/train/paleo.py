@@ -18,8 +18,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Finish, Step
 from mlcd.core.units import format_duration
+from mlcd.planners.modeling.outlook import TYPICAL_EFFICIENCY
 from mlcd.planners.modeling.physics import Model, rates_that_fit
-from mlcd.planners.train.outlook import TYPICAL_EFFICIENCY
 from mlcd_bench.baselines.train.candidates import best_of
 
 

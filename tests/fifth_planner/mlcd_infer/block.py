@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from mlcd.planners.jobfile.work import PlannerBlock, Work
+from mlcd.planners.jobfile.keys import PlannerBlock, Work
 from mlcd_infer.nouns import InferenceTask
 
 

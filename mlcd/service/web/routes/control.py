@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Goal
 from mlcd.core.ledger import Status
+from mlcd.core.options import goal_again
 from mlcd.core.runs.machine import elsewhere
-from mlcd.planners.form.goal import goal_again
 from mlcd.planners.form.words import parsed
 from mlcd.service.team import Member, Role, recheck, release
 from mlcd.service.web.answers import Answer, problems

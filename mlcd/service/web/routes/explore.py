@@ -11,8 +11,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from mlcd.core.errors import UserError
+from mlcd.core.options import goal_again
 from mlcd.core.runs.run import decide_again
-from mlcd.planners.form.goal import goal_again
 from mlcd.planners.form.words import parsed
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.caps import SERVICE_NAMES

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Provenance
-from mlcd.core.database.log_pieces import LogPieces
+from mlcd.core.database.files import LogPieces
 from mlcd.core.ledger import Settled, Voided
 from mlcd.reports.deploy.exported import exported
 from mlcd.reports.html import page

@@ -5,13 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from mlcd.core.database.append_only import append_only
+from mlcd.core.database.schema import AMOUNT, NUMBER, append_only, texts
 
 revision = "0001"
 down_revision = None
-
-NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-AMOUNT: sa.Double[float] = sa.Double().with_variant(sa.REAL(), "sqlite")
 
 
 def upgrade() -> None:
@@ -19,16 +16,15 @@ def upgrade() -> None:
     op.create_table(
         "entries",
         sa.Column("seq", NUMBER, primary_key=True),
-        sa.Column("run", sa.Text, nullable=False),
-        sa.Column("written_at", sa.Text, nullable=False),
+        *texts("run", "written_at"),
         sa.Column("elapsed_s", AMOUNT, nullable=False),
-        sa.Column("kind", sa.Text, nullable=False),
+        *texts("kind"),
         sa.Column("instance_type", sa.Text),
         sa.Column("nodes", sa.Integer),
         sa.Column("usd", AMOUNT),
         sa.Column("seconds", AMOUNT),
         sa.Column("because", sa.Text),
-        sa.Column("body", sa.Text, nullable=False),
+        *texts("body"),
         sqlite_autoincrement=True,
     )
     op.create_index("entries_by_run", "entries", ["run", "seq"])

@@ -20,14 +20,11 @@ from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
-from mlcd.planners.modeling.statistical_efficiency import from_noise
-from mlcd.planners.scale.belief import believe
-from mlcd.planners.scale.epochs import epochs_at_reference, saved_by_batch
-from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, UnitPrice, batch_of, scaling_task
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
+from mlcd.planners.scale.belief import believe, epochs_at_reference, saved_by_batch
+from mlcd.planners.scale.nouns import Mode, Noise, ScalingTask, UnitPrice, batch_of, scaling_space, scaling_task
 from mlcd.planners.scale.search import MOST_PROBES, ScaleSearch
 from mlcd.planners.scale.share import machine_of
-from mlcd.planners.scale.space import scaling_space
 from mlcd.planners.scale.steer import _as_it_is
 
 LONG = World(dataset=1e7)

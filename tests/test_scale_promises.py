@@ -15,8 +15,7 @@ from mlcd_fixtures.examples import THOROUGH
 
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
-from mlcd.planners.modeling.performance import NodePrice, PerformanceModel
-from mlcd.planners.modeling.statistical_efficiency import from_noise
+from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, from_noise
 from mlcd.planners.scale.nouns import Mode, batch_of
 
 kinds = st.builds(

@@ -12,11 +12,16 @@ from enum import StrEnum
 import numpy as np
 
 from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.guarantee import limits_allow
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.planners.modeling.physics import Model, rates_that_fit
 
 TYPICAL_EFFICIENCY = 0.35
 """Share of the published rate that training keeps on most hardware."""
+SHARE = 0.15
+"""Of the budget, or of the cheapest expected finish. docs/reference/guarantee.md has what this was chosen by."""
+LEAST_USD = 20.0
+"""Without a budget: what a model expects of a job that nobody has measured must not shut out ordinary machines."""
 
 
 class Chance(StrEnum):
@@ -70,10 +75,7 @@ def outlook(job: Job, space: Space) -> Outlook:
 
 
 def cheapest_expected_usd(job: Job, space: Space) -> float | None:
-    """What finishing is modelled to cost where that is least, within the limits if anything is; None if nothing fits.
-
-    Without hints the job is taken for a ResNet-50, as the search does.
-    """
+    """What finishing is modelled to cost at the least, within the limits if possible; None if nothing fits."""
     typical_s = _finish_s(job, space, TYPICAL_EFFICIENCY)
     pick = _best(replace(job.goal, objective=Objective.CHEAPEST), space, typical_s)
     return float(typical_s[pick] * space.usd_per_s[pick]) if pick is not None else None
@@ -93,22 +95,29 @@ def _best(goal: Goal, space: Space, finish_s: Floats) -> int | None:
         return None
     usd = finish_s * space.usd_per_s
     value = finish_s if goal.objective is Objective.FASTEST else usd
-    inside = _inside(goal, finish_s, usd)
+    inside = limits_allow(goal, usd, finish_s)
     return int(np.argmin(np.where(inside, value, np.inf) if inside.any() else value))
 
 
 def _chance(job: Job, space: Space, typical_s: Floats) -> tuple[Chance, str]:
     if not job.goal.limited:
         return Chance.NO_LIMIT, "there is no limit to keep"
-    if _inside(job.goal, typical_s, typical_s * space.usd_per_s).any():
+    if limits_allow(job.goal, typical_s * space.usd_per_s, typical_s).any():
         return Chance.LIKELY, f"at {TYPICAL_EFFICIENCY:.0%} of the published rate some configuration keeps the limits"
     full_s = _finish_s(job, space, 1.0)
-    if _inside(job.goal, full_s, full_s * space.usd_per_s).any():
+    if limits_allow(job.goal, full_s * space.usd_per_s, full_s).any():
         return Chance.DOUBTFUL, "only at more than the usual share of the published rate are the limits kept"
     return Chance.UNLIKELY, "not even at the full published fp32 rate does anything keep the limits"
 
 
-def _inside(goal: Goal, finish_s: Floats, usd: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    budget = np.inf if goal.budget_usd is None else goal.budget_usd
-    deadline = np.inf if goal.deadline_s is None else goal.deadline_s
-    return np.isfinite(finish_s) & (usd <= budget) & (finish_s <= deadline)
+def usual_probe_limit(job: Job, space: Space) -> float:
+    """What one probe may cost where nobody says: a share of the budget, or of the cheapest finish that is expected.
+
+    Never so small that not even the cheapest probe is allowed. It is set when a run starts and kept in its ledger, so
+    that a run that goes on keeps the same.
+    """
+    if job.goal.budget_usd is not None:
+        share_usd = SHARE * job.goal.budget_usd
+    else:
+        share_usd = max(SHARE * (cheapest_expected_usd(job, space) or 0.0), LEAST_USD)
+    return max(share_usd, float(space.probe_usd.min()))

@@ -1,7 +1,8 @@
-"""Uploaded models: their bytes in the database, in parts, and a cached file on each machine that needs it.
+"""Files in the database: uploaded models in parts, and logs of launches in pieces.
 
-The row in `uploads` is written last, so that a model is complete or absent. A cached file is named by the hash of its
-bytes, and can be deleted at any time.
+A model has a cached file on each machine that needs it, named by the hash of its bytes; it can be deleted at any time.
+The row in `uploads` is written last, so that a model is complete or absent. Logs are stored so that readers need no
+access to workers' machines: a log is its pieces in order, and an empty piece marks the end.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select
 
 from mlcd.core.database.engine import Database
-from mlcd.core.database.schema import upload_parts, uploads
+from mlcd.core.database.schema import logs, upload_parts, uploads
 from mlcd.core.errors import UnknownName, UserError
 
 PART_BYTES = 1 << 20
@@ -28,6 +29,10 @@ PART_BYTES = 1 << 20
 ABANDONED_AFTER = timedelta(days=1)
 """After this time, parts without a row in `uploads` are abandoned."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
+PIECE_BYTES = 256 << 10
+"""Most bytes of one piece."""
+PIECES_AT_ONCE = 4_096
+"""Most pieces read for one request: a log that grows slowly has many small ones."""
 
 
 class SentModels:
@@ -46,10 +51,7 @@ class SentModels:
         return path
 
     def store(self, file: Path, digest: str) -> Path:
-        """Store a file in the database and in this machine's cache; the caller writes the row in `uploads`.
-
-        A model that is already complete is not written again.
-        """
+        """Put a file into the database, unless it is there, and the cache; the caller writes the row in `uploads`."""
         if not self.is_whole(digest, file.stat().st_size):
             self._delete_abandoned()
             self._write_parts(file, digest)
@@ -138,3 +140,58 @@ class SentModels:
         unlisted = upload_parts.c.digest.not_in(select(uploads.c.digest))
         with self._database.write() as connection:
             connection.execute(delete(upload_parts).where(unlisted, upload_parts.c.written_at < before))
+
+
+class LogPieces:
+    """The logs in a database, by launch label and process number."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def with_log(self, labels: Collection[str], process: int) -> set[str]:
+        """Those of these launches that have a log of this process."""
+        query = select(logs.c.label).where(logs.c.label.in_(labels), logs.c.process == process).distinct()
+        with self._database.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def end(self, label: str, process: int) -> tuple[int, bool]:
+        """The number of bytes, and whether the log is complete."""
+        query = select(logs.c.start, func.length(logs.c.body)).where(_of(label, process))
+        with self._database.read() as connection:
+            last = connection.execute(query.order_by(logs.c.start.desc()).limit(1)).first()
+        return (0, False) if last is None else (last[0] + last[1], last[1] == 0)
+
+    def append(self, label: str, process: int, start: int, body: bytes) -> None:
+        """Add the next piece, of at most `PIECE_BYTES`; an empty one marks the end."""
+        with self._database.write() as connection:
+            row = {"label": label, "process": process, "start": start, "body": body}
+            connection.execute(insert(logs), row)
+
+    def read(self, label: str, process: int, after: int, most: int) -> bytes:
+        """At most `most` bytes, from position `after`."""
+        of = and_(_of(label, process), logs.c.start > after - PIECE_BYTES)
+        sizes = select(logs.c.start, func.length(logs.c.body)).where(of).order_by(logs.c.start).limit(PIECES_AT_ONCE)
+        with self._database.read() as connection:
+            starts = [start for start, size in connection.execute(sizes) if after < start + size < after + most + size]
+            if not starts:
+                return b""
+            bodies = select(logs.c.body).where(of, logs.c.start.between(starts[0], starts[-1])).order_by(logs.c.start)
+            text = b"".join(connection.execute(bodies).scalars())
+        return text[max(0, after - starts[0]) :][:most]
+
+    def labels(self) -> list[str]:
+        """The launches that have a log."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(logs.c.label).distinct().order_by(logs.c.label)).scalars())
+
+    def delete(self, label: str) -> int:
+        """Delete the logs of a launch; return their bytes."""
+        size = select(func.coalesce(func.sum(func.length(logs.c.body)), 0)).where(logs.c.label == label)
+        with self._database.write() as connection:
+            size_bytes = int(connection.execute(size).scalar_one())
+            connection.execute(delete(logs).where(logs.c.label == label))
+        return size_bytes
+
+
+def _of(label: str, process: int) -> ColumnElement[bool]:
+    return and_(logs.c.label == label, logs.c.process == process)

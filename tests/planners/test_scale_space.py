@@ -10,8 +10,7 @@ from mlcd.core.configuration import Choice, Offer, Space
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.units import parse_batches
-from mlcd.planners.scale.nouns import ScalingTask, UnitPrice, batch_of
-from mlcd.planners.scale.space import scaling_space
+from mlcd.planners.scale.nouns import ScalingTask, UnitPrice, batch_of, scaling_space
 
 NODE = Offer("node", 1.0, vcpus=4, memory_gb=16)
 FOUR_GPUS = Offer("gpus", 4.0, vcpus=32, memory_gb=64, accelerator="T4", accelerators=4)
