@@ -6,12 +6,11 @@ A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state 
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
-import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -68,26 +67,57 @@ def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
 
 def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
     """Write a catalog file atomically: a failure leaves the old file."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({column: _cell(value) for column, value in asdict(row).items()} for row in rows)
-    temporary: Path | None = None
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # in the same folder: a rename is atomic only within one file system
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8", newline=""
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text.getvalue())
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({column: _cell(value) for column, value in asdict(row).items()} for row in rows)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        partial.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise CatalogError(f"{path}: cannot write the catalog: {error.strerror}; the old one is unchanged") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """Published facts that no cloud's API provides: dense fp32 rate without tensor cores, memory, and the source."""
+
+    tflops_fp32: float
+    memory_gb: float
+    source: str
+
+
+@cache
+def known_accelerators() -> dict[str, Accelerator]:
+    """The accelerators of `accelerators.csv` by name."""
+    return {
+        line.text("name"): Accelerator(
+            line.number("tflops_fp32", above_zero=True), line.number("memory_gb", above_zero=True), line.text("source")
+        )
+        for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb", "source")
+    }
+
+
+@cache
+def retired_types() -> dict[tuple[str, str], str]:
+    """By cloud and instance type, the year and month since which it cannot be rented any more: `retired.csv`.
+
+    Their rows stay in the catalog, for simulations and for the papers' figures.
+    """
+    since = {}
+    for line in _packaged_table("retired.csv", "cloud", "instance_type", "since", "source"):
+        line.text("source")  # each needs a source
+        since[line.text("cloud"), line.text("instance_type")] = line.text("since")
+    return since
+
+
+def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
+    text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
+    return read_table(text, name=name, columns=columns, complain=CatalogError)
 
 
 def refreshed_path(cloud: str, directory: Path) -> Path:

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from mlcd.core.configuration import Offer
 from mlcd.core.errors import CatalogError
-
-COLUMNS = (
-    "instance_type",
-    "region",
-    "vcpus",
-    "memory_gb",
-    "accelerator",
-    "accelerators",
-    "tflops_per_accelerator",
-    "accelerator_memory_gb",
-    "network_gbps",
-    "usd_per_hour",
-    "spot_usd_per_hour",
-    "price_date",
-    "source",
-)
-"""The columns of a catalog file, in the order they are written."""
 
 MINIMUM_BILLED_S = {"aws": 60.0, "gcp": 60.0, "azure": 60.0}
 """By cloud, the minimum billed seconds of a machine."""
@@ -56,18 +39,10 @@ class CatalogRow:
         usd_per_hour = self.price(spot=spot)
         if usd_per_hour is None:
             raise CatalogError(f"{self.cloud} {self.instance_type}: no spot price is known; use it on demand")
-        return Offer(
-            instance_type=self.instance_type,
-            usd_per_hour=usd_per_hour,
-            vcpus=self.vcpus,
-            memory_gb=self.memory_gb,
-            accelerator=self.accelerator,
-            accelerators=self.accelerators,
-            tflops_per_accelerator=self.tflops_per_accelerator,
-            accelerator_memory_gb=self.accelerator_memory_gb,
-            network_gbps=self.network_gbps,
-            cloud=self.cloud,
-            region=self.region,
-            spot=spot,
-            minimum_billed_s=MINIMUM_BILLED_S[self.cloud],
-        )
+        shared = {field.name: getattr(self, field.name) for field in fields(Offer) if hasattr(self, field.name)}
+        own = {"usd_per_hour": usd_per_hour, "spot": spot, "minimum_billed_s": MINIMUM_BILLED_S[self.cloud]}
+        return Offer(**{**shared, **own})
+
+
+COLUMNS = tuple(field.name for field in fields(CatalogRow) if field.name != "cloud")
+"""The columns of a catalog file, in the order they are written."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.catalog.fetch.aws_answers import parse_instance_types, parse_price_list, parse_spot_prices
+from mlcd.catalog.aws import parse_instance_types, parse_price_list, parse_spot_prices
 from mlcd.core.errors import CatalogError
 
 MakeItem = Callable[..., str]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mlcd.catalog import load_rows
-from mlcd.catalog.fetch.aws import refresh
+from mlcd.catalog.aws import refresh
 from mlcd.catalog.files import write_rows
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from mlcd.catalog import CLOUDS, CatalogRow, known_accelerators, load_offers, load_rows, retired_types
+from mlcd.catalog import CLOUDS, CatalogRow, load_offers, load_rows, retired_types
+from mlcd.catalog.files import known_accelerators
 
 FAMILIES = {"c4", "c5", "c5n", "m5", "r5", "p2", "p3", "p4d", "p5", "g4dn", "g5", "g6"}
 """The kind of space that the paper searches: 62 instance types of these families."""
