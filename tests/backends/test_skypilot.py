@@ -25,12 +25,12 @@ from mlcd_fixtures.skypilot import Fate, InMemory
 from mlcd.catalog import CLOUDS, retired_types
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
-from mlcd.clouds.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
+from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
+from mlcd.clouds.skypilot.backend import SkyPilot
 from mlcd.clouds.skypilot.follow import Lines
-from mlcd.clouds.skypilot.names import cluster_name, owner_of
-from mlcd.clouds.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
-from mlcd.clouds.skypilot.stream import Stream
-from mlcd.clouds.skypilot.task import TEARDOWN_S, task_of
+from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.stream import ClusterState, End, EndKind, Stream
+from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
@@ -662,7 +662,7 @@ VMS = {
 VALIDATE = """
 import inspect, json, sys, sky
 from types import SimpleNamespace
-from mlcd.clouds.skypilot import Sdk
+from mlcd.clouds.skypilot.sdk import Sdk
 
 class Fits:  # the SDK, whose functions only see whether a call fits them
     seen = set()

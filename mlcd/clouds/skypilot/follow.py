@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from typing import IO
 
-from mlcd.clouds.live import KEPT_OUTPUT, Timeouts
+from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
 from mlcd.clouds.platforms import Reader, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.client import CHECK, End, EndKind, Following
-from mlcd.clouds.skypilot.prelude import ELSEWHERE
-from mlcd.clouds.skypilot.stream import COLOUR, PREFIX
+from mlcd.clouds.skypilot.stream import CHECK, COLOUR, PREFIX, End, EndKind, Stream
+from mlcd.clouds.skypilot.task import ELSEWHERE
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoAccess, NoCapacity
@@ -46,23 +44,25 @@ class Lines:
 
 @dataclass
 class Follower:
-    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets all output."""
+    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets all output.
+
+    `first_report`: file with the offset between the job's clock and the launch's, for a process that rejoins it.
+    """
 
     job: Job
     launch: Launch
-    following: Following
+    following: Stream
     is_up: Callable[[], bool]
     clock: Clock
     timeouts: Timeouts
     started_s: float
     log: IO[str]
-    output: str = ""
-    exit_status: int | None = None
+    first_report: Path
     last_report_s: float | None = None
     last_output_s: float = 0.0
+    output: str = ""
+    exit_status: int | None = None
     lines: Lines = field(default_factory=Lines)
-    first_report: Path | None = None
-    """File with the offset between the job's clock and the launch's, for a process that rejoins the launch."""
 
     def events(self) -> Iterator[Event]:
         """The events, until the job ends or the lifetime is over. A launch that fails raises `BackendError`."""
@@ -74,24 +74,21 @@ class Follower:
             samples = self._read(reader)
             if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                 self.last_report_s = self._now_s()
-                self._store_offset(reader)
+                if reader.offset_s is not None and not self.first_report.exists():
+                    self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
             yield from samples
             ended = self._ended(end)
             if ended is not None and self.exit_status != TIME_OVER:
                 yield ended
-            if ended is not None or self._now_s() >= self._stop_s:
+            if ended is not None or self._now_s() >= self.timeouts.stop_s(self.launch):
                 return
             self.clock.wait(POLL_S)
 
     def _stored_offset_s(self) -> float | None:
         try:
-            return None if self.first_report is None else float(self.first_report.read_text(encoding="utf-8"))
+            return float(self.first_report.read_text(encoding="utf-8"))
         except (OSError, ValueError):  # not stored yet, or damaged
             return None
-
-    def _store_offset(self, reader: Reader) -> None:
-        if self.first_report is not None and reader.offset_s is not None and not self.first_report.exists():
-            self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
 
     def _read(self, reader: Reader) -> list[Sample]:
         output = self.following.read()
@@ -109,7 +106,7 @@ class Follower:
                     self.exit_status = int(exit_line[1])
             elif not line.startswith(ELSEWHERE) and self.following.submitted():
                 samples += reader.feed(line + "\n", self._now_s())
-        return [sample for sample in samples if sample.elapsed_s <= self._stop_s]
+        return [sample for sample in samples if sample.elapsed_s <= self.timeouts.stop_s(self.launch)]
 
     def _ended(self, end: End | None) -> Ended | None:
         """How it ended; None while it runs."""
@@ -131,8 +128,7 @@ class Follower:
 
     def _job_ended(self, status: int) -> Ended:
         if status == 0 and self.last_report_s is None:
-            advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
-            return self._ended_with_log(Outcome.FAILED, advice)
+            return self._ended_with_log(Outcome.FAILED, NEVER_REPORTED)
         if status == 0:
             return Ended(self._now_s(), Outcome.OK)
         # A job that lost a peer fails with an error of its own: check the machines first.
@@ -152,13 +148,8 @@ class Follower:
             self.last_output_s = now_s  # check again after the same time
             if self._is_lost():
                 return self._lost()
-        first = self.last_report_s is None
-        waited_s = now_s - (self.last_report_s or 0.0)
-        if waited_s <= (self.timeouts.first_report_s if first else self.timeouts.next_report_s):
-            return None
-        what = "no report of progress" if first else "no further report of progress"
-        advice = f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
-        return self._ended_with_log(Outcome.TIMED_OUT, advice)
+        advice = self.timeouts.overdue(now_s, self.last_report_s)
+        return None if advice is None else self._ended_with_log(Outcome.TIMED_OUT, advice)
 
     def _is_lost(self) -> bool:
         try:
@@ -172,11 +163,6 @@ class Follower:
 
     def _ended_with_log(self, outcome: Outcome, detail: str) -> Ended:
         return Ended(self._now_s(), outcome, detail, last_lines(self.output))
-
-    @property
-    def _stop_s(self) -> float:
-        """When to stop, so that teardown ends within the lifetime."""
-        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timeouts.teardown_s
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s

@@ -1,4 +1,4 @@
-"""The `Client` that calls SkyPilot. Every call to its SDK is in this file.
+"""Every call to SkyPilot's SDK.
 
 A call sends a request to SkyPilot's API server, which survives MLCD, and returns the request's id; a second call waits
 for the result. Written against 0.14.1.
@@ -17,8 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.client import ClusterState, End, EndKind
-from mlcd.clouds.skypilot.stream import COLOUR, PREFIX, Stream
+from mlcd.clouds.skypilot.stream import COLOUR, PREFIX, ClusterState, End, EndKind, Stream
 from mlcd.core.errors import BackendError, MissingExtra
 
 SUCCEEDED, NOT_FINISHED = 0, 101
@@ -44,7 +43,10 @@ def load_sky() -> ModuleType:
 
 
 class Sdk:
-    """SkyPilot's SDK. `load` imports it."""
+    """SkyPilot, as MLCD uses it; tests have an imagined one. Failures are `BackendError`s of one sentence.
+
+    `load` imports its SDK.
+    """
 
     def __init__(self, load: Callable[[], Any] = load_sky) -> None:
         self._sky = load()
@@ -52,11 +54,11 @@ class Sdk:
 
     def launch(self, name: str, task: Mapping[str, Any]) -> Stream:
         """Order a cluster of this name with the job on it; returns at once."""
-        return Stream(partial(self._launch, name, dict(task)))
+        return Stream(partial(self._run, name, dict(task)))
 
     def follow(self, name: str) -> Stream:
         """Follow the job of a running cluster from its beginning; returns at once."""
-        return Stream(partial(self._rejoin, name))
+        return Stream(partial(self._run, name, None))
 
     def state(self, name: str) -> ClusterState | None:
         """The state of a cluster according to its cloud; None if it does not exist."""
@@ -85,16 +87,18 @@ class Sdk:
         records = [record for record in self._ask("the cost report", self._sky.cost_report) if record["name"] == name]
         return sum(float(record["duration"] or 0.0) for record in records) if records else None
 
-    def _launch(self, name: str, task: dict[str, Any], stream: Stream) -> End:
-        """Runs in a thread: order, wait for the machines, follow the job."""
+    def _run(self, name: str, task: dict[str, Any] | None, stream: Stream) -> End:
+        """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)
+        job = None  # the newest, and only, job of the cluster
         try:
-            with self._quiet, contextlib.redirect_stdout(output):  # it prints to stdout, which is for MLCD's results
-                request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
-            stream.ordered()
-            if stream.stopped:  # the caller tears down next, which cancels the request
-                return End(EndKind.BROKEN, "stopped while it was being launched")
-            job, _ = sky.stream_and_get(request, output_stream=output)
+            if task is not None:
+                with self._quiet, contextlib.redirect_stdout(output):  # its prints: stdout is for MLCD's results
+                    request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
+                stream.ordered()
+                if stream.stopped:  # the caller tears down next, which cancels the request
+                    return End(EndKind.BROKEN, "stopped while it was being launched")
+                job, _ = sky.stream_and_get(request, output_stream=output)
             stream.started()
             code = self._follow(name, job, output)
         except sky.exceptions.ResourcesUnavailableError as error:
@@ -103,16 +107,6 @@ class Sdk:
         except Exception as error:  # the SDK raises its server's errors, of any type; they end the launch
             refused = isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS))
             return End(EndKind.NO_ACCESS if refused else EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
-        return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
-
-    def _rejoin(self, name: str, stream: Stream) -> End:
-        """Runs in a thread: follow the newest, and only, job of a cluster."""
-        stream.ordered()
-        stream.started()
-        try:
-            code = self._follow(name, None, _Writer(stream.write))
-        except Exception as error:
-            return End(EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
         return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
 
     def _follow(self, name: str, job: int | None, output: _Writer) -> int:

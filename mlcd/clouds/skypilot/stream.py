@@ -1,4 +1,4 @@
-"""Follows a launch in a thread: SkyPilot's calls block, and the main thread has to watch the clock."""
+"""A launch in progress, followed in a thread: SkyPilot's calls block, and the main thread has to watch the clock."""
 
 from __future__ import annotations
 
@@ -6,15 +6,46 @@ import queue
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 
-from mlcd.clouds.skypilot.client import End, EndKind
-
+CHECK = "check the network and your credentials: sky check"
+"""What to do when SkyPilot cannot rent."""
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 """Terminal colours in SkyPilot's output."""
 PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
 """SkyPilot's prefix of every line of a job: (head, rank=0, pid=2317)."""
 STOP_WITHIN_S = 600.0
 """Timeout of sending a task with its files when the launch is stopped meanwhile."""
+
+
+class ClusterState(StrEnum):
+    """State of an existing cluster. One that is starting, or has lost nodes, is NOT_UP."""
+
+    UP = "up"
+    NOT_UP = "not up"
+
+
+class EndKind(StrEnum):
+    """How a launch ended, as far as SkyPilot knows."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """The job or its setup failed."""
+    NO_CAPACITY = "no capacity"
+    """The machines were not available; a later launch may get them."""
+    NO_ACCESS = "no access"
+    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
+    BROKEN = "broken"
+    """SkyPilot, or the connection to it, failed."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a launch, in one sentence."""
+
+    kind: EndKind
+    message: str = ""
 
 
 class Stream:
@@ -40,6 +71,7 @@ class Stream:
 
     def started(self) -> None:
         """Called by `work`: the machines are up and have the job."""
+        self._ordered.set()
         self._submitted.set()
 
     @property
@@ -65,7 +97,7 @@ class Stream:
         return self._end
 
     def stop(self) -> None:
-        """Stop. Waits for an order that is being sent: it can be cancelled only after that."""
+        """Stop. Waits for an order that is being sent, so that `Sdk.down` finds everything that may still start."""
         self._stopped.set()
         self._ordered.wait(STOP_WITHIN_S)
 
