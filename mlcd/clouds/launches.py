@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.clouds.platforms.reports import saved_in
-from mlcd.core.backend import Launch
+from mlcd.core.backend import Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoAccess, NothingOrdered, UserError
 from mlcd.core.home import home
@@ -108,13 +108,29 @@ class Launches:
 
     def of_run(self, run: str) -> list[Path]:
         """The folders of a run's launches, in order."""
-        ordered = [order.parent for order in self.root.glob(f"{run}-*/order.json")]
-        numbers = {folder: folder.name.removeprefix(f"{run}-") for folder in ordered}
-        return sorted((each for each in ordered if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))
+        orders = self.root.glob(f"{run}-*/order.json")
+        ordered = {order.parent.name.removeprefix(f"{run}-"): order.parent for order in orders}
+        return [ordered[number] for number in sorted(filter(str.isdecimal, ordered), key=int)]
 
     def folder(self, label: str) -> Path:
         """The folder of this label, whether or not it exists."""
         return self.root / label
+
+
+class KeepsLaunches:
+    """A live backend that keeps its launches in a state folder, `home`."""
+
+    home: Path
+    provenance = Provenance.LIVE
+
+    @property
+    def launches(self) -> Launches:
+        """All launches of this state folder."""
+        return Launches(self.home / "launches")
+
+    def saved(self, label: str) -> float:
+        """Samples saved by a launch that was not followed to its end."""
+        return self.launches.saved(label)
 
 
 @contextmanager

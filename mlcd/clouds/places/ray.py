@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mlcd.clouds.environment import check_environment
 from mlcd.clouds.places.live import live_profiler
-from mlcd.clouds.ray import Ray, available
+from mlcd.clouds.ray.backend import Ray, available
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Space
 from mlcd.core.home import home

@@ -18,7 +18,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mlcd.core.job import Communication
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Communication, Job
+from mlcd.planners.scale.nouns import ScalingTask, batch_of
 
 TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
 """Ports, counted from the first one of a node."""
@@ -46,31 +48,25 @@ def processes(
     `first_port`: one for all nodes, or one for each node if several share an address.
     """
     ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
+    workers = [f"{address}:{port + TENSORFLOW}" for address, port in zip(addresses, ports, strict=True)]
     if communication is Communication.PARAMETER_SERVER and len(addresses) > 1:
-        return _with_parameter_server(addresses, ports, devices)
-    cluster = {"worker": _workers(addresses, ports)}
+        return _with_parameter_server(addresses, ports[0], devices, workers)
+    cluster = {"worker": workers}
     return [
         Process(node, _environment(addresses, node, node, ports[0], devices, cluster, "worker"), reports=node == 0)
         for node in range(len(addresses))
     ]
 
 
-def _workers(addresses: Sequence[str], ports: Sequence[int]) -> list[str]:
-    return [f"{address}:{port + TENSORFLOW}" for address, port in zip(addresses, ports, strict=True)]
-
-
-def _with_parameter_server(addresses: Sequence[str], ports: Sequence[int], devices: int) -> list[Process]:
+def _with_parameter_server(addresses: Sequence[str], port: int, devices: int, workers: Sequence[str]) -> list[Process]:
     """A chief and a server on the first node, a worker on every node: the paper's figure 3."""
-    cluster = {
-        "chief": [f"{addresses[0]}:{ports[0] + CHIEF}"],
-        "ps": [f"{addresses[0]}:{ports[0] + SERVER}"],
-        "worker": _workers(addresses, ports),
-    }
+    chief, server = f"{addresses[0]}:{port + CHIEF}", f"{addresses[0]}:{port + SERVER}"
+    cluster = {"chief": [chief], "ps": [server], "worker": workers}
     roles = [("chief", 0, 0), ("ps", 0, 0), *(("worker", node, node) for node in range(len(addresses)))]
     return [
         Process(
             node,
-            _environment(addresses, node, rank, ports[0], devices, cluster, role, index),
+            _environment(addresses, node, rank, port, devices, cluster, role, index),
             reports=role == "chief",
             ends=role == "chief",
         )
@@ -111,3 +107,20 @@ def _environment(
         "JAX_NUM_PROCESSES": str(count),
         "JAX_PROCESS_ID": str(node),
     }
+
+
+def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str]:
+    """The variables that `mlcd_tracker` reads; none for a job that keeps its batch and has no target."""
+    variables = {}
+    if job.target is not None:
+        variables["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
+    if batch_of(configuration) is not None:
+        variables["MLCD_BATCH"] = str(batch_of(configuration))
+    if isinstance(job.ask, ScalingTask):
+        variables["MLCD_LR_RULE"] = str(job.ask.learning_rate)
+    return variables
+
+
+def leave_file(checkpoints: str, label: str) -> str:
+    """The file that asks the job of a launch to save and exit, in the folder that all its nodes share."""
+    return f"{checkpoints}/.leave-{label}"

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import mlcd.clouds.local.teardown as teardown
 import mlcd.clouds.ray.cluster as cluster
-from mlcd.clouds.launches import Launches, before_ordering
+from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
-from mlcd.clouds.local.watchdog import Watchdog
+from mlcd.clouds.node_types import NodeTypes, load_ray_types
 from mlcd.clouds.platforms import leave_file
-from mlcd.clouds.ray.node_types import NodeTypes, load_node_types
 from mlcd.clouds.ray.nodes import Nodes
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Choice
 from mlcd.core.errors import UserError
@@ -29,20 +28,13 @@ TEARDOWN_S = teardown.GRACE_S + 2.0
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(KeepsLaunches):
     """Runs jobs on nodes of a Ray cluster. `home`: where launches are kept."""
 
     node_types: NodeTypes
     home: Path
     clock: Clock
     hangs_after_s: float = REPORT_TIMEOUT_S
-
-    provenance = Provenance.LIVE
-
-    @property
-    def launches(self) -> Launches:
-        """All launches of this state folder."""
-        return Launches(self.home / "launches")
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Reserve the nodes, run the job on them, release them."""
@@ -52,7 +44,7 @@ class Ray:
             cluster.connect(_working_folder(job))
         folder = self.launches.open(launch, lifetime_s=launch.lifetime_s)
         with ExitStack() as stack:
-            stack.enter_context(Watchdog(folder, launch.lifetime_s))
+            stack.enter_context(teardown.Watchdog(folder, launch.lifetime_s))
             stack.callback(teardown.tear_down, folder, 0.0)  # records the end, after everything else is gone
             stack.callback(cluster.tear_down, launch.label, teardown.GRACE_S)
             nodes = self._bring_up(launch, folder, started_s)
@@ -75,23 +67,18 @@ class Ray:
         lifetime_s = self.launches.order(folder).get("lifetime_s")
         return min(teardown.tear_down(folder, 0.0), inf if lifetime_s is None else float(lifetime_s))
 
-    def saved(self, label: str) -> float:
-        """Samples saved by a launch that was not followed to its end."""
-        return self.launches.saved(label)
-
     def leftovers(self) -> set[str]:
         """Launches of this state folder that still have actors or a placement group."""
         return {label for label in cluster.labels() if self.launches.find(label) is not None}
 
     def _bring_up(self, launch: Launch, folder: Path, started_s: float) -> Nodes | None:
         most_s = min(self.node_types.startup_s, inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S)
-        node_type = self.node_types.named(launch.configuration.offer.instance_type)
-        actors = cluster.bring_up(launch.label, node_type, launch.configuration.nodes, most_s - self._up_s(started_s))
+        bundle = self.node_types.bundle(launch.configuration.offer)
+        actors = cluster.bring_up(launch.label, bundle, launch.configuration.nodes, most_s - self._up_s(started_s))
         if actors is None:
             return None
         nodes = Nodes(actors, folder)
-        lifetime_s = launch.lifetime_s
-        left_s = None if lifetime_s is None else lifetime_s - self._up_s(started_s)
+        left_s = None if launch.lifetime_s is None else launch.lifetime_s - self._up_s(started_s)
         return nodes if nodes.exchange_addresses(launch.label, left_s, most_s - self._up_s(started_s)) else None
 
     def _up_s(self, started_s: float) -> float:
@@ -113,17 +100,15 @@ def available(job: Job, types: Path | None) -> tuple[NodeTypes, tuple[Choice, ..
     names = ", ".join(cluster.resources()) or "none: start its nodes with `ray start --resources '{\"small\": 1}'`"
     if types is None:
         raise UserError(f"prices are missing: --on ray:FILE, with a type for each of the cluster's resources ({names})")
-    node_types = load_node_types(types)
+    node_types = load_ray_types(types)
     if job.checkpoints and not node_types.checkpoints:
         raise UserError(f"{types}: the job saves checkpoints; add `checkpoints:`, a folder that all nodes share")
-    counts, (fewest, most) = cluster.counts(node_types.types), node_types.nodes
-    choices = tuple(
-        Choice(each.offer, tuple(range(fewest, min(most, counts[each.offer.instance_type]) + 1)))
-        for each in node_types.types
-    )
-    if not any(choice.nodes for choice in choices):
+    fewest, most = node_types.nodes
+    counts = {offer: min(most, cluster.count(node_types.bundle(offer))) for offer in node_types.offers}
+    choices = tuple(Choice(offer, tuple(range(fewest, n + 1))) for offer, n in counts.items() if n >= fewest)
+    if not choices:
         raise UserError(f"{types}: the cluster has no node of these types; its resources: {names}")
-    return node_types, tuple(choice for choice in choices if choice.nodes)
+    return node_types, choices
 
 
 def _working_folder(job: Job) -> Path:
