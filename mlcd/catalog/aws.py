@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mlcd.catalog.files import known_accelerators, load_rows, refreshed_path, write_rows
+from mlcd.catalog.files import known_accelerators, load_rows, write_rows
 from mlcd.catalog.row import CatalogRow
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
@@ -72,7 +72,7 @@ def refresh(
     for i, row in enumerate(updated):
         if (usd := prices.get(row.instance_type)) is not None:
             updated[i] = _with_price(row, usd, spot.get(row.instance_type), region, now)
-    path = refreshed_path("aws", directory)
+    path = directory / "aws.csv"
     write_rows(path, updated)
     repriced = tuple(row for row in updated if row.instance_type in prices)
     return RefreshSummary(path, region, repriced, tuple(row for row in updated if row.instance_type not in prices))
@@ -80,32 +80,20 @@ def refresh(
 
 def fetch_specs(ec2: Any, types: Sequence[str]) -> dict[str, InstanceSpecs]:
     """EC2's specs of those types that still exist."""
-    pages = ec2.get_paginator("describe_instance_types")
-    # a filter, not a list of names: one retired name in a list fails the whole call
-    described = [
-        instance_type
-        for start in range(0, len(types), _FILTER_LIMIT)
-        for page in pages.paginate(
-            Filters=[{"Name": "instance-type", "Values": list(types[start : start + _FILTER_LIMIT])}]
-        )
-        for instance_type in page.get("InstanceTypes", [])
-    ]
-    return parse_instance_types(described)
+    specs: dict[str, InstanceSpecs] = {}
+    for start in range(0, len(types), _FILTER_LIMIT):
+        # a filter, not a list of names: one retired name in a list fails the whole call
+        wanted = [{"Name": "instance-type", "Values": list(types[start : start + _FILTER_LIMIT])}]
+        specs |= parse_instance_types(_items(ec2, "describe_instance_types", "InstanceTypes", Filters=wanted))
+    return specs
 
 
 def fetch_prices(pricing: Any, region: str) -> dict[str, float]:
     """On-demand Linux prices of all types in the region."""
-    wanted = {
-        "regionCode": region,
-        "operatingSystem": "Linux",
-        "tenancy": "Shared",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-        "marketoption": "OnDemand",
-    }
+    wanted = {"regionCode": region, "operatingSystem": "Linux", "tenancy": "Shared"}
+    wanted |= {"preInstalledSw": "NA", "capacitystatus": "Used", "marketoption": "OnDemand"}
     filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
-    pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
-    prices = parse_price_list(item for page in pages for item in page.get("PriceList", []))
+    prices = parse_price_list(_items(pricing, "get_products", "PriceList", ServiceCode="AmazonEC2", Filters=filters))
     if not prices:
         raise CatalogError(f"AWS has no on-demand price in region '{region}': check its name; the catalog is unchanged")
     return prices
@@ -116,10 +104,13 @@ def fetch_spot_prices(ec2: Any, types: Sequence[str], now: datetime) -> dict[str
     if not types:
         return {}
     # a history that starts now is the price in force now, one entry for each zone
-    pages = ec2.get_paginator("describe_spot_price_history").paginate(
-        InstanceTypes=list(types), ProductDescriptions=["Linux/UNIX"], StartTime=now
-    )
-    return parse_spot_prices(entry for page in pages for entry in page.get("SpotPriceHistory", []))
+    wanted = {"InstanceTypes": list(types), "ProductDescriptions": ["Linux/UNIX"], "StartTime": now}
+    return parse_spot_prices(_items(ec2, "describe_spot_price_history", "SpotPriceHistory", **wanted))
+
+
+def _items(client: Any, call: str, key: str, **request: Any) -> Iterator[Any]:
+    for page in client.get_paginator(call).paginate(**request):
+        yield from page.get(key, [])
 
 
 def parse_instance_types(instance_types: Iterable[Mapping[str, Any]]) -> dict[str, InstanceSpecs]:
@@ -139,9 +130,7 @@ def parse_price_list(price_list: Iterable[str]) -> dict[str, float]:
             instance_type = product["product"]["attributes"]["instanceType"]
             hourly = _on_demand_usd_per_hour(product)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CatalogError(
-                f"AWS GetProducts answered a product that cannot be read ({error}); the catalog is unchanged"
-            ) from None
+            raise CatalogError(f"AWS GetProducts cannot be read ({error}); the catalog is unchanged") from None
         for usd in hourly:
             # the highest of several prices: an error must not lead to overspending
             prices[instance_type] = max(usd, prices.get(instance_type, 0.0))
@@ -247,9 +236,8 @@ def _aws_errors() -> Iterator[None]:
     try:
         yield
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
-        raise BackendError(
-            f"AWS: {_one_line(error)}; log in (aws configure, or set AWS_PROFILE); the catalog is unchanged"
-        ) from error
+        log_in = "log in (aws configure, or set AWS_PROFILE)"
+        raise BackendError(f"AWS: {_one_line(error)}; {log_in}; the catalog is unchanged") from error
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
         raise BackendError(f"AWS: {_one_line(error)}; the catalog is unchanged") from error
 

@@ -40,7 +40,7 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow,
     """A cloud's catalog in file order: the refreshed file in `directory` if there is one, else the packaged one."""
     if cloud not in CLOUDS:
         raise UnknownName("cloud", cloud, CLOUDS)
-    refreshed = refreshed_path(cloud, directory) if directory is not None else None
+    refreshed = directory / f"{cloud}.csv" if directory is not None else None
     if refreshed is not None and refreshed.exists():
         try:
             return parse_rows(read_text(refreshed), cloud=cloud, name=str(refreshed))
@@ -118,11 +118,6 @@ def retired_types() -> dict[tuple[str, str], str]:
 def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
     text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
     return read_table(text, name=name, columns=columns, complain=CatalogError)
-
-
-def refreshed_path(cloud: str, directory: Path) -> Path:
-    """The file of a cloud's refreshed catalog."""
-    return directory / f"{cloud}.csv"
 
 
 def packaged_text(file_name: str) -> str:

@@ -14,10 +14,11 @@ from typing import Protocol
 from mlcd.clouds.environment import job_variables, secrets
 from mlcd.clouds.platforms import Process, Reader, diagnose, processes, scaling_environment
 from mlcd.clouds.platforms.failures import blame, last_lines
-from mlcd.core.backend import Events, Launch, Purpose
+from mlcd.core.backend import Backend, Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.scale.nouns import ScalingTask
 
 POLL_S = 0.1
@@ -28,6 +29,10 @@ STOP_TIMEOUT_S = 20.0
 """How long a job has to save and exit after it was asked to."""
 STOP_SHARE = 0.2
 """The most of a short lifetime that is reserved for saving and exiting."""
+LIVE_NOISE = 0.02
+"""Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
+LIVE_SETTLES_S = 60.0
+"""Real rates wander: neighbours, caches, clocks. Ten seconds differed from the next ten by 8 % on a quiet machine."""
 NEVER_REPORTED = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
 
 
@@ -211,3 +216,9 @@ class LiveJob:
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s
+
+
+def live_profiler(backend: Backend) -> TrainingProfiler:
+    """Ends a probe once its rate is known about as well as minutes allow."""
+    # Tight is wider than the noise that is assumed at the least: otherwise no probe would ever end before its time.
+    return TrainingProfiler(backend, noise_floor=LIVE_NOISE, settles_s=LIVE_SETTLES_S, tight=4 * LIVE_NOISE)

@@ -13,9 +13,8 @@ from math import sqrt
 
 import numpy as np
 
-from mlcd.clouds.noise import gamma_factors, launch_rng
 from mlcd.clouds.recording import Point, Recording
-from mlcd.clouds.virtual import play
+from mlcd.clouds.virtual import gamma_factors, launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Floats

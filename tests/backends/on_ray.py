@@ -21,8 +21,7 @@ from mlcd_fixtures import elastic_job
 
 from mlcd.clouds.local.teardown import processes_of
 from mlcd.clouds.ray import cluster
-from mlcd.clouds.ray.backend import Ray, available
-from mlcd.clouds.ray.nodes import Nodes
+from mlcd.clouds.ray.backend import Nodes, Ray, available
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer

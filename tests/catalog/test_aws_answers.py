@@ -50,7 +50,7 @@ def test_what_is_not_a_price_for_an_hour_in_dollars_is_no_price(price_list_item:
 
 @pytest.mark.parametrize("item", ["not json", "{}", "[]", "null", '{"product": {"attributes": {"instanceType": 1}}}x'])
 def test_a_product_that_cannot_be_read_is_a_catalog_error(item: str) -> None:
-    with pytest.raises(CatalogError, match="GetProducts answered a product that cannot be read"):
+    with pytest.raises(CatalogError, match="GetProducts cannot be read"):
         parse_price_list([item])
 
 

@@ -171,30 +171,23 @@ def end_processes(mark: str, grace_s: float, user: int | None = None) -> None:
     _signal(_processes(mark, user), signal.SIGTERM)
     while time.monotonic() < until_s and _alive(_processes(mark, user)):
         time.sleep(0.02)
-    _kill_all_of(user)
+    if user is not None:  # all at once, so that none can fork meanwhile: `kill -1`, run as that user
+        ids: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
+        subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, capture_output=True, cwd="/", **ids)
     while processes := _alive(_processes(mark, user)):
         _signal(processes, signal.SIGKILL)
         time.sleep(0.02)
 
 
 def _processes(mark: str, user: int | None) -> set[int]:
-    return processes_of(mark) | (set() if user is None else _processes_of_user(user))
-
-
-def _processes_of_user(user: int) -> set[int]:
-    processes: set[int] = set()
+    processes = processes_of(mark)
+    if user is None:
+        return processes
     for status in Path("/proc").glob("[0-9]*/status"):  # not the file's owner, which is root for some processes
         with contextlib.suppress(OSError, IndexError):
             if int(status.read_text(errors="replace").partition("\nUid:")[2].split()[0]) == user:
                 processes.add(int(status.parent.name))
     return processes
-
-
-def _kill_all_of(user: int | None) -> None:
-    """Kill all processes of a user at once, so that none can fork meanwhile: `kill -1`, run as that user."""
-    if user is not None:
-        ids: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
-        subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, capture_output=True, cwd="/", **ids)
 
 
 def _signal(processes: set[int], number: signal.Signals) -> None:

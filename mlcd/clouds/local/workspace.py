@@ -12,7 +12,7 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -238,17 +238,12 @@ def _mounted_in(folder: Path) -> list[str]:
 
 
 def _copy_back(written: Path, folder: Path) -> None:
-    for path in _new_files(written, folder):
-        target = folder / path.relative_to(written)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        shutil.copy2(path, target, follow_symlinks=False)
-
-
-def _new_files(written: Path, folder: Path) -> Iterator[Path]:
-    """Files that are missing in the folder, or older there. Only regular files: overlays mark deletions by devices."""
+    """Copy files that are missing in the folder or older there; only regular ones: overlays mark deletions by devices."""
     for above, _, names in os.walk(written):
         for path in (Path(above) / name for name in names):
-            info, before = path.lstat(), folder / path.relative_to(written)
-            if stat.S_ISREG(info.st_mode) and (not before.exists() or info.st_mtime_ns > before.stat().st_mtime_ns):
-                yield path
+            info, target = path.lstat(), folder / path.relative_to(written)
+            is_newer = not target.exists() or info.st_mtime_ns > target.stat().st_mtime_ns
+            if stat.S_ISREG(info.st_mode) and is_newer:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                shutil.copy2(path, target, follow_symlinks=False)

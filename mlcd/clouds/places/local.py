@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment
+from mlcd.clouds.live import live_profiler
 from mlcd.clouds.local.backend import Local
 from mlcd.clouds.local.isolation import what_nodes_lack, why_not_isolated
 from mlcd.clouds.local.workspace import what_probes_share
 from mlcd.clouds.node_types import load_local_types
-from mlcd.clouds.places.live import live_profiler
 from mlcd.core.clock import WallClock
 from mlcd.core.home import home
 from mlcd.core.job import Job

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from mlcd.catalog import retired_types
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.places.live import live_profiler
+from mlcd.clouds.live import live_profiler
 from mlcd.clouds.places.prices import infra, priced
 from mlcd.clouds.skypilot.accounts import clouds_at_hand
 from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
