@@ -4,8 +4,6 @@ The instance types stay those of the current catalog. A type without a current p
 region.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -3,8 +3,6 @@
 A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state folder's `catalog`.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

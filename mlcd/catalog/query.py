@@ -1,7 +1,5 @@
 """Queries a catalog: by GPU, price, memory, name; sorted. Pure functions."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """One line of a catalog file: an instance type, its prices, and where and when they were read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from mlcd.core.configuration import Offer

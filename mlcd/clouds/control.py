@@ -1,7 +1,5 @@
 """Ending what runs: ask it to stop, take it down now, or clean up what is left of what died."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Other people read a job's log, and on a service the jobs belong to its members. 
 only if it is on the list. Cloud keys, database passwords and tokens never reach it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@
 `ended`        the time at which everything was torn down
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

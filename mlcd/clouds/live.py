@@ -3,8 +3,6 @@
 A backend provides `Machines`: addresses, and processes on them.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -13,8 +13,6 @@ types:
   gpu: {cpus: 8, memory: 64GB, link: 10Gbit, usd_per_hour: 3.10, accelerators: V100:1, tflops: 15.7, resource: v100}
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A probe takes the recorded time, or half of it if it fails; its rate is the reco
 has exactly the recorded rate, since noise averages out over hours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain

@@ -11,8 +11,6 @@ Symbols   B      global batch             B_0   the batch of the hints
           B_n    noise scale, samples     S     samples to the target at B_0
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Iterable, Iterator

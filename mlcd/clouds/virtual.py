@@ -1,7 +1,5 @@
 """Simulated and recorded launches: their events on a virtual clock, and their measurement noise."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Iterable

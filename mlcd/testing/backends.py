@@ -7,8 +7,6 @@ class TestRecorded(BackendContract):
     def failing(self): ...             # one on which it does not, or None
 """
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Small clouds with arbitrary speeds: non-concave, with failures, however unlikely in life."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf, sqrt
 

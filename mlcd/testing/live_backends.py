@@ -6,8 +6,6 @@ class TestLocal(LiveBackendContract):
     def configuration(self): ...       # two nodes, on which a small Python program runs
 """
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 

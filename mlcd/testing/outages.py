@@ -5,8 +5,6 @@ class TestNoNetwork(OutageContract):
     def cloud(self, tmp_path): return Cloud(space, MyBackend(unreachable, tmp_path), profiler, clock)
 """
 
-from __future__ import annotations
-
 import pytest
 
 from mlcd.core.configuration import Space

@@ -1,7 +1,5 @@
 """What MLCD promises of every search, checked on one search from its ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

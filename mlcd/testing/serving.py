@@ -5,8 +5,6 @@ class TestFalcon(ServingStrategyContract):
         return Falcon(knowledge, seed)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -5,8 +5,6 @@ class TestHeterBO(StrategyContract):
         return HeterBO()
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

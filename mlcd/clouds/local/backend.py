@@ -1,7 +1,5 @@
 """The local backend: real nodes on this machine, and real jobs on them."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

@@ -6,8 +6,6 @@ contain the launch's mark, so teardown needs nothing but that mark.
 Without root a node is a plain process group without limits.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -13,8 +13,6 @@ and in a private IPC namespace, since any user can write to shared memory and qu
 The job's own variables are set after the privileges were dropped. Otherwise BASH_ENV or LD_PRELOAD would act as root.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

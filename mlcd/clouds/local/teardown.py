@@ -5,8 +5,6 @@ ends in any way, or until the lifetime is over, and then tears down. So a killed
 it imports only the standard library, to start at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

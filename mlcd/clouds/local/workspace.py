@@ -238,7 +238,7 @@ def _mounted_in(folder: Path) -> list[str]:
 
 
 def _copy_back(written: Path, folder: Path) -> None:
-    """Copy files that are missing in the folder or older there; only regular ones: overlays mark deletions by devices."""
+    """Copy files that are missing in the folder or older there; not devices, by which overlays mark deletions."""
     for above, _, names in os.walk(written):
         for path in (Path(above) / name for name in names):
             info, target = path.lstat(), folder / path.relative_to(written)

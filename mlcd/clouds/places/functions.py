@@ -1,7 +1,5 @@
 """`--on functions` and `--on functions:PLATFORM`: functions on this machine, simulated ones, or a cloud's."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions

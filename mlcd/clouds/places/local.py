@@ -1,7 +1,5 @@
 """`--on local` and `--on local:FILE`: nodes of this machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--on ray:FILE`: nodes of a Ray cluster."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`--on skypilot` and `--on skypilot:CLOUD`: machines of a real cloud."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Diagnoses why a job failed from the end of its output, with advice."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ SkyPilot     SKYPILOT_*, for tasks that were written for it
 MXNet, which the HeterBO paper also ran, was retired by its project in 2023.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads a job's progress from its output: the tracker's lines, or a pattern in the job file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A launch has a placement group and an actor on each of its bundles, named after 
 Both belong to this process, so Ray removes them when it ends in any way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Which cloud credentials SkyPilot will find on this machine. Checks only files and variables."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

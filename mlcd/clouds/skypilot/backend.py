@@ -1,7 +1,5 @@
 """The skypilot backend: machines of any cloud, and jobs on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial

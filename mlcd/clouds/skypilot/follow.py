@@ -1,7 +1,5 @@
 """Turns a cluster's output into events: progress, the end of the job, timeouts, lost machines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

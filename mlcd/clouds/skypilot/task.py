@@ -15,8 +15,6 @@ The files that every node gets, in `SHIPPED`:
 The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets as random_secrets
