@@ -1,7 +1,6 @@
 """Offers that can be rented: dated price files, queries, and refreshing them from a cloud."""
 
-from mlcd.catalog.files import CLOUDS, load_offers, load_rows, retired_types
+from mlcd.catalog.files import CLOUDS, CatalogRow, load_offers, load_rows, retired_types
 from mlcd.catalog.query import select, unknown_gpu
-from mlcd.catalog.row import CatalogRow
 
 __all__ = ["CLOUDS", "CatalogRow", "load_offers", "load_rows", "retired_types", "select", "unknown_gpu"]

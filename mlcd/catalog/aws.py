@@ -15,8 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mlcd.catalog.files import known_accelerators, load_rows, write_rows
-from mlcd.catalog.row import CatalogRow
+from mlcd.catalog.files import CatalogRow, known_accelerators, load_rows, write_rows
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
 PRICING_REGION = "us-east-1"

@@ -1,4 +1,4 @@
-"""Reads and writes catalog files: the packaged ones, and refreshed ones that replace them.
+"""Catalog files: their rows, the packaged ones, and refreshed ones that replace them.
 
 A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state folder's `catalog`.
 """
@@ -7,18 +7,56 @@ import csv
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from mlcd.catalog.row import COLUMNS, MINIMUM_BILLED_S, CatalogRow
 from mlcd.core.configuration import Offer
 from mlcd.core.csv_table import Line, read_table
 from mlcd.core.errors import CatalogError, UnknownName, UserError
 
+MINIMUM_BILLED_S = {"aws": 60.0, "gcp": 60.0, "azure": 60.0}
+"""By cloud, the minimum billed seconds of a machine."""
 CLOUDS = tuple(MINIMUM_BILLED_S)
 """The clouds that have a packaged catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """An instance type with both of its prices and their provenance."""
+
+    cloud: str
+    instance_type: str
+    region: str
+    vcpus: float
+    memory_gb: float
+    accelerator: str
+    accelerators: int
+    tflops_per_accelerator: float
+    accelerator_memory_gb: float
+    network_gbps: float
+    usd_per_hour: float
+    spot_usd_per_hour: float | None
+    price_date: str
+    source: str
+
+    def price(self, *, spot: bool = False) -> float | None:
+        """Dollars an hour on demand or on spot; None if no spot price is known."""
+        return self.spot_usd_per_hour if spot else self.usd_per_hour
+
+    def offer(self, *, spot: bool = False) -> Offer:
+        """What a search may rent: this type at its on-demand or its spot price."""
+        usd_per_hour = self.price(spot=spot)
+        if usd_per_hour is None:
+            raise CatalogError(f"{self.cloud} {self.instance_type}: no spot price is known; use it on demand")
+        shared = {field.name: getattr(self, field.name) for field in fields(Offer) if hasattr(self, field.name)}
+        own = {"usd_per_hour": usd_per_hour, "spot": spot, "minimum_billed_s": MINIMUM_BILLED_S[self.cloud]}
+        return Offer(**{**shared, **own})
+
+
+COLUMNS = tuple(field.name for field in fields(CatalogRow) if field.name != "cloud")
+"""The columns of a catalog file, in the order they are written."""
 
 
 def load_offers(

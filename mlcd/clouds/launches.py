@@ -61,8 +61,8 @@ class Launches:
         """The process that ordered a launch, if it is alive and not this one. It may be using another ledger."""
         folder = self.find(label)
         try:
-            process, start_time = self.order(folder).get("driver", [0, None]) if folder is not None else (0, None)
-        except (TypeError, ValueError):  # damaged
+            process, start_time = self.order(folder)["driver"] if folder is not None else (0, None)
+        except (KeyError, TypeError, ValueError):  # damaged
             return None
         is_alive = process != os.getpid() and start_time is not None and _start_time(process) == start_time
         return process if is_alive else None

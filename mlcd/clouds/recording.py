@@ -104,24 +104,17 @@ def recording_of(run: str, account: Account) -> Recording:
 def save_recording(recording: Recording, folder: Path) -> None:
     """Write a recording; an existing one is overwritten."""
     folder.mkdir(parents=True, exist_ok=True)
-    about = {
-        "name": recording.name,
-        "work_samples": recording.work_samples,
-        "probe_base_s": recording.probe_time.base_s,
-        "probe_extra_s_per_3_nodes": recording.probe_time.extra_s_per_3_nodes,
-        "communication": recording.communication,
-        "global_batch": recording.global_batch,
-        "source": recording.source,
-    }
-    written = yaml.safe_dump({key: value for key, value in about.items() if value not in (None, "")}, sort_keys=False)
-    (folder / "recording.yaml").write_text(written, encoding="utf-8")
+    numbers = (recording.work_samples, recording.probe_time.base_s, recording.probe_time.extra_s_per_3_nodes)
+    values = (recording.name, *numbers, recording.communication, recording.global_batch, recording.source)
+    about = {key: value for key, value in zip(KEYS, values, strict=True) if value not in (None, "")}
+    (folder / "recording.yaml").write_text(yaml.safe_dump(about, sort_keys=False), encoding="utf-8")
     with (folder / "points.csv").open("w", encoding="utf-8", newline="") as handle:
         rows = csv.DictWriter(handle, COLUMNS)
         rows.writeheader()
         for configuration, point in recording.points.items():
             facts = {column: getattr(configuration.offer, column, None) for column in COLUMNS}
-            values = {"nodes": configuration.nodes, "samples_per_s": point.samples_per_s, "outcome": str(point.outcome)}
-            rows.writerow({**facts, **values})
+            shown = {"nodes": configuration.nodes, "samples_per_s": point.samples_per_s, "outcome": str(point.outcome)}
+            rows.writerow({**facts, **shown})
 
 
 def _about(file: Path) -> Line:

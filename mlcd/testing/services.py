@@ -128,7 +128,7 @@ def _device(rng: np.random.Generator) -> World:
         inputs = "image224" if family == "cnn" else "tokens128"
         return SeenModel(ModelFacts(name, family, inputs, float(w * 1_000), profiles=profiles), cells)
 
-    knobs = {"precision": tuple(PRECISIONS), "sm_share": SHARES, "batch": BATCHES}
+    knobs: dict[str, tuple[str | float, ...]] = {"precision": tuple(PRECISIONS), "sm_share": SHARES, "batch": BATCHES}
     host = {"cpu_cores": CORES, "memory_gb": MEMORY_GB}
     prices = {"cpu_cores": 0.05, "sm_share": 0.04, "memory_gb": 0.02}
     table = KnobTable({**knobs, **host}, prices, cores="cpu_cores", memory="memory_gb")

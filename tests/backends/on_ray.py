@@ -30,7 +30,7 @@ from mlcd.core.ledger import Ledger, Reserved, Settled
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.runs.run import start as start_run
 from mlcd.planners.jobfile.read import load_job
-from mlcd.testing.live_backends import LiveBackendContract
+from mlcd.testing.backends import LiveBackendContract
 
 PATIENT_S = 300
 """For whatever is waited for; the machine may be busy."""

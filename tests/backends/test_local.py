@@ -20,7 +20,7 @@ from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.testing.live_backends import STEPS, LiveBackendContract, python_job
+from mlcd.testing.backends import STEPS, LiveBackendContract, python_job
 
 pytestmark = pytest.mark.live
 

@@ -27,7 +27,7 @@ from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
 from mlcd.planners.serve.space import serving_space
-from mlcd.testing.outages import OutageContract
+from mlcd.testing.backends import OutageContract
 
 TYPES = "types: {small: {cpus: 2, memory: 4GB, link: 1Gbit, usd_per_hour: $3}}"
 

@@ -44,8 +44,7 @@ from mlcd.core.place import cloud as cloud_of
 from mlcd.core.runs.run import go_on
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.methods import method
-from mlcd.testing.backends import BackendContract
-from mlcd.testing.outages import OutageContract
+from mlcd.testing.backends import BackendContract, OutageContract
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)

@@ -127,19 +127,14 @@ def _cgroup_root() -> Path | None:
                 return root
             controllers = root.parent / "cgroup.controllers"
             if controllers.exists() and "cpu" in controllers.read_text().split():
-                return _version_2(root)
+                try:  # in cgroup version 2 each level has to enable the controller for the next
+                    root.mkdir(exist_ok=True)
+                    for level in (root.parent, root):
+                        (level / "cgroup.subtree_control").write_text("+cpu")
+                except OSError:
+                    return None
+                return root
     return None
-
-
-def _version_2(root: Path) -> Path | None:
-    """In cgroup version 2 each level has to enable the controller for the next."""
-    try:
-        root.mkdir(exist_ok=True)
-        for level in (root.parent, root):
-            (level / "cgroup.subtree_control").write_text("+cpu")
-    except OSError:
-        return None
-    return root
 
 
 def _run(command: Sequence[str]) -> None:

@@ -46,63 +46,47 @@ def processes(
     `first_port`: one for all nodes, or one for each node if several share an address.
     """
     ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
-    workers = [f"{address}:{port + TENSORFLOW}" for address, port in zip(addresses, ports, strict=True)]
-    if communication is Communication.PARAMETER_SERVER and len(addresses) > 1:
-        return _with_parameter_server(addresses, ports[0], devices, workers)
-    cluster = {"worker": workers}
-    return [
-        Process(node, _environment(addresses, node, node, ports[0], devices, cluster, "worker"), reports=node == 0)
-        for node in range(len(addresses))
-    ]
-
-
-def _with_parameter_server(addresses: Sequence[str], port: int, devices: int, workers: Sequence[str]) -> list[Process]:
-    """A chief and a server on the first node, a worker on every node: the paper's figure 3."""
-    chief, server = f"{addresses[0]}:{port + CHIEF}", f"{addresses[0]}:{port + SERVER}"
-    cluster = {"chief": [chief], "ps": [server], "worker": workers}
-    roles = [("chief", 0, 0), ("ps", 0, 0), *(("worker", node, node) for node in range(len(addresses)))]
+    first, port, nodes = addresses[0], ports[0], range(len(addresses))
+    workers = [f"{address}:{own + TENSORFLOW}" for address, own in zip(addresses, ports, strict=True)]
+    roles, cluster = [("worker", node, node) for node in nodes], {"worker": workers}
+    has_server = communication is Communication.PARAMETER_SERVER and len(addresses) > 1
+    if has_server:  # a chief and a server on the first node, a worker on every node: the paper's figure 3
+        roles = [("chief", 0, 0), ("ps", 0, 0), *roles]
+        cluster |= {"chief": [f"{first}:{port + CHIEF}"], "ps": [f"{first}:{port + SERVER}"]}
     return [
         Process(
             node,
-            _environment(addresses, node, rank, port, devices, cluster, role, index),
-            reports=role == "chief",
-            ends=role == "chief",
+            {
+                "MLCD_RANK": str(rank),
+                "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}}),
+                **_environment(addresses, node, port, devices),
+            },
+            reports=rank == 0,
+            ends=rank == 0 or not has_server,
         )
         for rank, (role, index, node) in enumerate(roles)
     ]
 
 
-def _environment(
-    addresses: Sequence[str],
-    node: int,
-    rank: int,
-    port: int,
-    devices: int,
-    cluster: Mapping[str, Sequence[str]],
-    role: str,
-    index: int | None = None,
-) -> dict[str, str]:
-    first, count = addresses[0], len(addresses)
-    task = {"cluster": cluster, "task": {"type": role, "index": node if index is None else index}}
+def _environment(addresses: Sequence[str], node: int, port: int, devices: int) -> dict[str, str]:
+    first, count = addresses[0], str(len(addresses))
     return {
-        "MLCD_RANK": str(rank),
-        "SKYPILOT_NUM_NODES": str(count),
+        "SKYPILOT_NUM_NODES": count,
         "SKYPILOT_NODE_RANK": str(node),
         "SKYPILOT_NODE_IPS": "\n".join(addresses),
         "SKYPILOT_NUM_GPUS_PER_NODE": str(devices),
-        "PET_NNODES": str(count),
+        "PET_NNODES": count,
         "PET_NODE_RANK": str(node),
         "PET_NPROC_PER_NODE": str(devices),
         "PET_MASTER_ADDR": first,
         "PET_MASTER_PORT": str(port + TORCH),
         "MASTER_ADDR": first,
         "MASTER_PORT": str(port + TORCH),
-        "WORLD_SIZE": str(count),
+        "WORLD_SIZE": count,
         "RANK": str(node),
         "LOCAL_RANK": "0",
-        "TF_CONFIG": json.dumps(task),
         "JAX_COORDINATOR_ADDRESS": f"{first}:{port + JAX}",
-        "JAX_NUM_PROCESSES": str(count),
+        "JAX_NUM_PROCESSES": count,
         "JAX_PROCESS_ID": str(node),
     }
 

@@ -79,16 +79,14 @@ class Ray(KeepsLaunches):
 
     def _bring_up(self, launch: Launch, folder: Path, started_s: float) -> Nodes | None:
         most_s = min(self.node_types.startup_s, inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S)
-        bundle = self.node_types.bundle(launch.configuration.offer)
-        actors = cluster.bring_up(launch.label, bundle, launch.configuration.nodes, most_s - self._up_s(started_s))
+        until_s, bundle = started_s + most_s, self.node_types.bundle(launch.configuration.offer)
+        wait_s = until_s - self.clock.elapsed_s()
+        actors = cluster.bring_up(launch.label, bundle, launch.configuration.nodes, wait_s)
         if actors is None:
             return None
-        nodes = Nodes(actors, folder)
-        left_s = None if launch.lifetime_s is None else launch.lifetime_s - self._up_s(started_s)
-        return nodes if nodes.exchange_addresses(launch.label, left_s, most_s - self._up_s(started_s)) else None
-
-    def _up_s(self, started_s: float) -> float:
-        return self.clock.elapsed_s() - started_s
+        nodes, now_s = Nodes(actors, folder), self.clock.elapsed_s()
+        left_s = None if launch.lifetime_s is None else started_s + launch.lifetime_s - now_s
+        return nodes if nodes.exchange_addresses(launch.label, left_s, until_s - now_s) else None
 
     def _environment(self, job: Job, launch: Launch) -> dict[str, str]:
         """A process's variables beside those of the framework."""

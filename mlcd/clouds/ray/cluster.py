@@ -76,21 +76,20 @@ def _check_connection(address: str) -> None:
 
 def count(bundle: Mapping[str, float]) -> int:
     """How many nodes of the cluster have these resources."""
-    alive = [node["Resources"] for node in connect().nodes() if node["Alive"]]
-    return sum(all(has.get(name, 0.0) >= wanted for name, wanted in bundle.items()) for has in alive)
+    return sum(all(has.get(name, 0.0) >= wanted for name, wanted in bundle.items()) for has in _alive())
 
 
 def resources() -> list[str]:
     """The custom resources of the cluster's nodes, with their CPUs."""
     ours = ("node:", "memory", "object_store_memory", "accelerator_type:", "CPU", "GPU")
-    names = {
-        f"{name} ({node['Resources'].get('CPU', 0):g} CPUs)"
-        for node in connect().nodes()
-        if node["Alive"]
-        for name in node["Resources"]
-        if not name.startswith(ours)
-    }
-    return sorted(names)
+    return sorted(
+        {f"{name} ({has.get('CPU', 0):g} CPUs)" for has in _alive() for name in has if not name.startswith(ours)}
+    )
+
+
+def _alive() -> list[dict[str, float]]:
+    """The resources of each node that is up."""
+    return [node["Resources"] for node in connect().nodes() if node["Alive"]]
 
 
 def bring_up(label: str, bundle: dict[str, float], count: int, wait_s: float) -> list[Any] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment, secrets
@@ -40,13 +40,9 @@ class SkyPilot(KeepsLaunches):
     startup_s: float = STARTUP_LIMIT_S
     hangs_after_s: float = REPORT_TIMEOUT_S
 
-    @cached_property
-    def _owner(self) -> str:
-        return owner_of(self.home)
-
     def name(self, label: str) -> str:
         """The name of a launch's cluster."""
-        return cluster_name(self._owner, label)
+        return cluster_name(owner_of(self.home), label)
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Rent the machines, run the job on them, and tear them down, verified."""
@@ -64,7 +60,7 @@ class SkyPilot(KeepsLaunches):
         failure = None
         (folder / "0.log").write_text("", encoding="utf-8")
         try:
-            yield from self._follow(job, launch, folder, name, started_s, partial(self.client.launch, name, task))
+            yield from self._follow(job, launch, started_s, partial(self.client.launch, task=task))
         except StillUp:
             raise
         except BackendError as error:
@@ -83,29 +79,27 @@ class SkyPilot(KeepsLaunches):
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """Follow a launch that another process ordered, from its start, and tear it down at the end."""
-        folder = self.launches.folder(launch.label)
-        name = self._cluster(folder, launch.label)
-        up_s = self.clock.now().timestamp() - teardown.started_at(folder)
-        started_s, follow = self.clock.elapsed_s() - up_s, partial(self.client.follow, name)
+        up_s = self.clock.now().timestamp() - teardown.started_at(self.launches.folder(launch.label))
+        started_s = self.clock.elapsed_s() - up_s
         # The time of its last report is unknown, so the timeout of the next one starts now.
-        yield from self._follow(job, launch, folder, name, started_s, follow, last_report_s=up_s)
+        yield from self._follow(job, launch, started_s, self.client.follow, last_report_s=up_s)
 
     def _follow(
         self,
         job: Job,
         launch: Launch,
-        folder: Path,
-        name: str,
         started_s: float,
-        start: Callable[[], Stream],
+        start: Callable[[str], Stream],
         last_report_s: float | None = None,
     ) -> Events:
-        """Follow a launch to its end, and tear it down."""
-        following, is_up = None, partial(self._is_up, name)
+        """Follow a launch to its end, and tear it down. `start`: orders or finds the cluster of a name."""
+        folder, following = self.launches.folder(launch.label), None
+        name = self._cluster(folder, launch.label)
+        is_up, first_report = partial(self._is_up, name), folder / FIRST_REPORT
         timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
-                following, first_report = start(), folder / FIRST_REPORT
+                following = start(name)
                 yield from Follower(
                     job, launch, following, is_up, self.clock, timeouts, started_s, log, first_report, last_report_s
                 ).events()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -55,7 +55,7 @@ class Stream:
     """
 
     def __init__(self, work: Callable[[Stream], End]) -> None:
-        self._written: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._written: deque[str] = deque()  # safe to append to in one thread while another one pops
         self._submitted, self._ordered, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._end: End | None = None
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
@@ -63,7 +63,7 @@ class Stream:
 
     def write(self, text: str) -> None:
         """Called by `work`: more output."""
-        self._written.put(text)
+        self._written.append(text)
 
     def ordered(self) -> None:
         """Called by `work`: the order is out, and its machines can be found by name."""
@@ -85,12 +85,7 @@ class Stream:
 
     def read(self) -> str:
         """Output since the last call."""
-        pieces = []
-        while True:
-            try:
-                pieces.append(self._written.get_nowait())
-            except queue.Empty:
-                return "".join(pieces)
+        return "".join(self._written.popleft() for _ in range(len(self._written)))
 
     def end(self) -> End | None:
         """How it ended; None while it runs."""

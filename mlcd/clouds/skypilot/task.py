@@ -17,10 +17,11 @@ The nodes' addresses are known only when they are up, so the files have placehol
 
 import hashlib
 import re
-import secrets as random_secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import mlcd_tracker
@@ -94,16 +95,11 @@ def cluster_name(owner: str, label: str) -> str:
 def owner_of(home: Path) -> str:
     """The id of this state folder: on a shared SkyPilot server, all users share one set of cluster names."""
     path = home / "skypilot-owner"
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(random_secrets.token_hex(2))
-        except FileExistsError:  # another process was faster
-            pass
-        return path.read_text(encoding="utf-8").strip()
+    if not path.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:  # another process may be faster
+            file.write(token_hex(2))
+    return path.read_text(encoding="utf-8").strip()
 
 
 def task_of(
@@ -111,26 +107,29 @@ def task_of(
 ) -> dict[str, Any]:
     """The task as SkyPilot's YAML. `started_at`: Unix time of the order."""
     written = dict(job.task)
-    until = None if launch.lifetime_s is None else started_at + launch.lifetime_s
-    own = {
-        "MLCD_LAUNCH": launch.label,
-        "MLCD_SAMPLES": f"{launch.samples:.12g}",
-        **({} if until is None else {"MLCD_UNTIL": str(int(until - TEARDOWN_S))}),
-        **({"MLCD_CHECKPOINT_DIR": checkpoint_folder(job, launch.label.rpartition("-")[0])} if job.checkpoints else {}),
-    }
+    setup, own = (
+        str(written.get("setup") or ""),
+        {"MLCD_LAUNCH": launch.label, "MLCD_SAMPLES": f"{launch.samples:.12g}"},
+    )
+    if launch.lifetime_s is not None:
+        own["MLCD_UNTIL"] = str(int(started_at + launch.lifetime_s - TEARDOWN_S))
+        minutes = ceil((launch.lifetime_s + SHUTDOWN_S) / 60)
+        setup = f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n{setup}"
+    if job.checkpoints:
+        own["MLCD_CHECKPOINT_DIR"] = checkpoint_folder(job, launch.label.rpartition("-")[0])
     task: dict[str, Any] = {
         "name": name,
         "resources": _resources(job, launch, name),
         "num_nodes": launch.configuration.nodes,
         "envs": {**own, **job_variables(job)},
         "file_mounts": {**_mounts(job), SHIPPED: str(shipped)},
-        "setup": _setup(str(written.get("setup") or ""), launch.lifetime_s),
+        "setup": setup,
         "run": f"source {SHIPPED}/start.sh\n",
     }
     if secrets:
         task["secrets"] = dict(secrets)
     if (workdir := written.get("workdir")) is not None:
-        task["workdir"] = _local(job, workdir) if isinstance(workdir, str) else workdir
+        task["workdir"] = _local(job, workdir)
     return task | {key: written[key] for key in ("volumes", "config") if written.get(key) is not None}
 
 
@@ -165,29 +164,18 @@ def _resources(job: Job, launch: Launch, name: str) -> dict[str, Any]:
     }
 
 
-def _setup(users: str, lifetime_s: float | None) -> str:
-    if lifetime_s is None:
-        return users
-    minutes = ceil((lifetime_s + SHUTDOWN_S) / 60)
-    return f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n{users}"
-
-
 def _mounts(job: Job) -> dict[str, Any]:
     """The user's file mounts, with paths of this machine made absolute."""
-    mounts: dict[str, Any] = {}
-    for path, source in (job.task.get("file_mounts") or {}).items():
-        if isinstance(source, str):
-            mounts[path] = _local(job, source)
-        elif isinstance(source, dict) and isinstance(source.get("source"), str):
-            mounts[path] = {**source, "source": _local(job, source["source"])}
-        else:
-            mounts[path] = source
+    mounts = dict(job.task.get("file_mounts") or {})
+    for path, source in mounts.items():
+        has_source = isinstance(source, dict) and "source" in source
+        mounts[path] = {**source, "source": _local(job, source["source"])} if has_source else _local(job, source)
     return mounts
 
 
-def _local(job: Job, path: str) -> str:
-    """A path relative to the job file's folder, made absolute. A bucket's address stays as it is."""
-    if "://" in path or path.startswith("~"):
+def _local(job: Job, path: Any) -> Any:
+    """A path relative to the job file's folder, made absolute. A bucket's address or block stays as it is."""
+    if not isinstance(path, str) or "://" in path or path.startswith("~"):
         return path
     return str((Path(job.folder or ".") / path).resolve())
 
