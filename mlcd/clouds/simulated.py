@@ -87,8 +87,12 @@ class Simulated:
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
         """The events of this launch if nobody stops it, up to a preemption."""
         rng = launch_rng(self.seed, launch)
-        startup_s = self._startup_s(rng, launch.configuration)
-        preempted_s = self._preempted_s(rng, launch.configuration)
+        nodes = launch.configuration.nodes
+        startup_s = min(STARTUP_LIMIT_S, (75 + 12 * math.log2(nodes + 1)) * float(rng.lognormal(0, 0.15)))
+        # Drawn for on-demand, too, so that both see the same random numbers.
+        preempted_s = float(rng.exponential(3_600 / (self.weather.preemptions_per_node_hour * nodes)))
+        if not launch.configuration.offer.spot:
+            preempted_s = math.inf
         undisturbed = self._undisturbed(job, launch, rng, startup_s)
         for event in Learning(self.seed).with_tracker_data(undisturbed, job, launch, rng):
             if event.elapsed_s > preempted_s:
@@ -127,16 +131,6 @@ class Simulated:
             yield Sample(up_s + since_s, rate * since_s)
         if needed_s <= lasts_s:
             yield Ended(up_s + needed_s, Outcome.OK)
-
-    def _startup_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
-        typical_s = 75 + 12 * math.log2(configuration.nodes + 1)
-        return min(STARTUP_LIMIT_S, typical_s * float(rng.lognormal(0, 0.15)))
-
-    def _preempted_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
-        """When spot machines are preempted. Drawn for on-demand, too, so that both see the same random numbers."""
-        mean_s = 3_600 / (self.weather.preemptions_per_node_hour * configuration.nodes)
-        seconds = float(rng.exponential(mean_s))
-        return seconds if configuration.offer.spot else math.inf
 
 
 @dataclass(frozen=True)

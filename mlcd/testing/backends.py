@@ -52,6 +52,14 @@ def python_job(program: str, name: str = "contract") -> Job:
     return Job(name, 1_000.0, task={"run": f"python3 - <<'PROGRAM'\n{program}\nPROGRAM"})
 
 
+def _going_forward(events: list[Event]) -> list[Sample]:
+    """The samples, whose time and work never decrease."""
+    samples = [event for event in events if isinstance(event, Sample)]
+    assert [s.elapsed_s for s in samples] == sorted({s.elapsed_s for s in samples})
+    assert [s.samples for s in samples] == sorted(s.samples for s in samples)
+    return samples
+
+
 class BackendContract:
     """What every backend keeps to."""
 
@@ -69,10 +77,7 @@ class BackendContract:
 
     def test_progress_only_goes_forward(self) -> None:
         events = self._run(self._probe())
-        samples = [event for event in events if isinstance(event, Sample)]
-        assert len(samples) > 2
-        assert [s.elapsed_s for s in samples] == sorted({s.elapsed_s for s in samples})
-        assert [s.samples for s in samples] == sorted(s.samples for s in samples)
+        assert len(_going_forward(events)) > 2
 
     def test_a_probe_is_over_when_its_lifetime_is(self) -> None:
         probe = self._probe()
@@ -144,10 +149,7 @@ class LiveBackendContract:
 
     def test_progress_only_goes_forward_and_ends_with_all_work_done(self, backend: LiveBackend) -> None:
         events = self.play(backend, STEPS.format(steps=60), self.whole())
-        samples = [event for event in events if isinstance(event, Sample)]
-        assert [s.elapsed_s for s in samples] == sorted({s.elapsed_s for s in samples})
-        assert [s.samples for s in samples] == sorted(s.samples for s in samples)
-        assert samples[-1].samples == 600
+        assert _going_forward(events)[-1].samples == 600
         assert isinstance(events[-1], Ended), events
         assert events[-1].outcome is Outcome.OK, events[-1]
         assert backend.leftovers() == set()

@@ -104,12 +104,8 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
             continue
         if way.confidence is not None:
             assert way.confidence < job.goal.confidence, "that was asked for already"
-        goal = replace(
-            job.goal,
-            budget_usd=way.budget_usd if way.budget_usd is not None else job.goal.budget_usd,
-            deadline_s=way.deadline_s if way.deadline_s is not None else job.goal.deadline_s,
-            confidence=way.confidence if way.confidence is not None else job.goal.confidence,
-        )
+        limits = {name: getattr(way, name) for name in ("budget_usd", "deadline_s", "confidence")}
+        goal = replace(job.goal, **{name: value for name, value in limits.items() if value is not None})
         relaxed = decide(replace(job, goal=goal), then.space, then.history, "relaxed")
         assert relaxed.certified, "the relaxation would not have been enough"
 

@@ -4,11 +4,10 @@ Symbols   b    batch            g    share of the device           h, k   second
           w, a GB: of the weights, and of a request                u      users at once
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Self
 
 import numpy as np
 
@@ -57,7 +56,7 @@ class World:
         """What a search may learn from."""
         return self.recorded.without(UNSEEN)
 
-    def only(self, *places: int) -> World:
+    def only(self, *places: int) -> Self:
         """With just these configurations of the space to choose from."""
         keep = {self.space.configurations[i] for i in places}
         kept = {
@@ -67,7 +66,7 @@ class World:
         choices = tuple(replace(choice, settings=settings) for choice, settings in kept.items() if settings)
         return replace(self, space=Space(choices, self.space.probe_time))
 
-    def where_nothing_runs(self) -> World:
+    def where_nothing_runs(self) -> Self:
         """The same, but the unseen model runs nowhere."""
         models = [replace(m, cells={}) if m.facts.name == UNSEEN else m for m in self.recorded.models]
         return replace(self, recorded=replace(self.recorded, models=tuple(models)))

@@ -27,9 +27,8 @@ from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
 from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.follow import Lines
+from mlcd.clouds.skypilot.follow import ClusterState, End, EndKind, Lines, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.stream import ClusterState, End, EndKind, Stream
 from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose

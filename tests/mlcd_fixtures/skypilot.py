@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from mlcd.clouds.skypilot.stream import ClusterState, End, EndKind
+from mlcd.clouds.skypilot.follow import ClusterState, End, EndKind
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError
 

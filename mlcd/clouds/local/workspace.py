@@ -5,8 +5,6 @@ the path of the user's folder, so no data are copied. Where no overlay can be mo
 large to copy is linked, and therefore shared: see `too_large`.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -16,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from mlcd.clouds.environment import CACHES, inherited
 from mlcd.clouds.local.job_user import ROOM, TRUST, JobUser, environment_of_root, job_user, why_no_job_user
@@ -53,7 +52,7 @@ class Workspace:
 
     cwd: Path
 
-    def expose(self, name: str, path: Path, to_write: bool = False) -> tuple[Workspace, str]:
+    def expose(self, name: str, path: Path, to_write: bool = False) -> tuple[Self, str]:
         """Make a file or a folder visible to the processes; return the new workspace and the path that they see."""
         if to_write:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -106,7 +105,7 @@ class Copy(Workspace):
     original: Path = field(default=Path())
 
     @classmethod
-    def create(cls, original: Path, folder: Path, home: Path) -> Copy:
+    def create(cls, original: Path, folder: Path, home: Path) -> Self:
         """Copy the user's folder into the launch's folder."""
         cwd = folder / "copy" / (original.name or "work")
         holds_home = {each.name for each in original.iterdir() if home.resolve().is_relative_to(each)}
@@ -137,7 +136,7 @@ class JobUserWorkspace:
 
     user: JobUser
 
-    def expose(self, name: str, path: Path, to_write: bool = False) -> tuple[JobUserWorkspace, str]:
+    def expose(self, name: str, path: Path, to_write: bool = False) -> tuple[Self, str]:
         """Make a file or a folder visible to the processes; return the new workspace and the path that they see."""
         if to_write:
             self.user.create_private(path)

@@ -46,49 +46,37 @@ def processes(
     `first_port`: one for all nodes, or one for each node if several share an address.
     """
     ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
-    first, port, nodes = addresses[0], ports[0], range(len(addresses))
+    first, port = addresses[0], ports[0]
     workers = [f"{address}:{own + TENSORFLOW}" for address, own in zip(addresses, ports, strict=True)]
-    roles, cluster = [("worker", node, node) for node in nodes], {"worker": workers}
+    roles, cluster = [("worker", node) for node in range(len(addresses))], {"worker": workers}
     has_server = communication is Communication.PARAMETER_SERVER and len(addresses) > 1
     if has_server:  # a chief and a server on the first node, a worker on every node: the paper's figure 3
-        roles = [("chief", 0, 0), ("ps", 0, 0), *roles]
+        roles = [("chief", 0), ("ps", 0), *roles]
         cluster |= {"chief": [f"{first}:{port + CHIEF}"], "ps": [f"{first}:{port + SERVER}"]}
     return [
         Process(
             node,
             {
                 "MLCD_RANK": str(rank),
-                "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}}),
+                "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": node}}),
                 **_environment(addresses, node, port, devices),
             },
             reports=rank == 0,
             ends=rank == 0 or not has_server,
         )
-        for rank, (role, index, node) in enumerate(roles)
+        for rank, (role, node) in enumerate(roles)
     ]
 
 
 def _environment(addresses: Sequence[str], node: int, port: int, devices: int) -> dict[str, str]:
-    first, count = addresses[0], str(len(addresses))
-    return {
-        "SKYPILOT_NUM_NODES": count,
-        "SKYPILOT_NODE_RANK": str(node),
-        "SKYPILOT_NODE_IPS": "\n".join(addresses),
-        "SKYPILOT_NUM_GPUS_PER_NODE": str(devices),
-        "PET_NNODES": count,
-        "PET_NODE_RANK": str(node),
-        "PET_NPROC_PER_NODE": str(devices),
-        "PET_MASTER_ADDR": first,
-        "PET_MASTER_PORT": str(port + TORCH),
-        "MASTER_ADDR": first,
-        "MASTER_PORT": str(port + TORCH),
-        "WORLD_SIZE": count,
-        "RANK": str(node),
-        "LOCAL_RANK": "0",
-        "JAX_COORDINATOR_ADDRESS": f"{first}:{port + JAX}",
-        "JAX_NUM_PROCESSES": count,
-        "JAX_PROCESS_ID": str(node),
-    }
+    """The variables of a node that do not depend on its role."""
+    count, rank, first, master_port = str(len(addresses)), str(node), addresses[0], str(port + TORCH)
+    skypilot = {"SKYPILOT_NUM_NODES": count, "SKYPILOT_NODE_RANK": rank, "SKYPILOT_NODE_IPS": "\n".join(addresses)}
+    on_a_node = {"SKYPILOT_NUM_GPUS_PER_NODE": str(devices), "PET_NPROC_PER_NODE": str(devices)}
+    torchrun = {"PET_NNODES": count, "PET_NODE_RANK": rank, "PET_MASTER_ADDR": first, "PET_MASTER_PORT": master_port}
+    torch = {"MASTER_ADDR": first, "MASTER_PORT": master_port, "WORLD_SIZE": count, "RANK": rank, "LOCAL_RANK": "0"}
+    jax = {"JAX_COORDINATOR_ADDRESS": f"{first}:{port + JAX}", "JAX_NUM_PROCESSES": count, "JAX_PROCESS_ID": rank}
+    return {**skypilot, **on_a_node, **torchrun, **torch, **jax}
 
 
 def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str]:

@@ -9,9 +9,8 @@ from mlcd.clouds.environment import check_environment, secrets
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
-from mlcd.clouds.skypilot.follow import Follower
+from mlcd.clouds.skypilot.follow import CHECK, ClusterState, Follower, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
-from mlcd.clouds.skypilot.stream import CHECK, ClusterState, Stream
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, owner_of, shipped, task_of
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock

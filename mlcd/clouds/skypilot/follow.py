@@ -1,8 +1,16 @@
-"""Turns a cluster's output into events: progress, the end of the job, timeouts, lost machines."""
+"""A launch in progress: followed in a thread, since SkyPilot's calls block, and its output turned into events.
+
+Events are progress, the end of the job, timeouts and lost machines.
+"""
+
+from __future__ import annotations
 
 import re
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
@@ -10,7 +18,6 @@ from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
 from mlcd.clouds.platforms import Reader, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.stream import CHECK, COLOUR, PREFIX, End, EndKind, Stream
 from mlcd.clouds.skypilot.task import ELSEWHERE
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
@@ -23,8 +30,101 @@ SILENCE_S = 60.0
 """After so long without output, check that the cluster is up: a connection to lost machines may stay open silently."""
 TIME_OVER = 124
 """Exit status of `timeout` when the launch's lifetime is over."""
-
+CHECK = "check the network and your credentials: sky check"
+"""What to do when SkyPilot cannot rent."""
+COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""Terminal colours in SkyPilot's output."""
+PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
+"""SkyPilot's prefix of every line of a job: (head, rank=0, pid=2317)."""
+STOP_WITHIN_S = 600.0
+"""Timeout of sending a task with its files when the launch is stopped meanwhile."""
 _EXIT = re.compile(r"^@mlcd exit=(\d+) node=(\d+)\s*$")
+
+
+class ClusterState(StrEnum):
+    """State of an existing cluster. One that is starting, or has lost nodes, is NOT_UP."""
+
+    UP = "up"
+    NOT_UP = "not up"
+
+
+class EndKind(StrEnum):
+    """How a launch ended, as far as SkyPilot knows."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """The job or its setup failed."""
+    NO_CAPACITY = "no capacity"
+    """The machines were not available; a later launch may get them."""
+    NO_ACCESS = "no access"
+    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
+    BROKEN = "broken"
+    """SkyPilot, or the connection to it, failed."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a launch, in one sentence."""
+
+    kind: EndKind
+    message: str = ""
+
+
+class Stream:
+    """Runs `work` in a thread; its output and its end can be read at any time.
+
+    A daemon thread, so that Ctrl-C never waits for it.
+    """
+
+    def __init__(self, work: Callable[[Stream], End]) -> None:
+        self._written: deque[str] = deque()  # safe to append to in one thread while another one pops
+        self._submitted, self._ordered, self._stopped = threading.Event(), threading.Event(), threading.Event()
+        self._end: End | None = None
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Called by `work`: more output."""
+        self._written.append(text)
+
+    def ordered(self) -> None:
+        """Called by `work`: the order is out, and its machines can be found by name."""
+        self._ordered.set()
+
+    def started(self) -> None:
+        """Called by `work`: the machines are up and have the job."""
+        self._ordered.set()
+        self._submitted.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Read by `work`: whether to stop."""
+        return self._stopped.is_set()
+
+    def submitted(self) -> bool:
+        """Whether the machines are up and have the job."""
+        return self._submitted.is_set()
+
+    def read(self) -> str:
+        """Output since the last call."""
+        return "".join(self._written.popleft() for _ in range(len(self._written)))
+
+    def end(self) -> End | None:
+        """How it ended; None while it runs."""
+        return self._end
+
+    def stop(self) -> None:
+        """Stop. Waits for an order that is being sent, so that `Sdk.down` finds everything that may still start."""
+        self._stopped.set()
+        self._ordered.wait(STOP_WITHIN_S)
+
+    def _run(self, work: Callable[[Stream], End]) -> None:
+        try:
+            end = work(self)
+        except BaseException as error:  # an exception of a thread reaches nobody
+            end = End(EndKind.BROKEN, f"{type(error).__name__}: {error}".strip())
+        self._end = end
+        self._ordered.set()
 
 
 @dataclass

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.stream import COLOUR, PREFIX, ClusterState, End, EndKind, Stream
+from mlcd.clouds.skypilot.follow import COLOUR, PREFIX, ClusterState, End, EndKind, Stream
 from mlcd.core.errors import BackendError, MissingExtra
 
 SUCCEEDED, NOT_FINISHED = 0, 101
