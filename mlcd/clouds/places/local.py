@@ -17,10 +17,9 @@ from mlcd.core.place import Cloud
 from mlcd.planners.train.space import grid, narrow
 
 LOCAL_TIGHT = 0.15
-"""With so wide an interval a probe may end on this machine, where it is to take seconds: after 12 s of measuring."""
-
+"""Relative width of the rate's interval at which a probe on this machine may end: after 12 s of measuring."""
 LOCAL_WINDOW_S = 15.0
-"""Over which a run on this machine is watched: its jobs take minutes, not hours."""
+"""Window over which the rate of a run on this machine is watched: its jobs take minutes, not hours."""
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:

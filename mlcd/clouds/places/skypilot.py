@@ -34,7 +34,7 @@ def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock) -> Cloud:
     if not clouds:
         raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
     if job.checkpoints:
-        checkpoint_folder(job, "")  # told before anything is rented
+        checkpoint_folder(job, "")  # refused before anything is rented
     offers = priced(job, clouds)
     backend = SkyPilot(client, home(), clock)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)

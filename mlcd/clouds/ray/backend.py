@@ -40,7 +40,6 @@ class Ray(KeepsLaunches):
     node_types: NodeTypes
     home: Path
     clock: Clock
-    hangs_after_s: float = REPORT_TIMEOUT_S
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Reserve the nodes, run the job on them, release them."""
@@ -59,7 +58,7 @@ class Ray(KeepsLaunches):
                 yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, detail)
                 return
             stack.callback(nodes.close)
-            timeouts = Timeouts(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
+            timeouts = Timeouts(self.node_types.startup_s, REPORT_TIMEOUT_S, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment, nodes.first_ports)
             yield from live.events()
 

@@ -20,8 +20,7 @@ from mlcd.core.measurement import Ended, Outcome
 
 STARTUP_LIMIT_S = 900.0
 """Timeout of machines, their setup and the first report of progress."""
-REPORT_TIMEOUT_S = 600.0
-"""Timeout of the next report, after the first one."""
+TIMEOUTS = Timeouts(STARTUP_LIMIT_S, next_report_s=600.0, teardown_s=TEARDOWN_S)
 FIRST_REPORT = "first_report"
 """File in a launch's folder: the offset between the job's clock and the launch's."""
 TRIES = 20
@@ -36,8 +35,6 @@ class SkyPilot(KeepsLaunches):
     client: Sdk
     home: Path
     clock: Clock
-    startup_s: float = STARTUP_LIMIT_S
-    hangs_after_s: float = REPORT_TIMEOUT_S
 
     def name(self, label: str) -> str:
         """The name of a launch's cluster."""
@@ -95,12 +92,11 @@ class SkyPilot(KeepsLaunches):
         folder, following = self.launches.folder(launch.label), None
         name = self._cluster(folder, launch.label)
         is_up, first_report = partial(self._is_up, name), folder / FIRST_REPORT
-        timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
                 following = start(name)
                 yield from Follower(
-                    job, launch, following, is_up, self.clock, timeouts, started_s, log, first_report, last_report_s
+                    job, launch, following, is_up, self.clock, TIMEOUTS, started_s, log, first_report, last_report_s
                 ).events()
             finally:
                 self._tear_down(folder, name, following)
