@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from mlcd.clouds.skypilot.follow import ClusterState, End, EndKind
+from mlcd.clouds.skypilot.follow import ClusterState
+from mlcd.clouds.skypilot.sdk import no_access
 from mlcd.core.clock import Clock
-from mlcd.core.errors import BackendError
+from mlcd.core.errors import BackendError, NoCapacity
 
 REPORTS_EVERY_S = 5.0
 
@@ -173,11 +174,11 @@ class InMemoryLaunch:
         saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] else 0.0
         return f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
 
-    def end(self) -> End | None:
+    def end(self) -> BackendError | None:
         """How it ended, None while it goes on. What was taken back says nothing for long."""
         if self.cluster.fate.no_access:
-            return End(EndKind.NO_ACCESS, "the credentials have expired")
-        return End(EndKind.NO_CAPACITY, "nothing left of this type") if self.cluster.fate.no_capacity else None
+            return no_access("the credentials have expired")
+        return NoCapacity("no machines available: nothing left of this type") if self.cluster.fate.no_capacity else None
 
     def stop(self) -> None:
         """Nothing is under way here that would have to be waited for."""

@@ -21,7 +21,7 @@ from mlcd.clouds.platforms.reports import LONGEST_LINE
 from mlcd.clouds.skypilot.task import ELSEWHERE
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
-from mlcd.core.errors import BackendError, NoAccess, NoCapacity
+from mlcd.core.errors import BackendError, NothingOrdered
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
@@ -48,38 +48,16 @@ class ClusterState(StrEnum):
     NOT_UP = "not up"
 
 
-class EndKind(StrEnum):
-    """How a launch ended, as far as SkyPilot knows."""
-
-    DONE = "done"
-    FAILED = "failed"
-    """The job or its setup failed."""
-    NO_CAPACITY = "no capacity"
-    """The machines were not available; a later launch may get them."""
-    NO_ACCESS = "no access"
-    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
-    BROKEN = "broken"
-    """SkyPilot, or the connection to it, failed."""
-
-
-@dataclass(frozen=True)
-class End:
-    """The end of a launch, in one sentence."""
-
-    kind: EndKind
-    message: str = ""
-
-
 class Stream:
     """Runs `work` in a thread; its output and its end can be read at any time.
 
-    A daemon thread, so that Ctrl-C never waits for it.
+    `work` returns the exit code of SkyPilot's job. A daemon thread, so that Ctrl-C never waits for it.
     """
 
-    def __init__(self, work: Callable[[Stream], End]) -> None:
+    def __init__(self, work: Callable[[Stream], int]) -> None:
         self._written: deque[str] = deque()  # safe to append to in one thread while another one pops
         self._submitted, self._ordered, self._stopped = threading.Event(), threading.Event(), threading.Event()
-        self._end: End | None = None
+        self._end: int | BackendError | None = None
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
 
@@ -109,8 +87,8 @@ class Stream:
         """Output since the last call."""
         return "".join(self._written.popleft() for _ in range(len(self._written)))
 
-    def end(self) -> End | None:
-        """How it ended; None while it runs."""
+    def end(self) -> int | BackendError | None:
+        """The exit code of the job, or why there is none; None while it runs."""
         return self._end
 
     def stop(self) -> None:
@@ -118,12 +96,13 @@ class Stream:
         self._stopped.set()
         self._ordered.wait(STOP_WITHIN_S)
 
-    def _run(self, work: Callable[[Stream], End]) -> None:
+    def _run(self, work: Callable[[Stream], int]) -> None:
         try:
-            end = work(self)
+            self._end = work(self)
+        except BackendError as error:
+            self._end = error
         except BaseException as error:  # an exception of a thread reaches nobody
-            end = End(EndKind.BROKEN, f"{type(error).__name__}: {error}".strip())
-        self._end = end
+            self._end = BackendError(f"SkyPilot: {type(error).__name__}: {error}; {CHECK}")
         self._ordered.set()
 
 
@@ -206,23 +185,21 @@ class Follower:
                 samples += reader.feed(line + "\n", self._now_s())
         return [sample for sample in samples if sample.elapsed_s <= self.timeouts.stop_s(self.launch)]
 
-    def _ended(self, end: End | None) -> Ended | None:
+    def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""
         if self.exit_status is not None:
             return self._job_ended(self.exit_status)
         if end is None:
             return self._check_timeouts()
-        if end.kind is EndKind.DONE:
+        if end == 0:
             return self._job_ended(0)
-        if end.kind is EndKind.NO_CAPACITY:
-            raise NoCapacity(f"no machines available: {end.message}")
-        if end.kind is EndKind.NO_ACCESS:
-            raise NoAccess(f"SkyPilot may not rent anything: {end.message}; {CHECK}")
+        if isinstance(end, NothingOrdered):
+            raise end
         if self.following.submitted() and self._is_lost():
             return self._lost()
-        if end.kind is EndKind.FAILED:
-            return self._job_ended(1)
-        raise BackendError(f"SkyPilot: {end.message}; {CHECK}")
+        if isinstance(end, BackendError):
+            raise end
+        return self._job_ended(1)
 
     def _job_ended(self, status: int) -> Ended:
         if status == 0 and self.last_report_s is None:

@@ -17,11 +17,11 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.follow import COLOUR, PREFIX, ClusterState, End, EndKind, Stream
-from mlcd.core.errors import BackendError, MissingExtra
+from mlcd.clouds.skypilot.follow import CHECK, COLOUR, PREFIX, ClusterState, Stream
+from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
-SUCCEEDED, NOT_FINISHED = 0, 101
-"""Return values of `tail_logs`: sky.exceptions.JobExitCode."""
+NOT_FINISHED = 101
+"""Return value of `tail_logs`: sky.exceptions.JobExitCode."""
 NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthenticationError")
 NOT_ENABLED = "not enabled"
 """In SkyPilot's error about missing resources: it has no credentials for the cloud."""
@@ -87,7 +87,7 @@ class Sdk:
         records = [record for record in self._ask("the cost report", self._sky.cost_report) if record["name"] == name]
         return sum(float(record["duration"] or 0.0) for record in records) if records else None
 
-    def _run(self, name: str, task: dict[str, Any] | None, stream: Stream) -> End:
+    def _run(self, name: str, task: dict[str, Any] | None, stream: Stream) -> int:
         """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)
         job = None  # the newest, and only, job of the cluster
@@ -97,17 +97,19 @@ class Sdk:
                     request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
                 stream.ordered()
                 if stream.stopped:  # the caller tears down next, which cancels the request
-                    return End(EndKind.BROKEN, "stopped while it was being launched")
+                    return NOT_FINISHED
                 job, _ = sky.stream_and_get(request, output_stream=output)
             stream.started()
-            code = self._follow(name, job, output)
+            return self._follow(name, job, output)
         except sky.exceptions.ResourcesUnavailableError as error:
-            kind = EndKind.NO_ACCESS if NOT_ENABLED in str(error) else EndKind.NO_CAPACITY
-            return End(kind, _line(error))
+            if NOT_ENABLED in str(error):
+                raise no_access(_line(error)) from error
+            raise NoCapacity(f"no machines available: {_line(error)}") from error
         except Exception as error:  # the SDK raises its server's errors, of any type; they end the launch
-            refused = isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS))
-            return End(EndKind.NO_ACCESS if refused else EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
-        return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
+            why = f"{type(error).__name__}: {_line(error)}"
+            if isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS)):
+                raise no_access(why) from error
+            raise BackendError(f"SkyPilot: {why}; {CHECK}") from error
 
     def _follow(self, name: str, job: int | None, output: _Writer) -> int:
         """Write the job's output until it ends; return its exit code."""
@@ -141,6 +143,11 @@ class Sdk:
             raise _NoSuchCluster(str(error)) from error
         except Exception as error:
             raise BackendError(f"SkyPilot, {what}: {type(error).__name__}: {_line(error)}") from error
+
+
+def no_access(why: str) -> NoAccess:
+    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
+    return NoAccess(f"SkyPilot may not rent anything: {why}; {CHECK}")
 
 
 class _NoSuchCluster(BackendError):
