@@ -112,42 +112,42 @@ def _items(client: Any, call: str, key: str, **request: Any) -> Iterator[Any]:
 
 def parse_instance_types(instance_types: Iterable[Mapping[str, Any]]) -> dict[str, InstanceSpecs]:
     """Specs by instance type, from the `InstanceTypes` of DescribeInstanceTypes."""
-    try:
+    with _parsing("DescribeInstanceTypes"):
         return {described["InstanceType"]: _specs(described) for described in instance_types}
-    except (KeyError, TypeError) as error:
-        raise CatalogError(f"AWS DescribeInstanceTypes answered without {error}; the catalog is unchanged") from None
 
 
 def parse_price_list(price_list: Iterable[str]) -> dict[str, float]:
     """On-demand dollars an hour by instance type, from the `PriceList` of GetProducts, whose items are JSON texts."""
     prices: dict[str, float] = {}
-    for item in price_list:
-        try:
-            product = json.loads(item)
+    with _parsing("GetProducts"):
+        for product in map(json.loads, price_list):
             instance_type = product["product"]["attributes"]["instanceType"]
-            hourly = _on_demand_usd_per_hour(product)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CatalogError(f"AWS GetProducts cannot be read ({error}); the catalog is unchanged") from None
-        for usd in hourly:
-            # the highest of several prices: an error must not lead to overspending
-            prices[instance_type] = max(usd, prices.get(instance_type, 0.0))
+            for usd in _on_demand_usd_per_hour(product):
+                # the highest of several prices: an error must not lead to overspending
+                prices[instance_type] = max(usd, prices.get(instance_type, 0.0))
     return prices
 
 
 def parse_spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Spot dollars an hour by instance type: the median over the zones of each zone's latest price."""
     latest: dict[tuple[str, str], tuple[Any, float]] = {}
-    try:
+    with _parsing("DescribeSpotPriceHistory"):
         for entry in history:
             zone = entry["InstanceType"], entry["AvailabilityZone"]
             if zone not in latest or latest[zone][0] < entry["Timestamp"]:
                 latest[zone] = entry["Timestamp"], float(entry["SpotPrice"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CatalogError(f"AWS DescribeSpotPriceHistory cannot be read ({error}); the catalog is unchanged") from None
     by_type: dict[str, list[float]] = {}
     for (instance_type, _), (_, usd) in latest.items():
         by_type.setdefault(instance_type, []).append(usd)
     return {instance_type: median(prices) for instance_type, prices in by_type.items()}
+
+
+@contextmanager
+def _parsing(call: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CatalogError(f"AWS {call} cannot be read ({error}); the catalog is unchanged") from None
 
 
 def _specs(described: Mapping[str, Any]) -> InstanceSpecs:

@@ -7,8 +7,6 @@
 docs/reference/recordings.md describes the columns.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,7 +81,7 @@ def load_recording(folder: str | Path) -> Recording:
     )
 
 
-def recording_of(run: str, account: Account) -> Recording:
+def recording_of(run: str, account: "Account") -> Recording:
     """The probes of a run as a recording, without launches that failed by chance."""
     job, history = account.job, account.searched
     if not history.good:

@@ -27,7 +27,7 @@ from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
 from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.clouds.skypilot.backend import SkyPilot
-from mlcd.clouds.skypilot.follow import CHECK, ClusterState, Lines, Stream
+from mlcd.clouds.skypilot.follow import CHECK, Lines, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
 from mlcd.core import drive
@@ -690,7 +690,7 @@ sdk = Sdk(Fits)
 stream = sdk.launch("x", {"run": "true"})
 stream._thread.join()
 assert stream.end() == 0, stream.end()
-sdk.follow("x"), sdk.down("x"), sdk.state("x"), sdk.names(), sdk.billed_s("x")
+sdk.follow("x"), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
     task = sky.Task.from_yaml_config(config)
@@ -920,9 +920,9 @@ def test_states_names_and_bills_are_read_from_the_records():
     def sdk(*records):
         return Sdk(lambda: ImaginedSky(get=lambda _: list(records)))
 
-    assert sdk({"name": "x", "status": "UP"}).state("x") is ClusterState.UP
-    assert sdk({"name": "x", "status": "INIT"}).state("x") is ClusterState.NOT_UP
-    assert sdk().state("x") is None
+    assert sdk({"name": "x", "status": "UP"}).is_up("x") is True
+    assert sdk({"name": "x", "status": "INIT"}).is_up("x") is False
+    assert sdk().is_up("x") is None
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61
     assert sdk({"name": "y", "duration": 5}).billed_s("x") is None

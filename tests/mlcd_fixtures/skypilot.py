@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from mlcd.clouds.skypilot.follow import ClusterState
 from mlcd.clouds.skypilot.sdk import no_access
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity
@@ -107,12 +106,12 @@ class InMemory:
         """Follow the job of a cluster that is up, from its beginning."""
         return InMemoryLaunch(self.clusters[name], self.clock)
 
-    def state(self, name: str) -> ClusterState | None:
-        """Of a cluster; None if there is none."""
+    def is_up(self, name: str) -> bool | None:
+        """Whether a cluster is up; None if there is none."""
         cluster, now_s = self.clusters.get(name), self.clock.elapsed_s()
         if cluster is None or cluster.never or now_s >= cluster.gone_s:
             return None
-        return ClusterState.UP if now_s >= cluster.up_s else ClusterState.NOT_UP
+        return now_s >= cluster.up_s
 
     def down(self, name: str) -> None:
         """Tear it down; takes its time, and may fail."""
@@ -121,13 +120,13 @@ class InMemory:
             raise BackendError("the cloud did not answer")
         if self.idle_downs:
             self.idle_downs -= 1
-        elif self.state(name) is not None:
+        elif self.is_up(name) is not None:
             self.clock.wait(self.down_s)
             self.clusters[name].downed_s = self.clock.elapsed_s()
 
     def names(self) -> set[str]:
         """Of all clusters that exist."""
-        return {name for name in self.clusters if self.state(name) is not None}
+        return {name for name in self.clusters if self.is_up(name) is not None}
 
     def billed_s(self, name: str) -> float | None:
         """How long a cluster was up that is gone now; None if there never was one."""

@@ -20,7 +20,7 @@ from mlcd.clouds.launches import MOST_READ, KeepsLaunches
 from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
-from mlcd.clouds.platforms import leave_file
+from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
@@ -87,8 +87,7 @@ class Local(KeepsLaunches):
         if job.checkpoints:
             kept_in = self.home / "checkpoints" / launch.label.rpartition("-")[0]
             workspace, kept = workspace.expose("checkpoints", kept_in, to_write=True)
-            variables["MLCD_CHECKPOINT_DIR"] = kept
-            variables["MLCD_LEAVE"] = leave_file(kept, launch.label)
+            variables |= checkpoint_environment(kept, launch.label)
         return workspace, variables
 
 

@@ -91,6 +91,6 @@ def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str
     return variables
 
 
-def leave_file(checkpoints: str, label: str) -> str:
-    """The file that asks the job of a launch to save and exit, in the folder that all its nodes share."""
-    return f"{checkpoints}/.leave-{label}"
+def checkpoint_environment(folder: str, label: str) -> dict[str, str]:
+    """The folder for checkpoints, which all nodes share, and the file in it that asks a launch to save and exit."""
+    return {"MLCD_CHECKPOINT_DIR": folder, "MLCD_LEAVE": f"{folder}/.leave-{label}"}

@@ -1,7 +1,5 @@
 """The Ray backend: real jobs on the nodes of an existing Ray cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from mlcd.clouds.environment import INHERITED, URL_WITH_USER
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.node_types import NodeTypes, load_ray_types
-from mlcd.clouds.platforms import leave_file
+from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Choice
@@ -76,7 +74,7 @@ class Ray(KeepsLaunches):
         """Launches of this state folder that still have actors or a placement group."""
         return {label for label in cluster.labels() if self.launches.find(label) is not None}
 
-    def _bring_up(self, launch: Launch, folder: Path, started_s: float) -> Nodes | None:
+    def _bring_up(self, launch: Launch, folder: Path, started_s: float) -> "Nodes | None":
         most_s = min(self.node_types.startup_s, inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S)
         until_s, bundle = started_s + most_s, self.node_types.bundle(launch.configuration.offer)
         wait_s = until_s - self.clock.elapsed_s()
@@ -92,8 +90,7 @@ class Ray(KeepsLaunches):
         variables = {"OMP_NUM_THREADS": str(max(1, round(launch.configuration.offer.vcpus)))}
         if job.checkpoints:
             kept = Path(self.node_types.checkpoints) / launch.label.rpartition("-")[0]
-            variables["MLCD_CHECKPOINT_DIR"] = str(kept)
-            variables["MLCD_LEAVE"] = leave_file(str(kept), launch.label)
+            variables |= checkpoint_environment(str(kept), launch.label)
         return variables
 
 
@@ -101,7 +98,7 @@ class Ray(KeepsLaunches):
 class Process:
     """A process on a node, as of the last poll. Its output also goes to a log file."""
 
-    nodes: Nodes
+    nodes: "Nodes"
     node: int
     log: IO[str]
     exit_status: int | None = None

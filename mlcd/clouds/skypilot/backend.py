@@ -9,7 +9,7 @@ from mlcd.clouds.environment import check_environment, secrets
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
-from mlcd.clouds.skypilot.follow import CHECK, ClusterState, Follower, Stream
+from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
 from mlcd.clouds.skypilot.sdk import Sdk
 from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, owner_of, shipped, task_of
 from mlcd.core.backend import Events, Launch
@@ -109,7 +109,7 @@ class SkyPilot(KeepsLaunches):
         if (folder / "ended").exists():
             return teardown.up_s(folder)
         order, name = self.launches.order(folder), self._cluster(folder, label)
-        exists = self.client.state(name) is not None
+        exists = self.client.is_up(name) is not None
         self._tear_down(folder, name)
         if exists:
             return teardown.up_s(folder)
@@ -131,10 +131,10 @@ class SkyPilot(KeepsLaunches):
     def _check_name(self, name: str) -> None:
         """Check that SkyPilot answers and has no cluster of this name: it would run the job there."""
         try:
-            state = self.client.state(name)
+            exists = self.client.is_up(name) is not None
         except BackendError as error:
             raise BackendError(f"{error}; {CHECK}") from error
-        if state is not None:
+        if exists:
             raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
 
     def _may_have_been_ordered(self, name: str) -> bool:
@@ -145,7 +145,7 @@ class SkyPilot(KeepsLaunches):
             return True
 
     def _is_up(self, name: str) -> bool:
-        return self.client.state(name) is ClusterState.UP
+        return self.client.is_up(name) is True
 
     def _tear_down(self, folder: Path, name: str, following: Stream | None = None) -> None:
         """Tear down until nothing is left, and record the time."""
@@ -157,7 +157,7 @@ class SkyPilot(KeepsLaunches):
                 if following is not None:
                     following.stop()
                 self.client.down(name)
-                if self.client.state(name) is None:
+                if self.client.is_up(name) is None:
                     break
             except BackendError as error:
                 why = str(error)

@@ -3,14 +3,11 @@
 Events are progress, the end of the job, timeouts and lost machines.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
@@ -41,20 +38,13 @@ STOP_WITHIN_S = 600.0
 _EXIT = re.compile(r"^@mlcd exit=(\d+) node=(\d+)\s*$")
 
 
-class ClusterState(StrEnum):
-    """State of an existing cluster. One that is starting, or has lost nodes, is NOT_UP."""
-
-    UP = "up"
-    NOT_UP = "not up"
-
-
 class Stream:
     """Runs `work` in a thread; its output and its end can be read at any time.
 
     `work` returns the exit code of SkyPilot's job. A daemon thread, so that Ctrl-C never waits for it.
     """
 
-    def __init__(self, work: Callable[[Stream], int]) -> None:
+    def __init__(self, work: Callable[["Stream"], int]) -> None:
         self._written: deque[str] = deque()  # safe to append to in one thread while another one pops
         self._submitted, self._ordered, self._stopped = threading.Event(), threading.Event(), threading.Event()
         self._end: int | BackendError | None = None
@@ -96,7 +86,7 @@ class Stream:
         self._stopped.set()
         self._ordered.wait(STOP_WITHIN_S)
 
-    def _run(self, work: Callable[[Stream], int]) -> None:
+    def _run(self, work: Callable[["Stream"], int]) -> None:
         try:
             self._end = work(self)
         except BackendError as error:

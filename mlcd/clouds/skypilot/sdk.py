@@ -4,8 +4,6 @@ A call sends a request to SkyPilot's API server, which survives MLCD, and return
 for the result. Written against 0.14.1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -17,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.follow import CHECK, COLOUR, PREFIX, ClusterState, Stream
+from mlcd.clouds.skypilot.follow import CHECK, COLOUR, PREFIX, Stream
 from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
 NOT_FINISHED = 101
@@ -60,12 +58,10 @@ class Sdk:
         """Follow the job of a running cluster from its beginning; returns at once."""
         return Stream(partial(self._run, name, None))
 
-    def state(self, name: str) -> ClusterState | None:
-        """The state of a cluster according to its cloud; None if it does not exist."""
+    def is_up(self, name: str) -> bool | None:
+        """Whether a cluster is up, according to its cloud, with all of its nodes; None if it does not exist."""
         records = self._ask(f"status of {name}", self._sky.status, [name], refresh=self._sky.StatusRefreshMode.FORCE)
-        if not records:
-            return None
-        return ClusterState.UP if records[0]["status"] == self._sky.ClusterStatus.UP else ClusterState.NOT_UP
+        return records[0]["status"] == self._sky.ClusterStatus.UP if records else None
 
     def down(self, name: str) -> None:
         """Cancel its launch, if that is in progress, and tear it down; no error if it does not exist."""
@@ -111,7 +107,7 @@ class Sdk:
                 raise no_access(why) from error
             raise BackendError(f"SkyPilot: {why}; {CHECK}") from error
 
-    def _follow(self, name: str, job: int | None, output: _Writer) -> int:
+    def _follow(self, name: str, job: int | None, output: "_Writer") -> int:
         """Write the job's output until it ends; return its exit code."""
         lines = _JobLines(output)
         for tries_left in reversed(range(RECONNECTS)):
