@@ -80,7 +80,7 @@ def test_a_type_without_a_gpu_has_none() -> None:
 
 
 def test_specs_that_lack_a_field_are_a_catalog_error() -> None:
-    with pytest.raises(CatalogError, match="DescribeInstanceTypes cannot be read \('VCpuInfo'\)"):
+    with pytest.raises(CatalogError, match=r"DescribeInstanceTypes cannot be read \('VCpuInfo'\)"):
         parse_instance_types([{"InstanceType": "c5.large"}])
 
 
