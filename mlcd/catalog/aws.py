@@ -191,9 +191,9 @@ def _one_row_per_type(rows: Sequence[CatalogRow], region: str) -> list[CatalogRo
 
 
 def _with_specs(row: CatalogRow, specs: InstanceSpecs | None) -> CatalogRow:
-    facts = known_accelerators().get(row.accelerator)
-    if facts is not None:
-        row = replace(row, tflops_per_accelerator=facts.tflops_fp32, accelerator_memory_gb=facts.memory_gb)
+    if row.accelerator in known_accelerators():
+        tflops, memory_gb = known_accelerators()[row.accelerator]
+        row = replace(row, tflops_per_accelerator=tflops, accelerator_memory_gb=memory_gb)
     if specs is None:
         return row
     return replace(

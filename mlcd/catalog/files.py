@@ -118,24 +118,17 @@ def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
         raise CatalogError(f"{path}: cannot write the catalog: {error.strerror}; the old one is unchanged") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Accelerator:
-    """Published facts that no cloud's API provides: dense fp32 rate without tensor cores, memory, and the source."""
-
-    tflops_fp32: float
-    memory_gb: float
-    source: str
-
-
 @cache
-def known_accelerators() -> dict[str, Accelerator]:
-    """The accelerators of `accelerators.csv` by name."""
-    return {
-        line.text("name"): Accelerator(
-            line.number("tflops_fp32", above_zero=True), line.number("memory_gb", above_zero=True), line.text("source")
+def known_accelerators() -> dict[str, tuple[float, float]]:
+    """By name, the dense fp32 TFLOPS without tensor cores and the GB of memory, which no cloud's API provides."""
+    facts = {}
+    for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb", "source"):
+        line.text("source")  # each needs a source
+        facts[line.text("name")] = (
+            line.number("tflops_fp32", above_zero=True),
+            line.number("memory_gb", above_zero=True),
         )
-        for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb", "source")
-    }
+    return facts
 
 
 @cache

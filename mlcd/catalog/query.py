@@ -40,7 +40,10 @@ def select(
     # known GPUs are those of the whole catalog: one that other filters exclude is not a typo
     gpus = {row.accelerator for row in chosen if row.accelerator}
     if cloud is not None:
-        chosen = _of_cloud(chosen, cloud)
+        clouds = {row.cloud for row in chosen}
+        if cloud.lower() not in clouds:
+            raise UnknownName("cloud", cloud, clouds)
+        chosen = [row for row in chosen if row.cloud == cloud.lower()]
     if instances:
         chosen = _matching(chosen, instances)
     if gpu is not None:
@@ -57,13 +60,6 @@ def select(
     # ties are broken by price, then by name, so that the order is deterministic
     kept.sort(key=lambda pair: (key(*pair), pair[1], pair[0].cloud, pair[0].instance_type, pair[0].region))
     return [row for row, _ in kept]
-
-
-def _of_cloud(rows: list[CatalogRow], cloud: str) -> list[CatalogRow]:
-    clouds = {row.cloud for row in rows}
-    if cloud.lower() not in clouds:
-        raise UnknownName("cloud", cloud, clouds)
-    return [row for row in rows if row.cloud == cloud.lower()]
 
 
 def _matching(rows: list[CatalogRow], patterns: Sequence[str]) -> list[CatalogRow]:

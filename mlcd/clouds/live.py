@@ -127,8 +127,9 @@ class LiveJob:
                     self._request_stop()
             if (end := self._end(members, statuses, last_report_s)) is not None:
                 self.has_finished = end.outcome is Outcome.OK and self._is_done(last)
-                if end.outcome is not Outcome.OK or not self._stopped_for_time(last):
-                    yield end
+                asked_for_time = self.stop_requested_s is not None and self.stop_requested_s >= self._request_stop_s
+                if end.outcome is not Outcome.OK or self.has_finished or not asked_for_time:
+                    yield end  # else it exited because its time was over, with work left to do
                 return
             if self.stop_requested_s is None and self._now_s() >= self._request_stop_s:
                 self._request_stop()
@@ -179,11 +180,6 @@ class LiveJob:
         if not isinstance(self.job.ask, ScalingTask) or stop_s == inf:
             return inf
         return stop_s - min(STOP_TIMEOUT_S / 2, STOP_SHARE * stop_s)
-
-    def _stopped_for_time(self, last: Sample) -> bool:
-        """Whether a job that ended successfully did so because its time was over, with work left to do."""
-        requested_s = self.stop_requested_s
-        return requested_s is not None and requested_s >= self._request_stop_s and not self._is_done(last)
 
     def _is_done(self, last: Sample) -> bool:
         """Whether the job's last sample says that all work is done."""

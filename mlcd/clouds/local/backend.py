@@ -41,6 +41,7 @@ class Local(KeepsLaunches):
     clock: Clock
     startup_s: float = STARTUP_LIMIT_S
     isolated: bool = True
+    hangs_after_s: float = REPORT_TIMEOUT_S
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Bring the nodes up, run the job on them, tear them down."""
@@ -55,7 +56,7 @@ class Local(KeepsLaunches):
             node_class = IsolatedNodes if self.isolated else PlainNodes
             machines = node_class(teardown.mark_of(folder), launch.configuration.offer, launch.configuration.nodes)
             nodes = _Nodes(folder, workspace, machines, processes)
-            timeouts = Timeouts(self.startup_s, REPORT_TIMEOUT_S, TEARDOWN_S)
+            timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment)
             yield from live.events()
             if job.checkpoints and live.has_finished:  # a probe that completed the work is the final run

@@ -12,7 +12,7 @@ import stat
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -102,7 +102,7 @@ class Overlay(Workspace):
 class Copy(Workspace):
     """A copy of the user's folder, `original`. Next to it are links to the original's neighbours (`../data`)."""
 
-    original: Path = field(default=Path())
+    original: Path
 
     @classmethod
     def create(cls, original: Path, folder: Path, home: Path) -> Self:
@@ -181,7 +181,7 @@ def workspace_of(job: Job, launch: Launch, home: Path, folder: Path) -> AnyWorks
 
 
 def working_folder(job: Job) -> Path:
-    """The folder that a job works in."""
+    """The folder that a job works in: its `workdir`, or the folder of its file."""
     return Path(job.folder or ".") / str(job.task.get("workdir") or ".")
 
 

@@ -12,6 +12,7 @@ import mlcd.clouds.ray.cluster as cluster
 from mlcd.clouds.environment import INHERITED, URL_WITH_USER
 from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
+from mlcd.clouds.local.workspace import working_folder
 from mlcd.clouds.node_types import NodeTypes, load_ray_types
 from mlcd.clouds.platforms import checkpoint_environment
 from mlcd.core.backend import Events, Launch
@@ -44,7 +45,7 @@ class Ray(KeepsLaunches):
         started_s = self.clock.elapsed_s()
         environment = self._environment(job, launch)
         with before_ordering():
-            cluster.connect(_working_folder(job))
+            cluster.connect(working_folder(job).resolve())  # it is copied to the nodes
         folder = self.launches.open(launch, lifetime_s=launch.lifetime_s)
         with ExitStack() as stack:
             stack.enter_context(teardown.Watchdog(folder, launch.lifetime_s))
@@ -200,7 +201,7 @@ class Nodes:
 
 def available(job: Job, types: Path | None) -> tuple[NodeTypes, tuple[Choice, ...]]:
     """The types of a file, and how many nodes of each the cluster has."""
-    cluster.connect(_working_folder(job))
+    cluster.connect(working_folder(job).resolve())
     names = ", ".join(cluster.resources()) or "none: start its nodes with `ray start --resources '{\"small\": 1}'`"
     if types is None:
         raise UserError(f"prices are missing: --on ray:FILE, with a type for each of the cluster's resources ({names})")
@@ -213,8 +214,3 @@ def available(job: Job, types: Path | None) -> tuple[NodeTypes, tuple[Choice, ..
     if not choices:
         raise UserError(f"{types}: the cluster has no node of these types; its resources: {names}")
     return node_types, choices
-
-
-def _working_folder(job: Job) -> Path:
-    """The folder that is copied to the nodes: the job's `workdir`, or the folder of its file."""
-    return (Path(job.folder or ".") / str(job.task.get("workdir") or ".")).resolve()
