@@ -20,7 +20,7 @@ from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.strategy import Finish, Probe, Round
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.train.completion import RunToCompletion
-from mlcd.testing.outages import EveryConfiguration
+from mlcd.testing.backends import EveryConfiguration
 
 OFFER = Offer("x", 36.0, 4, 16, minimum_billed_s=60)  # a cent a second
 SPACE = Space((Choice(OFFER, (1, 2, 3)),), ProbeTime(600, 60))

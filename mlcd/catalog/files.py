@@ -1,27 +1,62 @@
-"""Reads and writes catalog files: the packaged ones, and refreshed ones that replace them.
+"""Catalog files: their rows, the packaged ones, and refreshed ones that replace them.
 
 A refreshed file is `<directory>/<cloud>.csv`, where the directory is the state folder's `catalog`.
 """
 
-from __future__ import annotations
-
 import csv
-import io
 import os
 import re
-import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from mlcd.catalog.row import COLUMNS, MINIMUM_BILLED_S, CatalogRow
 from mlcd.core.configuration import Offer
 from mlcd.core.csv_table import Line, read_table
 from mlcd.core.errors import CatalogError, UnknownName, UserError
 
+MINIMUM_BILLED_S = {"aws": 60.0, "gcp": 60.0, "azure": 60.0}
+"""By cloud, the minimum billed seconds of a machine."""
 CLOUDS = tuple(MINIMUM_BILLED_S)
 """The clouds that have a packaged catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """An instance type with both of its prices and their provenance."""
+
+    cloud: str
+    instance_type: str
+    region: str
+    vcpus: float
+    memory_gb: float
+    accelerator: str
+    accelerators: int
+    tflops_per_accelerator: float
+    accelerator_memory_gb: float
+    network_gbps: float
+    usd_per_hour: float
+    spot_usd_per_hour: float | None
+    price_date: str
+    source: str
+
+    def price(self, *, spot: bool = False) -> float | None:
+        """Dollars an hour on demand or on spot; None if no spot price is known."""
+        return self.spot_usd_per_hour if spot else self.usd_per_hour
+
+    def offer(self, *, spot: bool = False) -> Offer:
+        """What a search may rent: this type at its on-demand or its spot price."""
+        usd_per_hour = self.price(spot=spot)
+        if usd_per_hour is None:
+            raise CatalogError(f"{self.cloud} {self.instance_type}: no spot price is known; use it on demand")
+        shared = {field.name: getattr(self, field.name) for field in fields(Offer) if hasattr(self, field.name)}
+        own = {"usd_per_hour": usd_per_hour, "spot": spot, "minimum_billed_s": MINIMUM_BILLED_S[self.cloud]}
+        return Offer(**{**shared, **own})
+
+
+COLUMNS = tuple(field.name for field in fields(CatalogRow) if field.name != "cloud")
+"""The columns of a catalog file, in the order they are written."""
 
 
 def load_offers(
@@ -41,7 +76,7 @@ def load_rows(cloud: str, *, directory: Path | None = None) -> tuple[CatalogRow,
     """A cloud's catalog in file order: the refreshed file in `directory` if there is one, else the packaged one."""
     if cloud not in CLOUDS:
         raise UnknownName("cloud", cloud, CLOUDS)
-    refreshed = refreshed_path(cloud, directory) if directory is not None else None
+    refreshed = directory / f"{cloud}.csv" if directory is not None else None
     if refreshed is not None and refreshed.exists():
         try:
             return parse_rows(read_text(refreshed), cloud=cloud, name=str(refreshed))
@@ -68,31 +103,50 @@ def parse_rows(text: str, *, cloud: str, name: str) -> tuple[CatalogRow, ...]:
 
 def write_rows(path: Path, rows: Iterable[CatalogRow]) -> None:
     """Write a catalog file atomically: a failure leaves the old file."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({column: _cell(value) for column, value in asdict(row).items()} for row in rows)
-    temporary: Path | None = None
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # in the same folder: a rename is atomic only within one file system
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8", newline=""
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text.getvalue())
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({column: _cell(value) for column, value in asdict(row).items()} for row in rows)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        partial.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise CatalogError(f"{path}: cannot write the catalog: {error.strerror}; the old one is unchanged") from None
 
 
-def refreshed_path(cloud: str, directory: Path) -> Path:
-    """The file of a cloud's refreshed catalog."""
-    return directory / f"{cloud}.csv"
+@cache
+def known_accelerators() -> dict[str, tuple[float, float]]:
+    """By name, the dense fp32 TFLOPS without tensor cores and the GB of memory, which no cloud's API provides."""
+    facts = {}
+    for line in _packaged_table("accelerators.csv", "name", "tflops_fp32", "memory_gb", "source"):
+        line.text("source")  # each needs a source
+        facts[line.text("name")] = (
+            line.number("tflops_fp32", above_zero=True),
+            line.number("memory_gb", above_zero=True),
+        )
+    return facts
+
+
+@cache
+def retired_types() -> dict[tuple[str, str], str]:
+    """By cloud and instance type, the year and month since which it cannot be rented any more: `retired.csv`.
+
+    Their rows stay in the catalog, for simulations and for the papers' figures.
+    """
+    since = {}
+    for line in _packaged_table("retired.csv", "cloud", "instance_type", "since", "source"):
+        line.text("source")  # each needs a source
+        since[line.text("cloud"), line.text("instance_type")] = line.text("since")
+    return since
+
+
+def _packaged_table(file_name: str, *columns: str) -> Iterator[Line]:
+    text, name = packaged_text(file_name), f"mlcd/catalog/{file_name}"
+    return read_table(text, name=name, columns=columns, complain=CatalogError)
 
 
 def packaged_text(file_name: str) -> str:

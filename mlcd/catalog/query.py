@@ -1,17 +1,14 @@
 """Queries a catalog: by GPU, price, memory, name; sorted. Pure functions."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from mlcd.catalog.row import CatalogRow
+from mlcd.catalog.files import CatalogRow
 from mlcd.core.errors import UnknownName, UserError
 
-_Key = Callable[[CatalogRow, float], float]
-_SORT_KEYS: dict[str, _Key] = {
+_SORT_KEYS: dict[str, Callable[[CatalogRow, float], float]] = {
     "price": lambda row, usd: usd,
     "memory": lambda row, usd: -row.memory_gb,
     "gpus": lambda row, usd: -row.accelerators,
@@ -39,20 +36,23 @@ def select(
     """
     if sort not in _SORT_KEYS:
         raise UnknownName("sort order", sort, SORT_ORDERS)
-    everything = list(rows)
-    chosen = everything
+    chosen = list(rows)
+    # known GPUs are those of the whole catalog: one that other filters exclude is not a typo
+    gpus = {row.accelerator for row in chosen if row.accelerator}
     if cloud is not None:
-        chosen = _of_cloud(chosen, cloud)
+        clouds = {row.cloud for row in chosen}
+        if cloud.lower() not in clouds:
+            raise UnknownName("cloud", cloud, clouds)
+        chosen = [row for row in chosen if row.cloud == cloud.lower()]
     if instances:
         chosen = _matching(chosen, instances)
     if gpu is not None:
-        # known GPUs are those of the whole catalog: one that other filters exclude is not a typo
-        chosen = _with_gpu(chosen, gpu, known={row.accelerator for row in everything if row.accelerator})
-    priced = [(row, usd) for row in chosen if (usd := row.price(spot=spot)) is not None]
+        chosen = _with_gpu(chosen, gpu, known=gpus)
     kept = [
         (row, usd)
-        for row, usd in priced
-        if (max_price is None or usd <= max_price)
+        for row in chosen
+        if (usd := row.price(spot=spot)) is not None
+        and (max_price is None or usd <= max_price)
         and (min_memory_gb is None or row.memory_gb >= min_memory_gb)
         and (min_vcpus is None or row.vcpus >= min_vcpus)
     ]
@@ -62,22 +62,16 @@ def select(
     return [row for row, _ in kept]
 
 
-def _of_cloud(rows: list[CatalogRow], cloud: str) -> list[CatalogRow]:
-    clouds = {row.cloud for row in rows}
-    if cloud.lower() not in clouds:
-        raise UnknownName("cloud", cloud, clouds)
-    return [row for row in rows if row.cloud == cloud.lower()]
-
-
 def _matching(rows: list[CatalogRow], patterns: Sequence[str]) -> list[CatalogRow]:
     names = {row.instance_type for row in rows}
-    matched: set[str] = set()
     for pattern in patterns:
-        matches = {name for name in names if fnmatchcase(name.lower(), pattern.lower())}
-        if not matches:
+        if not any(_matches(name, pattern) for name in names):
             raise UserError(f"no instance matches '{pattern}'{_nearest(pattern, names)}")
-        matched |= matches
-    return [row for row in rows if row.instance_type in matched]
+    return [row for row in rows if any(_matches(row.instance_type, pattern) for pattern in patterns)]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatchcase(name.lower(), pattern.lower())
 
 
 def _nearest(pattern: str, names: set[str]) -> str:
@@ -98,7 +92,8 @@ def _with_gpu(rows: list[CatalogRow], gpu: str, *, known: set[str]) -> list[Cata
     if match is None:
         raise UserError(f"gpu '{gpu}': expected a name, or a name and a count, such as A100:8")
     name, count = match[1].upper(), int(match[2]) if match[2] else None
-    matching = {accelerator for accelerator in known if _is_a(accelerator.upper(), name)}
+    # A100 covers A100-80GB; the dash keeps L4 from covering L40S
+    matching = {each for each in known if each.upper() == name or each.upper().startswith(f"{name}-")}
     if not matching:
         raise unknown_gpu([name], known)
     return [row for row in rows if row.accelerator in matching and count in (None, row.accelerators)]
@@ -111,8 +106,3 @@ def unknown_gpu(names: Sequence[str], known: Iterable[str]) -> UserError:
     near = difflib.get_close_matches(names[0].upper(), alike, n=1, cutoff=0.7)
     meant = f" Did you mean '{near[0]}'?" if near else " If a cloud has it, add its row: docs/reference/catalog.md."
     return UserError(f"no catalog here has {' or '.join(names)}; they have {', '.join(known_names)}.{meant}")
-
-
-def _is_a(accelerator: str, name: str) -> bool:
-    # A100 covers A100-80GB; the dash keeps L4 from covering L40S
-    return accelerator == name or accelerator.startswith(f"{name}-")

@@ -131,7 +131,7 @@ def refresh(cloud: str, region: str, output: str) -> None:
     \b
     mlcd catalog refresh aws
     """
-    from mlcd.catalog.fetch.aws import refresh as refresh_aws
+    from mlcd.catalog.aws import refresh as refresh_aws
     from mlcd.core.home import home
 
     summary = refresh_aws(home() / "catalog", region=region)

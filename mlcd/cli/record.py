@@ -34,8 +34,7 @@ def record(job_path: Path, out: Path, yes: bool, output: str, **chosen: Any) -> 
     from mlcd.cli.interrupt import stop_on_ctrl_c
     from mlcd.cli.live import Live
     from mlcd.cli.messages import print_note
-    from mlcd.clouds.record import recording_of
-    from mlcd.clouds.recording import save_recording
+    from mlcd.clouds.recording import recording_of, save_recording
     from mlcd.core.planner import planner_named
     from mlcd.core.runs.run import start
     from mlcd.core.units import counted

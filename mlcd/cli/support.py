@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from importlib import metadata, util
 
 from mlcd.catalog import CLOUDS, load_rows
-from mlcd.clouds.local import what_nodes_lack
+from mlcd.clouds.local.isolation import what_nodes_lack
 from mlcd.clouds.ray.cluster import resources
-from mlcd.clouds.skypilot import accounts, clouds_at_hand
+from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
 from mlcd.core.errors import MlcdError, UnknownName
 from mlcd.core.home import home, open_ledger
 from mlcd.core.units import counted

@@ -1,7 +1,5 @@
 """Ending what runs: ask it to stop, take it down now, or clean up what is left of what died."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,27 +13,27 @@ from mlcd.core import drive
 from mlcd.core.backend import LiveBackend
 from mlcd.core.clock import Clock
 from mlcd.core.errors import LedgerCorrupt, MlcdError, WrongState
-from mlcd.core.ledger import Account, Ledger, Status, Stopped
+from mlcd.core.ledger import Account, Book, Ledger, Status, Stopped
 from mlcd.core.runs.machine import check_here
 from mlcd.core.runs.run import resume
 from mlcd.core.units import counted
 
 END_NOW = signal.SIGQUIT
-"""What its user ends, nobody goes on with; a driver that gets SIGTERM leaves its run to another one."""
+"""Ends a run for good. A driver that gets SIGTERM leaves its run to another one."""
 DIES_WITHIN_S = 30.0
-"""A process that was told to end; then it is killed."""
+"""Timeout of a process that was asked to end; then it is killed."""
 ENDED_WITHIN_S = 120.0
-"""A process of a worker, which the worker itself kills if it does not answer."""
+"""The same of a worker's process, which the worker itself kills if it does not answer."""
 
 
 def stop(run: str, ledger: Ledger) -> int:
-    """Ask the process that drives a run to stop, as Ctrl-C does: nothing is lost.
+    """Ask the process that drives a run to stop, as Ctrl-C does: nothing is lost. Returns its process number.
 
-    Its process number; 0: a worker, maybe of another machine, which finds the wish in the database.
+    0 is a worker, maybe on another machine, which reads the request from the database.
     """
     name = ledger.find(run)
     driver = ledger.driver(name)
-    if driver is None or not _tell(driver, "stop", name, ledger):
+    if driver is None or not _request(driver, "stop", name, ledger):
         raise WrongState(f"run '{name}' is not driven by any process; to free what it left behind: mlcd down {name}")
     return driver
 
@@ -45,14 +43,20 @@ def down(run: str, ledger: Ledger, clock: Clock) -> None:
     name = ledger.find(run)
     driver = ledger.driver(name)
     if driver is not None:
-        _tell(driver, "down", name, ledger)
+        _request(driver, "down", name, ledger)
         _await_end(name, driver, ledger, clock)
     with ledger.hold(name):
-        check_here(name, ledger, going_on=False)
-        gone_on = resume(name, ledger)
-        drive.reclaim(gone_on.cloud.profiler, gone_on.book)
-        if gone_on.book.account.status in (Status.SEARCHING, Status.RUNNING):
-            gone_on.book.write(Stopped("taken down by the user"))
+        book = _reclaim(name, ledger)
+        if book.account.status in (Status.SEARCHING, Status.RUNNING):
+            book.write(Stopped("taken down by the user"))
+
+
+def _reclaim(name: str, ledger: Ledger) -> Book:
+    """Tear down and settle what is left of a run's launches."""
+    check_here(name, ledger, going_on=False)
+    run = resume(name, ledger)
+    drive.reclaim(run.cloud.profiler, run.book)
+    return run.book
 
 
 def _await_end(run: str, driver: int, ledger: Ledger, clock: Clock) -> None:
@@ -68,7 +72,7 @@ def _await_end(run: str, driver: int, ledger: Ledger, clock: Clock) -> None:
 
 
 def _is_free(run: str, ledger: Ledger, clock: Clock, within_s: float) -> bool:
-    """Whether nobody drives a run, at last within so many seconds."""
+    """Wait until nobody drives a run; False if that takes longer than `within_s`."""
     until_s = clock.elapsed_s() + within_s
     while ledger.is_driven(run):
         if clock.elapsed_s() > until_s:
@@ -97,7 +101,7 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
             accounts[name] = ledger.account(name)
         except LedgerCorrupt as error:
             yield Cleaned(name, f"not cleaned: {error}")
-    # Before it is asked who is driven: what begins from here on is not among them.
+    # Listed before the driven runs are: what begins from here on is not among them.
     left = [(backend, label) for backend in _live_backends(ledger, accounts) for label in sorted(backend.leftovers())]
     driven, settled = ledger.driven(), set[str]()
     for name, account in accounts.items():
@@ -106,10 +110,8 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
         labels = {each.launch.label for each in account.open}
         try:
             with ledger.hold(name):
-                check_here(name, ledger, going_on=False)
                 _check_nobody_drives(labels)
-                gone_on = resume(name, ledger)
-                drive.reclaim(gone_on.cloud.profiler, gone_on.book)
+                _reclaim(name, ledger)
         except MlcdError as error:
             yield Cleaned(name, f"not cleaned: {error}")
         else:
@@ -129,24 +131,23 @@ def clean(ledger: Ledger) -> Iterator[Cleaned]:
 
 def _check_nobody_drives(labels: Iterable[str]) -> None:
     """Refuse to tear down what a living process has ordered, whichever ledger it writes to."""
-    kept = launches_here()
     for label in labels:
-        if (process := kept.driver(label)) is not None:
+        if (process := launches_here().driver(label)) is not None:
             raise WrongState(f"process {process} drives launch {label}, of another ledger; leave it to that one")
 
 
 def _live_backends(ledger: Ledger, accounts: Mapping[str, Account]) -> list[LiveBackend]:
     """This machine's nodes, and every live place that a run of the ledger has been on and that can be reached now."""
     newest = {account.job.on: name for name, account in accounts.items() if account.provenance == "live"}
-    found: list[LiveBackend] = [local_backend()]
+    backends: list[LiveBackend] = [local_backend()]
     for on, name in newest.items():
         if on.partition(":")[0] != "local":
             with suppress(MlcdError):
-                found.append(cast(LiveBackend, resume(name, ledger).cloud.backend))
-    return found
+                backends.append(cast(LiveBackend, resume(name, ledger).cloud.backend))
+    return backends
 
 
-def _tell(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) -> bool:
+def _request(driver: int, wish: Literal["stop", "down"], run: str, ledger: Ledger) -> bool:
     """Ask the process that drives a run to stop, or to end now; False if it has just ended by itself."""
     if driver == 0:
         ledger.wish(run, wish)

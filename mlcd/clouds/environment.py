@@ -4,8 +4,6 @@ Other people read a job's log, and on a service the jobs belong to its members. 
 only if it is on the list. Cloud keys, database passwords and tokens never reach it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping
@@ -14,31 +12,15 @@ from mlcd.core.errors import UserError
 from mlcd.core.job import SUBMITTED, Job
 
 USER = ("HOME", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-LANGUAGE = (
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_COLLATE",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "LC_MONETARY",
-    "LC_NUMERIC",
-    "LC_TIME",
-)
-PROGRAMS = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
-    "PYTHONHASHSEED",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "CONDA_DEFAULT_ENV",
-)
+LANGUAGE = ("LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE", "LC_CTYPE")
+FORMATS = ("LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME")
+PROGRAMS = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV")
+PYTHON = ("PYTHONPATH", "PYTHONHASHSEED")
 DEVICES = ("CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME", "XDG_CACHE_HOME")
 CERTIFICATES = ("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
 PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-INHERITED = frozenset((*USER, *LANGUAGE, *PROGRAMS, *DEVICES, *CACHES, *CERTIFICATES, *PROXIES))
+INHERITED = frozenset((*USER, *LANGUAGE, *FORMATS, *PROGRAMS, *PYTHON, *DEVICES, *CACHES, *CERTIFICATES, *PROXIES))
 """The allow-list. Whole names, no patterns: NVIDIA_API_KEY is a secret. A job that needs more lists it in `envs:`."""
 URL_WITH_USER = r"://[^/]*@"
 """A proxy's URL may contain a password. Such a variable is not passed on."""

@@ -4,8 +4,6 @@
 `ended`        the time at which everything was torn down
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlcd.clouds.platforms.reports import saved_in
-from mlcd.core.backend import Launch
+from mlcd.core.backend import Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoAccess, NothingOrdered, UserError
 from mlcd.core.home import home
@@ -63,8 +61,8 @@ class Launches:
         """The process that ordered a launch, if it is alive and not this one. It may be using another ledger."""
         folder = self.find(label)
         try:
-            process, start_time = self.order(folder).get("driver", [0, None]) if folder is not None else (0, None)
-        except (TypeError, ValueError):  # damaged
+            process, start_time = self.order(folder)["driver"] if folder is not None else (0, None)
+        except (KeyError, TypeError, ValueError):  # damaged
             return None
         is_alive = process != os.getpid() and start_time is not None and _start_time(process) == start_time
         return process if is_alive else None
@@ -108,13 +106,29 @@ class Launches:
 
     def of_run(self, run: str) -> list[Path]:
         """The folders of a run's launches, in order."""
-        ordered = [order.parent for order in self.root.glob(f"{run}-*/order.json")]
-        numbers = {folder: folder.name.removeprefix(f"{run}-") for folder in ordered}
-        return sorted((each for each in ordered if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))
+        orders = self.root.glob(f"{run}-*/order.json")
+        ordered = {order.parent.name.removeprefix(f"{run}-"): order.parent for order in orders}
+        return [ordered[number] for number in sorted(filter(str.isdecimal, ordered), key=int)]
 
     def folder(self, label: str) -> Path:
         """The folder of this label, whether or not it exists."""
         return self.root / label
+
+
+class KeepsLaunches:
+    """A live backend that keeps its launches in a state folder, `home`."""
+
+    home: Path
+    provenance = Provenance.LIVE
+
+    @property
+    def launches(self) -> Launches:
+        """All launches of this state folder."""
+        return Launches(self.home / "launches")
+
+    def saved(self, label: str) -> float:
+        """Samples saved by a launch that was not followed to its end."""
+        return self.launches.saved(label)
 
 
 @contextmanager

@@ -1,20 +1,22 @@
-"""Runs a job on machines that are up and yields its events: the same for every live backend."""
+"""Runs a job on machines that are up and yields its events: the same for every live backend.
 
-from __future__ import annotations
+A backend provides `Machines`: addresses, and processes on them.
+"""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Protocol
 
 from mlcd.clouds.environment import job_variables, secrets
-from mlcd.clouds.machines import Machines, RunningProcess
 from mlcd.clouds.platforms import Process, Reader, diagnose, processes, scaling_environment
 from mlcd.clouds.platforms.failures import blame, last_lines
-from mlcd.core.backend import Events, Launch, Purpose
+from mlcd.core.backend import Backend, Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
+from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.scale.nouns import ScalingTask
 
 POLL_S = 0.1
@@ -25,6 +27,35 @@ STOP_TIMEOUT_S = 20.0
 """How long a job has to save and exit after it was asked to."""
 STOP_SHARE = 0.2
 """The most of a short lifetime that is reserved for saving and exiting."""
+LIVE_NOISE = 0.02
+"""Relative error that is assumed of a real probe at the least: minutes cannot see what hours bring."""
+LIVE_SETTLES_S = 60.0
+"""Real rates wander: neighbours, caches, clocks. Ten seconds differed from the next ten by 8 % on a quiet machine."""
+NEVER_REPORTED = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
+
+
+class RunningProcess(Protocol):
+    """A process of the job on one of the machines."""
+
+    def status(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+
+    def read(self) -> str:
+        """Its output since the last call."""
+
+
+class Machines(Protocol):
+    """Machines that are up until the backend tears them down."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses of the nodes, in order."""
+
+    def start(self, node: int, command: str, environment: Mapping[str, str]) -> RunningProcess:
+        """Start a shell command on a node, with these variables in addition to the machine's own."""
+
+    def end(self) -> None:
+        """End all processes: SIGTERM first, then SIGKILL. Their output can still be read."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +65,18 @@ class Timeouts:
     first_report_s: float
     next_report_s: float
     teardown_s: float = 0.0
+
+    def stop_s(self, launch: Launch) -> float:
+        """When to stop a launch, so that teardown ends within its lifetime."""
+        return inf if launch.lifetime_s is None else launch.lifetime_s - self.teardown_s
+
+    def overdue(self, now_s: float, last_report_s: float | None) -> str | None:
+        """What to tell the user if the next report is overdue."""
+        waited_s = now_s - (last_report_s or 0.0)
+        if waited_s <= (self.first_report_s if last_report_s is None else self.next_report_s):
+            return None
+        what = "no report of progress" if last_report_s is None else "no further report of progress"
+        return f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
 
 
 @dataclass
@@ -84,25 +127,20 @@ class LiveJob:
                     self._request_stop()
             if (end := self._end(members, statuses, last_report_s)) is not None:
                 self.has_finished = end.outcome is Outcome.OK and self._is_done(last)
-                if end.outcome is not Outcome.OK or not self._stopped_for_time(last):
-                    yield end
+                asked_for_time = self.stop_requested_s is not None and self.stop_requested_s >= self._request_stop_s
+                if end.outcome is not Outcome.OK or self.has_finished or not asked_for_time:
+                    yield end  # else it exited because its time was over, with work left to do
                 return
             if self.stop_requested_s is None and self._now_s() >= self._request_stop_s:
                 self._request_stop()
             overdue = self.stop_requested_s is not None and self._now_s() > self.stop_requested_s + STOP_TIMEOUT_S
-            if overdue or self._now_s() >= self._stop_s:
+            if overdue or self._now_s() >= self.timeouts.stop_s(self.launch):
                 self.machines.end()
                 yield from self._read(members, reader)  # it may have saved just before the end
                 return
             self.clock.wait(POLL_S)
 
     def _start(self) -> list[_Member]:
-        job_processes = processes(
-            self.job.communication,
-            self.machines.addresses,
-            self.first_port,
-            self.launch.configuration.offer.workers,
-        )
         variables = {
             "MLCD_LAUNCH": self.launch.label,
             "MLCD_SAMPLES": f"{self.launch.samples:.12g}",
@@ -111,11 +149,12 @@ class LiveJob:
             **secrets(self.job),
             **self.environment,
         }
+        setup, run = str(self.job.task.get("setup") or ""), str(self.job.task.get("run") or "")
+        command = f"{setup}\n{run}" if setup.strip() else run
+        devices, addresses = self.launch.configuration.offer.workers, self.machines.addresses
         return [
-            _Member(
-                process, self.machines.start(process.node, command_of(self.job), {**process.environment, **variables})
-            )
-            for process in job_processes
+            _Member(process, self.machines.start(process.node, command, {**process.environment, **variables}))
+            for process in processes(self.job.communication, addresses, self.first_port, devices)
         ]
 
     def _request_stop(self) -> None:
@@ -135,24 +174,12 @@ class LiveJob:
         return [replace(sample, elapsed_s=min(sample.elapsed_s, most_s)) for sample in samples]
 
     @property
-    def _stop_s(self) -> float:
-        """When to stop, so that teardown ends within the lifetime."""
-        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timeouts.teardown_s
-
-    @property
     def _request_stop_s(self) -> float:
         """When to ask the job to save and exit, so that its work is not lost when the lifetime is over."""
-        if not isinstance(self.job.ask, ScalingTask) or self._stop_s == inf:
+        stop_s = self.timeouts.stop_s(self.launch)
+        if not isinstance(self.job.ask, ScalingTask) or stop_s == inf:
             return inf
-        return self._stop_s - min(STOP_TIMEOUT_S / 2, STOP_SHARE * self._stop_s)
-
-    def _stopped_for_time(self, last: Sample) -> bool:
-        """Whether a job that ended successfully did so because its time was over, with work left to do."""
-        return (
-            self.stop_requested_s is not None
-            and self.stop_requested_s >= self._request_stop_s
-            and not self._is_done(last)
-        )
+        return stop_s - min(STOP_TIMEOUT_S / 2, STOP_SHARE * stop_s)
 
     def _is_done(self, last: Sample) -> bool:
         """Whether the job's last sample says that all work is done."""
@@ -167,31 +194,25 @@ class LiveJob:
         if failed:
             # Processes that only lost a peer fail with errors of their own; `blame` ranks the real cause first.
             status, member = min(failed, key=lambda pair: blame(pair[0], pair[1].output))
-            diagnosis = diagnose(status, self._all_output(members, member))
+            # If its output shows no error, that of all: one node's error ends them all.
+            shows_error = "Error" in member.output
+            diagnosis = diagnose(status, member.output if shows_error else "\n".join(each.output for each in members))
             detail = f"node {member.process.node}: {diagnosis.advice}"
             return Ended(now_s, diagnosis.outcome, detail, last_lines(member.output))
         if all(status == 0 for member, status in zip(members, statuses, strict=True) if member.process.ends):
             nothing_left = self.launch.purpose is Purpose.RUN and self.launch.saved_samples > 0
             if last_report_s is None and not nothing_left:
-                advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
-                return Ended(now_s, Outcome.FAILED, advice, last_lines(members[0].output))
+                return Ended(now_s, Outcome.FAILED, NEVER_REPORTED, last_lines(members[0].output))
             return Ended(now_s, Outcome.OK)
-        waited_s = now_s - (last_report_s or 0.0)
-        if waited_s > (self.timeouts.first_report_s if last_report_s is None else self.timeouts.next_report_s):
-            what = "no report of progress" if last_report_s is None else "no further report of progress"
-            advice = f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
+        if (advice := self.timeouts.overdue(now_s, last_report_s)) is not None:
             return Ended(now_s, Outcome.TIMED_OUT, advice, last_lines(members[0].output))
         return None
-
-    def _all_output(self, members: list[_Member], first: _Member) -> str:
-        """The failed process's output; if it shows no error, that of all: one node's error ends them all."""
-        return first.output if "Error" in first.output else "\n".join(member.output for member in members)
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s
 
 
-def command_of(job: Job) -> str:
-    """The shell command of a node: the job's setup, then the job."""
-    setup, run = str(job.task.get("setup") or ""), str(job.task.get("run") or "")
-    return f"{setup}\n{run}" if setup.strip() else run
+def live_profiler(backend: Backend) -> TrainingProfiler:
+    """Ends a probe once its rate is known about as well as minutes allow."""
+    # Tight is wider than the noise that is assumed at the least: otherwise no probe would ever end before its time.
+    return TrainingProfiler(backend, noise_floor=LIVE_NOISE, settles_s=LIVE_SETTLES_S, tight=4 * LIVE_NOISE)

@@ -1,28 +1,65 @@
-"""Files of node types: what the local and the Ray backend have in common, and how a file is read."""
+"""Node types of the local and the Ray backend: a YAML file of CPUs, memory, link and price.
 
-from __future__ import annotations
+probe: 20s              the longest time of a probe on one node
+probe_extra: 3s         added for every three further nodes
+startup: 40s            timeout of the first report of progress
+nodes: 1..8             on Ray, by default all nodes of the cluster
+types:
+  small: {cpus: 0.2, memory: 2GB, link: 100Mbit, usd_per_hour: 0.20}
+
+Only on Ray:
+checkpoints: /shared    a folder that all nodes share, for jobs that save their work
+types:
+  gpu: {cpus: 8, memory: 64GB, link: 10Gbit, usd_per_hour: 3.10, accelerators: V100:1, tflops: 15.7, resource: v100}
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from mlcd.core.configuration import Offer, ProbeTime
 from mlcd.core.errors import UserError
 from mlcd.core.units import parse_duration, parse_gb, parse_range, parse_usd
 
-F = TypeVar("F", bound=BaseModel)
+MANY = 1_000_000
 
 
-def unit(parse: Callable[[Any], Any]) -> BeforeValidator:
-    """A value in the notation of a parser, such as '100Mbit'."""
-    return BeforeValidator(parse)
+@dataclass(frozen=True)
+class NodeTypes:
+    """The content of a file. `resources`: by type, the custom resource that marks it on a Ray cluster."""
+
+    offers: tuple[Offer, ...]
+    nodes: tuple[int, int]
+    probe_time: ProbeTime
+    startup_s: float
+    resources: Mapping[str, str] = field(default_factory=dict)
+    checkpoints: str = ""
+
+    def bundle(self, offer: Offer) -> dict[str, float]:
+        """What a job reserves of a Ray node: its custom resource, all CPUs and all accelerators, to have it alone."""
+        gpus = {"GPU": float(offer.accelerators)} if offer.accelerators else {}
+        return {self.resources[offer.instance_type]: 1.0, "CPU": offer.vcpus, **gpus}
 
 
-def parse_mbit(written: Any) -> float:
+def load_local_types(path: Path | None = None) -> NodeTypes:
+    """The types of a file for `--on local`, or MLCD's own."""
+    source = path if path is not None else files("mlcd.clouds.local").joinpath("nodes.yaml")
+    return _read(source, _LocalFile, "local")
+
+
+def load_ray_types(path: Path) -> NodeTypes:
+    """The types of a file for `--on ray`."""
+    return _read(path, _RayFile, "ray")
+
+
+def _mbit(written: Any) -> float:
     """'100Mbit' or '1Gbit' to megabits a second."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(k|m|g)bit", str(written).strip().lower())
     if match is None or float(match[1]) <= 0:
@@ -30,34 +67,71 @@ def parse_mbit(written: Any) -> float:
     return float(match[1]) * {"k": 1e-3, "m": 1.0, "g": 1e3}[match[2]]
 
 
-class Keys(BaseModel):
-    """The allowed keys of a file."""
+def _accelerators(written: Any) -> tuple[str, int]:
+    name, _, count = str(written).partition(":")
+    if not name or not (count or "1").isdecimal() or count == "0":
+        raise ValueError(f"'{written}': expected a name and a count, such as V100:4")
+    return name, int(count or 1)
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+Duration = Annotated[float, BeforeValidator(parse_duration)]
+Nodes = Annotated[tuple[int, int], BeforeValidator(parse_range)]
 
 
-class TypeKeys(Keys):
-    """The keys of a node type."""
+class _Type(BaseModel):
+    model_config = ConfigDict(extra="forbid")
 
     cpus: Annotated[float, Field(gt=0, le=1024)]
-    memory: Annotated[float, unit(parse_gb)]
-    link: Annotated[float, unit(parse_mbit)]
-    usd_per_hour: Annotated[float, unit(parse_usd)]
+    memory: Annotated[float, BeforeValidator(parse_gb)]
+    link: Annotated[float, BeforeValidator(_mbit)]
+    usd_per_hour: Annotated[float, BeforeValidator(parse_usd)]
+
+    def offer(self, name: str, cloud: str) -> Offer:
+        return Offer(name, self.usd_per_hour, self.cpus, self.memory, network_gbps=self.link / 1_000, cloud=cloud)
 
 
-class FileKeys(Keys):
-    """The keys of a file beside its types."""
+class _RayType(_Type):
+    resource: Annotated[str, Field(min_length=1)] | None = None
+    accelerators: Annotated[tuple[str, int], BeforeValidator(_accelerators)] = ("", 0)
+    tflops: Annotated[float, Field(ge=0)] = 0.0
 
-    nodes: Annotated[tuple[int, int], unit(parse_range)]
-    probe: Annotated[float, unit(parse_duration)]
-    probe_extra: Annotated[float, unit(parse_duration)]
-    startup: Annotated[float, unit(parse_duration)]
+    def offer(self, name: str, cloud: str) -> Offer:
+        accelerator, count = self.accelerators
+        offer = super().offer(name, cloud)
+        return replace(offer, accelerator=accelerator, accelerators=count, tflops_per_accelerator=self.tflops)
 
 
-def read_file(source: Path | Traversable, keys: type[F], backend: str) -> F:
-    """Read a file of node types; a mistake in it becomes a `UserError` of one line."""
+class _LocalFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    types: Annotated[Mapping[str, _Type], Field(min_length=1)]
+    nodes: Nodes = (1, 8)
+    probe: Duration = 20.0
+    probe_extra: Duration = 3.0
+    startup: Duration = 40.0
+
+    def node_types(self, cloud: str) -> NodeTypes:
+        offers = tuple(each.offer(name, cloud) for name, each in self.types.items())
+        return NodeTypes(offers, self.nodes, ProbeTime(self.probe, self.probe_extra), self.startup)
+
+
+class _RayFile(_LocalFile):
+    types: Annotated[Mapping[str, _RayType], Field(min_length=1)]
+    nodes: Nodes = (1, MANY)
+    probe: Duration = 600.0
+    probe_extra: Duration = 60.0
+    startup: Duration = 300.0
+    checkpoints: str = ""
+
+    def node_types(self, cloud: str) -> NodeTypes:
+        resources = {name: each.resource or name for name, each in self.types.items()}
+        return replace(super().node_types(cloud), resources=resources, checkpoints=self.checkpoints)
+
+
+def _read(source: Path | Traversable, keys: type[_LocalFile], backend: str) -> NodeTypes:
+    """Read a file; a mistake in it becomes a `UserError` of one line."""
     try:
-        return keys.model_validate(yaml.safe_load(source.read_text(encoding="utf-8")))
+        return keys.model_validate(yaml.safe_load(source.read_text(encoding="utf-8"))).node_types(backend)
     except OSError as error:
         reason = error.strerror or error
         raise UserError(f"{source}: {reason}; give a file of node types, as {backend}:nodes.yaml") from error

@@ -4,8 +4,6 @@ A probe takes the recorded time, or half of it if it fails; its rate is the reco
 has exactly the recorded rate, since noise averages out over hours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -13,9 +11,8 @@ from math import sqrt
 
 import numpy as np
 
-from mlcd.clouds.noise import gamma_factors, launch_rng
 from mlcd.clouds.recording import Point, Recording
-from mlcd.clouds.virtual import play
+from mlcd.clouds.virtual import gamma_factors, launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Floats

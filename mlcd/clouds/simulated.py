@@ -3,27 +3,29 @@
 Rates follow `modeling/physics.py`; the efficiency of each type is drawn from the seed. Start-up time, measurement
 noise, failed launches, slow machines and preempted spot machines are drawn for each launch.
 Nothing here is a measurement, and every report of it says 'simulated'.
-"""
 
-from __future__ import annotations
+Samples to a job's target follow the critical batch size of McCandlish et al. (2018), with a noise scale drawn from the
+seed. What a launch reports depends only on the samples saved before it and on its batch, so a crash changes nothing.
+
+Symbols   B      global batch             B_0   the batch of the hints
+          B_n    noise scale, samples     S     samples to the target at B_0
+"""
 
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlcd.clouds.learning import Learning
-from mlcd.clouds.noise import gamma_factors, launch_rng
-from mlcd.clouds.virtual import play
+from mlcd.clouds.virtual import gamma_factors, launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 from mlcd.planners.modeling.physics import Model, device_gb, needed_gb, samples_per_s
-from mlcd.planners.scale.nouns import batch_of
+from mlcd.planners.scale.nouns import Noise, ScalingTask, batch_of
 
 STARTUP_LIMIT_S = 300.0
 """Timeout of a launch that does not come up."""
@@ -31,6 +33,12 @@ REPORT_EVERY_S = 10.0
 REPORTS_OF_A_RUN = 60
 WARM_UP_S = 30.0
 """The rate rises to its full value over this time: caches, autotuning, the input pipeline."""
+DEFAULT_BATCH = 256
+USUAL_SHARE = 0.6
+"""Share of the job's maximum work that reaches the target at its own batch."""
+NOISE_ERROR = 0.1
+"""Relative error of a measured noise scale."""
+STABLE_AFTER_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -62,14 +70,8 @@ class Simulated:
 
     def true_samples_per_s(self, job: Job, configuration: Configuration) -> float:
         """The rate without noise: what a benchmark's oracle knows and a search never sees."""
-        rates = samples_per_s(
-            _model(job, configuration),
-            job.communication,
-            configuration.offer,
-            np.array([float(configuration.nodes)]),
-            self.efficiency(configuration.offer),
-        )
-        return float(rates[0])
+        model, nodes, offer = _model(job, configuration), np.array([float(configuration.nodes)]), configuration.offer
+        return float(samples_per_s(model, job.communication, offer, nodes, self.efficiency(offer))[0])
 
     def fits(self, job: Job, configuration: Configuration) -> bool:
         """Whether the job fits the memory of one device."""
@@ -85,8 +87,12 @@ class Simulated:
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
         """The events of this launch if nobody stops it, up to a preemption."""
         rng = launch_rng(self.seed, launch)
-        startup_s = self._startup_s(rng, launch.configuration)
-        preempted_s = self._preempted_s(rng, launch.configuration)
+        nodes = launch.configuration.nodes
+        startup_s = min(STARTUP_LIMIT_S, (75 + 12 * math.log2(nodes + 1)) * float(rng.lognormal(0, 0.15)))
+        # Drawn for on-demand, too, so that both see the same random numbers.
+        preempted_s = float(rng.exponential(3_600 / (self.weather.preemptions_per_node_hour * nodes)))
+        if not launch.configuration.offer.spot:
+            preempted_s = math.inf
         undisturbed = self._undisturbed(job, launch, rng, startup_s)
         for event in Learning(self.seed).with_tracker_data(undisturbed, job, launch, rng):
             if event.elapsed_s > preempted_s:
@@ -126,15 +132,60 @@ class Simulated:
         if needed_s <= lasts_s:
             yield Ended(up_s + needed_s, Outcome.OK)
 
-    def _startup_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
-        typical_s = 75 + 12 * math.log2(configuration.nodes + 1)
-        return min(STARTUP_LIMIT_S, typical_s * float(rng.lognormal(0, 0.15)))
 
-    def _preempted_s(self, rng: np.random.Generator, configuration: Configuration) -> float:
-        """When spot machines are preempted. Drawn for on-demand, too, so that both see the same random numbers."""
-        mean_s = 3_600 / (self.weather.preemptions_per_node_hour * configuration.nodes)
-        seconds = float(rng.exponential(mean_s))
-        return seconds if configuration.offer.spot else math.inf
+@dataclass(frozen=True)
+class Learning:
+    """The learning curves of the simulated cloud with one seed."""
+
+    seed: int = 0
+
+    def noise_scale(self, job: Job) -> float:
+        """B_n: a few times the batch in the job's hints."""
+        rng = np.random.default_rng([self.seed, 0xBA7C4])
+        return (job.hints.global_batch or DEFAULT_BATCH) * 6.0 * float(rng.lognormal(0, 0.7))
+
+    def samples_to_target(self, job: Job, batch: int | None) -> float:
+        """S (1 + B/B_n) / (1 + B_0/B_n); infinite without a target."""
+        if job.target is None:
+            return math.inf
+        usual = job.hints.global_batch or DEFAULT_BATCH
+        epochs = job.ask.epochs if isinstance(job.ask, ScalingTask) else None
+        samples = epochs * job.dataset_samples if epochs and job.dataset_samples else USUAL_SHARE * job.work_samples
+        scale = self.noise_scale(job)
+        return samples * (1 + (batch or usual) / scale) / (1 + usual / scale)
+
+    def remaining_samples(self, job: Job, launch: Launch) -> float:
+        """Samples that a launch processes before the job ends by itself."""
+        return max(1.0, min(launch.samples, self._whole_samples(job, launch) - launch.saved_samples))
+
+    def _whole_samples(self, job: Job, launch: Launch) -> float:
+        whole = replace(job, work_samples=launch.samples + launch.saved_samples)  # `samples`: still to do
+        return self.samples_to_target(whole, batch_of(launch.configuration))
+
+    def with_tracker_data(
+        self, events: Iterable[Event], job: Job, launch: Launch, rng: np.random.Generator
+    ) -> Iterator[Event]:
+        """The events with what a tracker adds: the metric and the gradient noise."""
+        if job.target is None and not isinstance(job.ask, ScalingTask):
+            yield from events
+            return
+        needed = self._whole_samples(job, launch)
+        scale = self.noise_scale(job) * float(np.exp(NOISE_ERROR * rng.standard_normal()))
+        for event in events:
+            if isinstance(event, Sample) and event.samples > 0:
+                stable = event.elapsed_s >= STABLE_AFTER_S
+                share = (launch.saved_samples + event.samples) / needed
+                event = replace(event, metric=_metric(job, share), evidence=Noise(scale, NOISE_ERROR, stable))
+            yield event
+
+
+def _metric(job: Job, share: float) -> float | None:
+    """The metric after this share of the samples to the target. At share 1 it equals the target."""
+    if job.target is None:
+        return None
+    gap = max(math.exp(-3 * share) - math.exp(-3), 0.0) if share < 1 - 1e-12 else 0.0
+    away = (abs(job.target.value) or 1.0) * gap
+    return job.target.value - away if job.target.at_least else job.target.value + away
 
 
 def _model(job: Job, configuration: Configuration) -> Model:

@@ -1,13 +1,15 @@
-"""Plays simulated or recorded events on a virtual clock, within the lifetime of a launch."""
-
-from __future__ import annotations
+"""Simulated and recorded launches: their events on a virtual clock, and their measurement noise."""
 
 import math
+import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import VirtualClock
+from mlcd.core.configuration import Floats
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
@@ -29,3 +31,22 @@ def play(events: Iterable[Event], job: Job, launch: Launch, clock: VirtualClock)
         if (yield reported):
             yield Ended(event.elapsed_s, Outcome.OK)
             return
+
+
+def launch_rng(seed: int, launch: Launch) -> np.random.Generator:
+    """The random numbers of one launch. After a crash, the same launch gets the same ones."""
+    name = zlib.crc32(launch.configuration.offer.name.encode())
+    return np.random.default_rng([seed, name, launch.configuration.nodes, launch.ordinal])
+
+
+def gamma_factors(rng: np.random.Generator, scatter: float, size: int) -> Floats:
+    """Independent positive factors with mean 1 and this relative scatter.
+
+    Gamma, because progress is then a gamma process: it never decreases, and its relative error after N reports
+    is scatter / sqrt(N) for every N.
+    """
+    if scatter <= 0:
+        return np.ones(size)
+    shape = 1 / scatter**2
+    factors: Floats = rng.gamma(shape, 1 / shape, size)
+    return factors

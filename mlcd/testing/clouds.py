@@ -1,7 +1,5 @@
 """Small clouds with arbitrary speeds: non-concave, with failures, however unlikely in life."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf, sqrt
 
@@ -9,8 +7,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from mlcd.clouds import Point, Recorded, Recording
-from mlcd.clouds.noise import gamma_factors
 from mlcd.clouds.recorded import REPORTS
+from mlcd.clouds.virtual import gamma_factors
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Floats, Offer, ProbeTime
 from mlcd.core.job import CONFIDENCE, Goal, Job, Objective

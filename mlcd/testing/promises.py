@@ -1,7 +1,5 @@
 """What MLCD promises of every search, checked on one search from its ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -47,8 +45,10 @@ def check_promises(
     check_repeatable(strategy, job, lines)
     if account.decision is not None:
         check_decision(job, lines, account.decision, best=best)
-        if steady and account.decision.certified:
-            check_certificate(job.goal, account)
+        if steady and account.decision.certified:  # then it ends, whole; the books have shown that within the limits
+            assert account.history.runs, "certified, but not run"
+            outcome = account.history.runs[-1].outcome
+            assert outcome is Outcome.OK, f"certified, but ended {outcome}"
 
 
 def check_books(goal: Goal, lines: Sequence[Line]) -> None:
@@ -106,20 +106,7 @@ def check_decision(job: Job, lines: Sequence[Line], decision: Decision, *, best:
             continue
         if way.confidence is not None:
             assert way.confidence < job.goal.confidence, "that was asked for already"
-        goal = replace(
-            job.goal,
-            budget_usd=way.budget_usd if way.budget_usd is not None else job.goal.budget_usd,
-            deadline_s=way.deadline_s if way.deadline_s is not None else job.goal.deadline_s,
-            confidence=way.confidence if way.confidence is not None else job.goal.confidence,
-        )
+        limits = {name: getattr(way, name) for name in ("budget_usd", "deadline_s", "confidence")}
+        goal = replace(job.goal, **{name: value for name, value in limits.items() if value is not None})
         relaxed = decide(replace(job, goal=goal), then.space, then.history, "relaxed")
         assert relaxed.certified, "the relaxation would not have been enough"
-
-
-def check_certificate(goal: Goal, account: Account) -> None:
-    """A certified run ends, whole, within the limits."""
-    assert account.history.runs, "certified, but not run"
-    assert account.history.runs[-1].outcome is Outcome.OK, f"certified, but ended {account.history.runs[-1].outcome}"
-    history = account.history
-    assert goal.budget_usd is None or history.spent_usd <= goal.budget_usd * (1 + HAIR)
-    assert goal.deadline_s is None or history.elapsed_s <= goal.deadline_s * (1 + HAIR)

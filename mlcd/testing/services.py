@@ -4,10 +4,10 @@ Symbols   b    batch            g    share of the device           h, k   second
           w, a GB: of the weights, and of a request                u      users at once
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Self
 
 import numpy as np
 
@@ -28,7 +28,9 @@ FAMILIES = {
     "cnn": {"conv2d": 0.75, "batch_norm": 0.15, "relu": 0.10},
     "transformer": {"matmul": 0.70, "softmax": 0.20, "layer_norm": 0.10},
 }
-PRECISIONS, SHARES, BATCHES = ("fp32", "bf16"), (25, 50, 100), (1, 4, 16, 64)
+PRECISIONS = {"fp32": 1.0, "bf16": 0.5}
+"""How long a pass takes, as a factor."""
+SHARES, BATCHES = (25, 50, 100), (1, 4, 16, 64)
 CORES, MEMORY_GB = (1, 2), (1, 4)
 TYPES = {"small": (0.1, 1.0), "large": (0.6, 4.0), "gpu": (1.2, 20.0)}
 """Dollars an hour, and how fast."""
@@ -54,17 +56,17 @@ class World:
         """What a search may learn from."""
         return self.recorded.without(UNSEEN)
 
-    def only(self, *places: int) -> World:
+    def only(self, *places: int) -> Self:
         """With just these configurations of the space to choose from."""
         keep = {self.space.configurations[i] for i in places}
-        choices = []
-        for choice in self.space.choices:
-            settings = tuple(c.setting for c in choice.configurations if c in keep and c.setting is not None)
-            if settings:
-                choices.append(replace(choice, settings=settings))
-        return replace(self, space=Space(tuple(choices), self.space.probe_time))
+        kept = {
+            choice: tuple(c.setting for c in choice.configurations if c in keep and c.setting is not None)
+            for choice in self.space.choices
+        }
+        choices = tuple(replace(choice, settings=settings) for choice, settings in kept.items() if settings)
+        return replace(self, space=Space(choices, self.space.probe_time))
 
-    def where_nothing_runs(self) -> World:
+    def where_nothing_runs(self) -> Self:
         """The same, but the unseen model runs nowhere."""
         models = [replace(m, cells={}) if m.facts.name == UNSEEN else m for m in self.recorded.models]
         return replace(self, recorded=replace(self.recorded, models=tuple(models)))
@@ -107,39 +109,30 @@ def _device(rng: np.random.Generator) -> World:
         w, a = 10 ** rng.uniform(-1.5, -0.2), 10 ** rng.uniform(-2.5, -1.3)
         bends = rng.uniform(0.5, 1.0)
         cells: dict[Knobs, Cell] = {}
-        for precision in PRECISIONS:
-            eases = 0.5 if precision == "bf16" else 1.0
-            for share in SHARES:
-                for batch in BATCHES:
-                    pass_s = h + eases * k * batch / (share / 100) ** bends
-                    figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), float(pass_s))
-                    if rng.random() >= REFUSES:
-                        knobs = (("precision", precision), ("sm_share", share), ("batch", batch))
-                        cells[knobs] = Cell(float(batch / pass_s), figures, float(w + eases * a * batch))
-        shares = FAMILIES[family]
-        profiles = tuple(
-            Profile(
-                batch,
-                tuple(
-                    Operator(each, 10, float(of * k * batch * (0.5 if p == "bf16" else 1.0)), float(of * 1_000 * a))
-                    for each, of in shares.items()
-                ),
-                p,
+        for (precision, factor), share, batch in product(PRECISIONS.items(), SHARES, BATCHES):
+            pass_s = float(h + factor * k * batch / (share / 100) ** bends)
+            figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), pass_s)
+            if rng.random() >= REFUSES:
+                knobs = (("precision", precision), ("sm_share", share), ("batch", batch))
+                cells[knobs] = Cell(batch / pass_s, figures, float(w + factor * a * batch))
+
+        def profile(precision: str, batch: int) -> Profile:
+            operators = (
+                Operator(each, 10, share * k * batch * PRECISIONS[precision], share * 1_000 * a)
+                for each, share in FAMILIES[family].items()
             )
-            for p in PRECISIONS
-            for batch in (8, 64)
-        )
+            return Profile(batch, tuple(operators), precision)
+
+        profiles = tuple(profile(precision, batch) for precision, batch in product(PRECISIONS, (8, 64)))
         inputs = "image224" if family == "cnn" else "tokens128"
         return SeenModel(ModelFacts(name, family, inputs, float(w * 1_000), profiles=profiles), cells)
 
-    table = KnobTable(
-        {"precision": PRECISIONS, "sm_share": SHARES, "batch": BATCHES, "cpu_cores": CORES, "memory_gb": MEMORY_GB},
-        {"cpu_cores": 0.05, "sm_share": 0.04, "memory_gb": 0.02},
-        cores="cpu_cores",
-        memory="memory_gb",
-    )
+    knobs: dict[str, tuple[str | float, ...]] = {"precision": tuple(PRECISIONS), "sm_share": SHARES, "batch": BATCHES}
+    host = {"cpu_cores": CORES, "memory_gb": MEMORY_GB}
+    prices = {"cpu_cores": 0.05, "sm_share": 0.04, "memory_gb": 0.02}
+    table = KnobTable({**knobs, **host}, prices, cores="cpu_cores", memory="memory_gb")
     hosts = {"image224": {1.0: 400.0, 2.0: 800.0}, "tokens128": {1.0: 4_000.0, 2.0: 8_000.0}}
-    anatomy = Anatomy(("precision", "sm_share", "batch"), host="cpu_cores", memory="memory_gb")
+    anatomy = Anatomy(tuple(knobs), host="cpu_cores", memory="memory_gb")
     knowledge = Knowledge(Kind.DEVICE, anatomy, _models(model), hosts, source="made up")
     return World(knowledge, serving_space(table, TRIAL))
 
@@ -150,12 +143,11 @@ def _instances(rng: np.random.Generator) -> World:
     def model(name: str) -> SeenModel:
         h, k = 10 ** rng.uniform(-3, -2), 10 ** rng.uniform(-3, -2)
         cells: dict[Knobs, Cell] = {}
-        for each, (_, speed) in TYPES.items():
-            for batch in BATCHES:
-                pass_s = float(h + k * batch / speed * 10 ** rng.normal(0, 0.05))
-                figures = {Figure.P50: pass_s, Figure.P95: 1.1 * pass_s, Figure.P99: 1.2 * pass_s}
-                if rng.random() >= REFUSES:
-                    cells[("instance_type", each), ("batch", batch)] = Cell(batch / pass_s, figures)
+        for (each, (_, speed)), batch in product(TYPES.items(), BATCHES):
+            pass_s = float(h + k * batch / speed * 10 ** rng.normal(0, 0.05))
+            figures = {Figure.P50: pass_s, Figure.P95: 1.1 * pass_s, Figure.P99: 1.2 * pass_s}
+            if rng.random() >= REFUSES:
+                cells[("instance_type", each), ("batch", batch)] = Cell(batch / pass_s, figures)
         return SeenModel(ModelFacts(name), cells)
 
     prices = {each: usd for each, (usd, _) in TYPES.items()}
@@ -165,28 +157,21 @@ def _instances(rng: np.random.Generator) -> World:
 
 
 def _language(rng: np.random.Generator) -> World:
-    """A token takes its weights' way through memory, and a little more for each user; it fits or it does not."""
+    """The time of a token is that of reading the weights, and a little more for each user; it fits or it does not."""
 
     def model(name: str) -> SeenModel:
         billions = float(rng.choice([3, 7, 13, 20]))
         slows = rng.uniform(0.005, 0.03)
         cells: dict[Knobs, Cell] = {}
-        for gpus, (_, _, memory_gb, gb_per_s) in GPUS.items():
-            left_gb = 0.9 * memory_gb - 2 * billions
-            for users in USERS:
-                if users * 0.5 > left_gb:
-                    continue
-                token_s = 2 * billions / gb_per_s * (1 + slows * users)
-                first_s = 5 * token_s * (1 + users / 16)
-                figures = {
-                    Figure.ITL_P50: token_s,
-                    Figure.ITL_P95: 1.3 * token_s,
-                    Figure.TTFT_P50: first_s,
-                    Figure.TTFT_P95: 2 * first_s,
-                    Figure.P50: first_s + 100 * token_s,
-                    Figure.P95: 2 * first_s + 200 * token_s,
-                }
-                cells[("gpus", gpus), ("users", users)] = Cell(float(users / token_s), figures)
+        for (gpus, (_, _, memory_gb, gb_per_s)), users in product(GPUS.items(), USERS):
+            if users * 0.5 > 0.9 * memory_gb - 2 * billions:
+                continue
+            token_s = 2 * billions / gb_per_s * (1 + slows * users)
+            first_s = 5 * token_s * (1 + users / 16)
+            figures = {Figure.ITL_P50: token_s, Figure.ITL_P95: 1.3 * token_s}
+            figures |= {Figure.TTFT_P50: first_s, Figure.TTFT_P95: 2 * first_s}
+            figures |= {Figure.P50: first_s + 100 * token_s, Figure.P95: 2 * first_s + 200 * token_s}
+            cells[("gpus", gpus), ("users", users)] = Cell(float(users / token_s), figures)
         return SeenModel(ModelFacts(name, parameters=billions), cells)
 
     prices = {each: usd for each, (usd, _, _, _) in GPUS.items()}

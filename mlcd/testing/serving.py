@@ -5,8 +5,6 @@ class TestFalcon(ServingStrategyContract):
         return Falcon(knowledge, seed)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,13 +42,12 @@ class Search:
 
     @property
     def tried(self) -> list[Configuration]:
-        """In order."""
         return [line.entry.launch.configuration for line in self.lines if isinstance(line.entry, Reserved)]
 
 
 @dataclass
 class _EndsInTime:
-    """A strategy that is held to end: it may ask once for everything, and be refused it once."""
+    """Fails if a strategy never ends: it may ask once for everything, and be refused it once."""
 
     inner: Strategy
     steps: int = 0
@@ -76,7 +73,6 @@ class ServingStrategyContract:
     """What every strategy for serving keeps to, whatever it thinks."""
 
     def strategy(self, knowledge: Knowledge, seed: int) -> Strategy:
-        """The strategy under test, made from what was seen and a seed."""
         raise NotImplementedError
 
     @KINDS
@@ -105,9 +101,9 @@ class ServingStrategyContract:
 
     def test_it_tries_nothing_that_the_budget_has_no_room_for(self) -> None:
         world = random_world(Kind.DEVICE, 3)
-        found = self._check(world, world.job(Goal(Objective.PER_DOLLAR, budget_usd=1e-6)))
-        assert found.tried == []
-        assert found.decision.configuration is None
+        result = self._check(world, world.job(Goal(Objective.PER_DOLLAR, budget_usd=1e-6)))
+        assert result.tried == []
+        assert result.decision.configuration is None
 
     @KINDS
     def test_it_ends_when_nothing_can_serve_the_model(self, kind: Kind) -> None:
@@ -118,8 +114,8 @@ class ServingStrategyContract:
     def test_it_ends_on_a_space_of_one(self, kind: Kind) -> None:
         world = random_world(kind, 5)
         runs = next(i for i, c in enumerate(world.space.configurations) if world.recorded.composed(world.unseen, c))
-        found = self._check(world.only(runs), world.job())
-        assert found.decision.configuration == world.space.configurations[runs]
+        result = self._check(world.only(runs), world.job())
+        assert result.decision.configuration == world.space.configurations[runs]
 
     @KINDS
     def test_it_ends_when_nothing_keeps_the_caps(self, kind: Kind) -> None:
@@ -149,17 +145,15 @@ class ServingStrategyContract:
         self._check(world, world.job(trials=None))
 
     def _check(self, world: World, job: Job, noise: float = 0.0, seed: int = 0) -> Search:
-        """Search, and hold the search to all that is promised."""
-        strategy = self.strategy(world.seen, seed)
-        found = serve(strategy, world, job, noise, seed)
-        check_books(job.goal, found.lines)
-        check_repeatable(self.strategy(world.seen, seed), job, found.lines)
-        assert job.search.trials is None or len(found.history.measurements) <= job.search.trials, "too many trials"
-        assert found.decision.because, "a decision without a reason"
-        right = best(job, found.history.good)
-        chosen = found.decision.configuration
-        assert chosen == (right.configuration if right is not None else None), "not the best that was measured"
-        return found
+        result = serve(self.strategy(world.seen, seed), world, job, noise, seed)
+        check_books(job.goal, result.lines)
+        check_repeatable(self.strategy(world.seen, seed), job, result.lines)
+        assert job.search.trials is None or len(result.history.measurements) <= job.search.trials, "too many trials"
+        assert result.decision.because, "a decision without a reason"
+        right = best(job, result.history.good)
+        expected = right.configuration if right is not None else None
+        assert result.decision.configuration == expected, "not the best that was measured"
+        return result
 
 
 def random_job(world: World, rng: np.random.Generator) -> Job:

@@ -20,17 +20,17 @@ import pytest
 from mlcd_fixtures import elastic_job
 
 from mlcd.clouds.local.teardown import processes_of
-from mlcd.clouds.ray import Ray, available, cluster
-from mlcd.clouds.ray.nodes import Nodes
+from mlcd.clouds.ray import cluster
+from mlcd.clouds.ray.backend import Nodes, Ray, available
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
-from mlcd.core.configuration import Configuration
+from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.ledger import Ledger, Reserved, Settled
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.core.runs.run import start as start_run
 from mlcd.planners.jobfile.read import load_job
-from mlcd.testing.live_backends import LiveBackendContract
+from mlcd.testing.backends import LiveBackendContract
 
 PATIENT_S = 300
 """For whatever is waited for; the machine may be busy."""
@@ -112,9 +112,12 @@ def ray(folder: Path, job: Callable[[str], Job], tmp_path_factory: pytest.TempPa
     return Ray(node_types, tmp_path_factory.mktemp("home"), WallClock(datetime.now(UTC)))
 
 
+def offer(ray: Ray, name: str) -> Offer:
+    return next(each for each in ray.node_types.offers if each.instance_type == name)
+
+
 def order(ray: Ray, label: str, nodes: int = 1, lifetime_s: float | None = 60.0, of: str = "small") -> Launch:
-    configuration = Configuration(ray.node_types.named(of).offer, nodes)
-    return Launch(label, configuration, Purpose.PROBE, 60, lifetime_s, 0)
+    return Launch(label, Configuration(offer(ray, of), nodes), Purpose.PROBE, 60, lifetime_s, 0)
 
 
 def soon(true: Callable[[], bool]) -> bool:
@@ -133,11 +136,11 @@ class TestRay(LiveBackendContract):
     @pytest.fixture
     def backend(self, ray, folder, tmp_path, monkeypatch):
         monkeypatch.chdir(folder)  # what is sent to the nodes
-        self.types = ray.node_types
+        self.offer = offer(ray, "small")
         return replace(ray, home=tmp_path)
 
     def configuration(self):
-        return Configuration(self.types.named("small").offer, 2)
+        return Configuration(self.offer, 2)
 
 
 def test_a_run_ends_with_all_its_work_done_and_its_nodes_have_ports_of_their_own(ray, job):
@@ -182,7 +185,7 @@ def test_what_a_job_saves_as_its_time_is_over_is_heard(ray, job):
 
 
 def test_a_process_may_start_while_an_answer_is_on_its_way(ray, tmp_path):
-    actors = cluster.bring_up("late-1", ray.node_types.named("small"), 1, PATIENT_S)
+    actors = cluster.bring_up("late-1", ray.node_types.bundle(offer(ray, "small")), 1, PATIENT_S)
     assert actors is not None
     with closing(Nodes(actors, tmp_path, poll_timeout_s=0.0)) as nodes:
         assert nodes.exchange_addresses("late-1", None, PATIENT_S)

@@ -11,9 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.clouds.local import Local, load_node_types, teardown, why_not_isolated
+from mlcd.clouds.local import teardown
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.local.job_user import PROCESSES, job_user, why_no_job_user
 from mlcd.clouds.local.teardown import FIRST_USER, USERS
+from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration
@@ -50,14 +53,14 @@ Play = Callable[[str, bool], list[object]]
 @pytest.fixture
 def play(tmp_path: Path) -> Iterator[Play]:
     """Plays a probe of a member's job."""
-    types = load_node_types()
+    types = load_local_types()
     user = job_user(tmp_path, RUN, tmp_path).number
 
     def play(command: str, isolated: bool) -> list[object]:
         if isolated and (lacks := why_not_isolated()) is not None:
             pytest.skip(lacks)
-        backend = Local(types, tmp_path, WallClock(datetime.now(UTC)), isolated=isolated)
-        order = Launch(f"{RUN}-1", Configuration(types.types[0].offer, 1), Purpose.PROBE, 50.0, 40.0, 1)
+        backend = Local(tmp_path, WallClock(datetime.now(UTC)), isolated=isolated)
+        order = Launch(f"{RUN}-1", Configuration(types.offers[0], 1), Purpose.PROBE, 50.0, 40.0, 1)
         job = Job("hostile", 100.0, task={"run": f"{command}\n{REPORTS}"}, folder=SUBMITTED)
         events = list(backend.run(job, order))
         assert not processes_of_user(user)

@@ -13,8 +13,10 @@ from uuid import uuid4
 import pytest
 
 from mlcd.clouds.environment import INHERITED, URL_WITH_USER, check_environment, inherited, job_variables, secrets
-from mlcd.clouds.local import Local, load_node_types, why_not_isolated
-from mlcd.clouds.local.private_workspace import Workspace
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.isolation import why_not_isolated
+from mlcd.clouds.local.workspace import Workspace
+from mlcd.clouds.node_types import load_local_types
 from mlcd.clouds.ray.node import Node
 from mlcd.clouds.serving.trial import Timing, Trials
 from mlcd.clouds.skypilot.task import task_of
@@ -87,13 +89,13 @@ def test_a_list_of_whole_names_and_no_password_in_a_url():
 def test_on_nodes_of_this_machine_in_setup_and_run(isolated: bool, tmp_path: Path, clock: WallClock):
     if isolated and (why := why_not_isolated()) is not None:
         pytest.skip(why)
-    types = load_node_types()
-    order = launch(Configuration(types.types[0].offer, 1))
+    types = load_local_types()
+    order = launch(Configuration(types.offers[0], 1))
     envs = {"MLCD_TOKEN": "of-the-job", "GREETING": None}
     job = Job("prints", 1.0, task={"setup": "env > $MLCD_LAUNCH.txt; cat *.txt", "run": "env", "envs": envs})
     os.environ["GREETING"] = "passed-on"
     try:
-        for _ in Local(types, tmp_path, clock, isolated=isolated).run(_in(job, tmp_path / "work"), order):
+        for _ in Local(tmp_path, clock, isolated=isolated).run(_in(job, tmp_path / "work"), order):
             pass
     finally:
         del os.environ["GREETING"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clouds.learning import STABLE_AFTER_S, Learning
+from mlcd.clouds.simulated import STABLE_AFTER_S, Learning
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Hints, Job, Target

@@ -10,22 +10,24 @@ from uuid import uuid4
 
 import pytest
 
-from mlcd.clouds.local import Local, load_node_types, teardown, why_not_isolated
-from mlcd.clouds.local.node_types import NodeType
+from mlcd.clouds.local import teardown
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.isolation import why_not_isolated
+from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, LiveBackend
 from mlcd.core.clock import WallClock
-from mlcd.core.configuration import Configuration
+from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError
 from mlcd.core.measurement import Ended, Outcome, Sample
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.testing.live_backends import STEPS, LiveBackendContract, python_job
+from mlcd.testing.backends import STEPS, LiveBackendContract, python_job
 
 pytestmark = pytest.mark.live
 
 isolated = pytest.mark.skipif(why_not_isolated() is not None, reason=f"nodes cannot be isolated: {why_not_isolated()}")
 RUN = f"contract{uuid4().hex[:8]}"
 """Another name in every process of the tests: nodes of one machine share its names."""
-NODE = NodeType("test", 0.3, 2.0, 100.0, 0.36)
+NODE = Offer("test", 0.36, 0.3, 2.0, network_gbps=0.1, cloud="local")
 
 
 SAVES_WHEN_ENDED = """
@@ -42,7 +44,7 @@ while True:
 
 class Nodes(LiveBackendContract):
     def configuration(self) -> Configuration:
-        return Configuration(NODE.offer, 2)
+        return Configuration(NODE, 2)
 
     def probe(self) -> Launch:
         return replace(super().probe(), label=f"{RUN}-1")
@@ -58,8 +60,7 @@ class Nodes(LiveBackendContract):
 
 
 def local(home: Path, **terms: object) -> Local:
-    types = replace(load_node_types(), types=(NODE,))
-    return Local(types, home, WallClock(datetime.now(UTC)), **terms)  # type: ignore[arg-type]
+    return Local(home, WallClock(datetime.now(UTC)), **terms)  # type: ignore[arg-type]
 
 
 @isolated
@@ -87,9 +88,8 @@ while True:
 def test_more_cpu_goes_faster(tmp_path):
     rates = []
     for cpus in (0.1, 0.3):
-        node = replace(NODE, cpus=cpus)
-        backend = replace(local(tmp_path), node_types=replace(load_node_types(), types=(node,)))
-        launch = replace(Nodes().probe(), configuration=Configuration(node.offer, 1), label=f"{RUN}-c{int(10 * cpus)}")
+        node, backend = replace(NODE, vcpus=cpus), local(tmp_path)
+        launch = replace(Nodes().probe(), configuration=Configuration(node, 1), label=f"{RUN}-c{int(10 * cpus)}")
         rates.append(TrainingProfiler(backend, tight=0.3).measure(python_job(SPIN), launch).rate)
     assert 1.8 < rates[1] / rates[0] < 4.5
 
@@ -115,9 +115,8 @@ WAITING = SEND.replace("link = socket.create", "time.sleep(1); link = socket.cre
 @isolated
 @pytest.mark.parametrize("mbit", [5.0, 40.0])
 def test_a_link_carries_what_its_type_says(tmp_path, mbit):
-    node = replace(NODE, link_mbit=mbit)
-    backend = replace(local(tmp_path), node_types=replace(load_node_types(), types=(node,)))
-    launch = replace(Nodes().probe(), configuration=Configuration(node.offer, 2), label=f"{RUN}-l{int(mbit)}")
+    node, backend = replace(NODE, network_gbps=mbit / 1_000), local(tmp_path)
+    launch = replace(Nodes().probe(), configuration=Configuration(node, 2), label=f"{RUN}-l{int(mbit)}")
     rate = TrainingProfiler(backend, tight=0.2).measure(python_job(WAITING), launch).rate
     assert 0.7 * mbit < 8e-6 * rate < 1.15 * mbit
 
@@ -177,7 +176,7 @@ def test_a_wrong_file_of_node_types_is_one_line(tmp_path, text, told):
     path = tmp_path / "nodes.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as error:
-        load_node_types(path)
+        load_local_types(path)
     assert told in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import mlcd.clouds.local.private_workspace as apart
-from mlcd.clouds.local import Local, load_node_types, what_probes_share, why_not_isolated
+import mlcd.clouds.local.workspace as apart
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.isolation import why_not_isolated
+from mlcd.clouds.local.workspace import what_probes_share
+from mlcd.clouds.node_types import load_local_types
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration
@@ -51,13 +54,13 @@ def play(request: pytest.FixtureRequest, work: Path, tmp_path: Path) -> Play:
     if request.param == "overlay" and (why := why_not_isolated()) is not None:
         pytest.skip(why)
     home = work / ".mlcd" if request.param == "copy" else tmp_path / "home"
-    types = load_node_types()
-    backend = Local(types, home, WallClock(datetime.now(UTC)), isolated=request.param == "overlay")
+    types = load_local_types()
+    backend = Local(home, WallClock(datetime.now(UTC)), isolated=request.param == "overlay")
 
     def play(ordinal: int, purpose: Purpose = Purpose.PROBE, samples: float = WORK / 2, nodes: int = 1) -> str:
         run = f"python3 - <<'PROGRAM'\n{PROGRAM.format(samples=samples)}\nPROGRAM"
         job = Job("demo", WORK, task={"run": run}, folder=str(work), checkpoints=True)
-        configuration = Configuration(types.types[0].offer, nodes)
+        configuration = Configuration(types.offers[0], nodes)
         order = Launch(f"{request.param}{os.getpid()}-1-{ordinal}", configuration, purpose, WORK, 40.0, ordinal)
         events = list(backend.run(job, order))
         assert isinstance(events[-1], Ended), events

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from mlcd.clouds.functions import LithopsFunctions
-from mlcd.clouds.ray import Ray, load_node_types
+from mlcd.clouds.node_types import load_ray_types
+from mlcd.clouds.ray.backend import Ray
 from mlcd.clouds.serving import OpenInference
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Choice, ProbeTime, Space
@@ -26,7 +27,7 @@ from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
 from mlcd.planners.serve.space import serving_space
-from mlcd.testing.outages import OutageContract
+from mlcd.testing.backends import OutageContract
 
 TYPES = "types: {small: {cpus: 2, memory: 4GB, link: 1Gbit, usd_per_hour: $3}}"
 
@@ -49,9 +50,9 @@ class TestRay(OutageContract):
     def cloud(self, tmp_path, monkeypatch, nobody):
         monkeypatch.setenv("RAY_ADDRESS", nobody)
         (tmp_path / "types.yaml").write_text(TYPES)
-        types = load_node_types(tmp_path / "types.yaml")
+        types = load_ray_types(tmp_path / "types.yaml")
         backend = Ray(types, tmp_path, clock())
-        space = Space((Choice(types.types[0].offer, (1, 2, 3)),), ProbeTime(600, 60))
+        space = Space((Choice(types.offers[0], (1, 2, 3)),), ProbeTime(600, 60))
         return Cloud(space, backend, TrainingProfiler(backend), backend.clock)
 
 

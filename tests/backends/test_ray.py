@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from mlcd.clouds.node_types import load_ray_types
 from mlcd.clouds.platforms import processes
-from mlcd.clouds.ray import load_node_types, node
+from mlcd.clouds.ray import node
 from mlcd.core.configuration import ProbeTime
 from mlcd.core.errors import UserError
 from mlcd.core.job import Communication
@@ -104,10 +105,10 @@ def test_a_type_is_an_offer_and_takes_a_whole_node(tmp_path: Path) -> None:
         "  gpu: {cpus: 8, memory: 64GB, link: 25Gbit, usd_per_hour: 3, accelerators: 'V100:2', tflops: 15.7,"
         " resource: v100}\n"
     )
-    types = load_node_types(file)
-    assert types.named("small").bundle == {"small": 1, "CPU": 4}
-    assert types.named("gpu").bundle == {"v100": 1, "CPU": 8, "GPU": 2}
-    gpu = types.named("gpu").offer
+    types = load_ray_types(file)
+    small, gpu = types.offers
+    assert types.bundle(small) == {"small": 1, "CPU": 4}
+    assert types.bundle(gpu) == {"v100": 1, "CPU": 8, "GPU": 2}
     assert (gpu.accelerator, gpu.workers, gpu.tflops, gpu.network_gbps, gpu.usd_per_hour) == ("V100", 2, 31.4, 25, 3)
     assert types.probe_time == ProbeTime(600, 60)
 
@@ -129,10 +130,10 @@ def test_what_is_wrong_with_a_file_of_types_is_told_with_its_place(tmp_path: Pat
     file = tmp_path / "types.yaml"
     file.write_text(text)
     with pytest.raises(UserError) as refused:
-        load_node_types(file)
+        load_ray_types(file)
     assert str(refused.value).startswith(f"{file}: {told}")
     with pytest.raises(UserError, match=r"No such file or directory; give a file of node types, as ray:nodes\.yaml"):
-        load_node_types(tmp_path / "none.yaml")
+        load_ray_types(tmp_path / "none.yaml")
 
 
 def test_ports_are_free_in_a_row_and_held_so_that_nobody_else_gets_them() -> None:

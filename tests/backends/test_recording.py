@@ -65,18 +65,18 @@ def first_row(old: str, new: str) -> Change:
 @pytest.mark.parametrize(
     "change, where, told",
     [
-        (first_row("outcome", "result"), "1", "column 'outcome' is missing; expected instance_type, nodes"),
-        (lambda text: "", "1", "column 'instance_type' is missing"),
+        (first_row("outcome", "result"), "1", "missing column outcome; expected instance_type,nodes"),
+        (lambda text: "", "1", "missing column instance_type"),
         (first_row("20.0,ok", "nan,ok"), "2", "samples_per_s 'nan': expected a finite number"),
         (first_row("20.0,ok", "inf,ok"), "2", "samples_per_s 'inf': expected a finite number"),
-        (first_row("20.0,ok", "-1,ok"), "2", "samples_per_s '-1': expected a finite number, zero or more"),
+        (first_row("20.0,ok", "-1,ok"), "2", "samples_per_s '-1': must be more than zero"),
         (first_row("20.0,ok", "0,ok"), "2", "samples_per_s '0': must be more than zero"),
         (first_row("20.0,ok", ",ok"), "2", "samples_per_s '': expected a number"),
         (first_row("20.0,ok", "20.0,fine"), "2", "outcome 'fine': expected ok, out_of_memory, failed"),
         (first_row("small,2,", "small,1,"), "3", "duplicate row: 1 x small is also in line 2"),
         (first_row("small,2,", "small,two,"), "3", "nodes 'two': expected a number"),
-        (first_row("small,2,", "small,0,"), "3", "nodes '0': expected a whole number, 1 or more"),
-        (first_row("small,2,", "small,1.5,"), "3", "nodes '1.5': expected a whole number, 1 or more"),
+        (first_row("small,2,", "small,0,"), "3", "nodes '0': must be more than zero"),
+        (first_row("small,2,", "small,1.5,"), "3", "nodes '1.5': expected a whole number"),
         (first_row("small,2,", ",2,"), "3", "instance_type is empty"),
         (first_row("small,2,0.4", "small,2,0.5"), "3", "small has other facts than in its first row"),
         (first_row("small,1,0.4", "small,1,0"), "2", "usd_per_hour '0': must be more than zero"),
@@ -85,9 +85,9 @@ def first_row(old: str, new: str) -> Change:
             "2",
             "vcpus '0': must be more than zero where no accelerator's rate is given",
         ),
-        (first_row("V100,1,", "V100,1.5,"), "6", "accelerators '1.5': expected a whole number, 0 or more"),
-        (first_row(",5\n", ",5,6\n"), "2", "more values than the 11 columns"),
-        (first_row("ok,4,16,,,,5\n", "ok,4,16\n"), "2", "network_gbps '': expected a number"),
+        (first_row("V100,1,", "V100,1.5,"), "6", "accelerators '1.5': expected a whole number"),
+        (first_row(",5\n", ",5,6\n"), "2", "12 cells, but the header has 11 columns"),
+        (first_row("ok,4,16,,,,5\n", "ok,4,16\n"), "2", "7 cells, but the header has 11 columns"),
     ],
 )
 def test_a_wrong_row_is_told_with_its_line(recording: Path, change: Change, where: str, told: str) -> None:
@@ -109,7 +109,7 @@ def test_a_recording_where_nothing_ran_is_of_no_use(recording: Path) -> None:
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'"' + b"x" * 200_000], ids=["not UTF-8", "not CSV"])
 def test_points_that_are_no_csv_are_told_as_such(recording: Path, content: bytes) -> None:
     (recording / "points.csv").write_bytes(content)
-    with pytest.raises(RecordingError, match=r"points\.csv: not readable as CSV: "):
+    with pytest.raises(RecordingError, match=r"points\.csv(:1)?: not (readable as CSV|a CSV line): "):
         load_recording(recording)
 
 
@@ -134,8 +134,8 @@ def test_a_missing_file_is_named_with_what_a_recording_is(recording: Path, file:
         (first_row("work_samples: 2000000\n", ""), "'work_samples' is missing; add it"),
         (first_row("2000000", "many"), "work_samples 'many': expected a number"),
         (first_row("2000000", "true"), "work_samples 'true': expected a number"),
-        (first_row("2000000", "1" + "0" * 400), "expected a number"),
-        (first_row("2000000", "1" + "0" * 5000), "expected a number"),
+        (first_row("2000000", "1" + "0" * 400), "expected a finite number"),
+        (first_row("2000000", "1" + "0" * 5000), "expected a finite number"),
         (first_row("2000000", "0x" + "f" * 5000), "expected a number"),
         (first_row("2000000", "0"), "work_samples '0': must be more than zero"),
         (first_row("300", "-300"), "probe_base_s '-300': must be more than zero"),

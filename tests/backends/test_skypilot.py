@@ -25,17 +25,26 @@ from mlcd_fixtures.skypilot import Fate, InMemory
 from mlcd.catalog import CLOUDS, retired_types
 from mlcd.clouds.places.skypilot import skypilot_cloud
 from mlcd.clouds.platforms import processes
-from mlcd.clouds.skypilot import ClusterState, End, EndKind, Sdk, SkyPilot, accounts, clouds_at_hand
-from mlcd.clouds.skypilot.follow import Lines
-from mlcd.clouds.skypilot.names import cluster_name, owner_of
-from mlcd.clouds.skypilot.prelude import ELSEWHERE, FIRST_PORT, shipped
-from mlcd.clouds.skypilot.stream import Stream
-from mlcd.clouds.skypilot.task import TEARDOWN_S, task_of
+from mlcd.clouds.skypilot.accounts import accounts, clouds_at_hand
+from mlcd.clouds.skypilot.backend import SkyPilot
+from mlcd.clouds.skypilot.follow import CHECK, Lines, Stream
+from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.task import ELSEWHERE, FIRST_PORT, TEARDOWN_S, cluster_name, owner_of, shipped, task_of
 from mlcd.core import drive
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Configuration, Offer
-from mlcd.core.errors import BackendError, LedgerError, MissingExtra, NoAccess, Outage, StillUp, UserError, WrongState
+from mlcd.core.errors import (
+    BackendError,
+    LedgerError,
+    MissingExtra,
+    NoAccess,
+    NoCapacity,
+    Outage,
+    StillUp,
+    UserError,
+    WrongState,
+)
 from mlcd.core.job import Communication, Goal, Job, Search
 from mlcd.core.ledger import Account, Book, Ledger, Settled, Started, Status, Voided
 from mlcd.core.measurement import Ended, Outcome, Sample
@@ -44,8 +53,7 @@ from mlcd.core.place import cloud as cloud_of
 from mlcd.core.runs.run import go_on
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.planner import method
-from mlcd.testing.backends import BackendContract
-from mlcd.testing.outages import OutageContract
+from mlcd.testing.backends import BackendContract, OutageContract
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CPU = Offer("c5.xlarge", 0.17, 4, 8, cloud="aws", region="us-east-1", minimum_billed_s=60)
@@ -662,7 +670,7 @@ VMS = {
 VALIDATE = """
 import inspect, json, sys, sky
 from types import SimpleNamespace
-from mlcd.clouds.skypilot import Sdk
+from mlcd.clouds.skypilot.sdk import Sdk
 
 class Fits:  # the SDK, whose functions only see whether a call fits them
     seen = set()
@@ -681,8 +689,8 @@ class Fits:  # the SDK, whose functions only see whether a call fits them
 sdk = Sdk(Fits)
 stream = sdk.launch("x", {"run": "true"})
 stream._thread.join()
-assert stream.end().kind == "done", stream.end()
-sdk.follow("x"), sdk.down("x"), sdk.state("x"), sdk.names(), sdk.billed_s("x")
+assert stream.end() == 0, stream.end()
+sdk.follow("x"), sdk.down("x"), sdk.is_up("x"), sdk.names(), sdk.billed_s("x")
 out = [sorted(Fits.seen)]
 for config in json.load(sys.stdin):
     task = sky.Task.from_yaml_config(config)
@@ -770,7 +778,7 @@ class ImaginedSky:
         return call
 
 
-def ended(stream: Stream) -> End:
+def ended(stream: Stream) -> int | BackendError:
     stream._thread.join(300)
     end = stream.end()
     assert end is not None
@@ -788,7 +796,7 @@ def test_a_launch_is_ordered_waited_for_and_followed(capsys):
 
     sky = ImaginedSky(launch=say, stream_and_get=(7, None), tail_logs=follow)
     stream = Sdk(lambda: sky).launch("mlcd-x", {"run": "true"})
-    assert ended(stream).kind is EndKind.DONE
+    assert ended(stream) == 0
     assert stream.submitted()
     assert stream.read() == "Running on cluster: x\n(digits, pid=1) step 1\n"
     assert capsys.readouterr().out == ""
@@ -798,14 +806,16 @@ def test_a_launch_is_ordered_waited_for_and_followed(capsys):
 def test_what_goes_wrong_with_a_launch_is_told_in_a_line():
     full = ImaginedSky.exceptions.ResourcesUnavailableError("no c5.xlarge\nin any zone")
     end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=full)).launch("x", {}))
-    assert end == End(EndKind.NO_CAPACITY, "no c5.xlarge")
+    assert isinstance(end, NoCapacity)
+    assert str(end) == "no machines available: no c5.xlarge"
     end = ended(Sdk(lambda: ImaginedSky(launch=PermissionError("\x1b[1mexpired\x1b[0m"))).launch("x", {}))
-    assert end == End(EndKind.BROKEN, "PermissionError: expired")
+    assert type(end) is BackendError
+    assert str(end) == f"SkyPilot: PermissionError: expired; {CHECK}"
     barred = ImaginedSky.exceptions.NoCloudAccessError("run sky check")
     end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=barred)).launch("x", {}))
-    assert end == End(EndKind.NO_ACCESS, "NoCloudAccessError: run sky check")
-    end = ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {}))
-    assert end.kind is EndKind.FAILED
+    assert isinstance(end, NoAccess)
+    assert str(end) == f"SkyPilot may not rent anything: NoCloudAccessError: run sky check; {CHECK}"
+    assert ended(Sdk(lambda: ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=100)).launch("x", {})) == 100
 
 
 NO_NAME = ConnectionError(
@@ -821,7 +831,7 @@ NOT_ENABLED = ImaginedSky.exceptions.ResourcesUnavailableError(
 def test_of_a_failed_connection_its_cause_is_told():
     end = ended(Sdk(lambda: ImaginedSky(launch=NO_NAME)).launch("x", {}))
     cause = "Failed to resolve 'raw.githubusercontent.com' ([Errno -2] Name or service not known)"
-    assert end == End(EndKind.BROKEN, f"ConnectionError: {cause}")
+    assert str(end) == f"SkyPilot: ConnectionError: {cause}; {CHECK}"
 
 
 @pytest.mark.parametrize(
@@ -868,7 +878,7 @@ def test_a_launch_that_failed_after_a_cloud_was_asked_is_billed(home):
 
 def test_a_broken_connection_to_a_job_is_made_again():
     sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[ConnectionError("lost"), 101, 0])
-    assert ended(Sdk(lambda: sky).launch("x", {})).kind is EndKind.DONE
+    assert ended(Sdk(lambda: sky).launch("x", {})) == 0
 
 
 def test_after_a_broken_connection_nothing_is_told_twice():
@@ -886,7 +896,7 @@ def test_after_a_broken_connection_nothing_is_told_twice():
 
     sky = ImaginedSky(launch="r", stream_and_get=(1, None), tail_logs=[breaks, tells_all])
     stream = Sdk(lambda: sky).launch("x", {})
-    assert ended(stream).kind is EndKind.DONE
+    assert ended(stream) == 0
     told = Lines().feed(stream.read() + "\n")
     assert [line for line in told if "@mlcd" in line] == [line.partition(") ")[2].strip() for line in reports]
     assert "the end" in told
@@ -910,9 +920,9 @@ def test_states_names_and_bills_are_read_from_the_records():
     def sdk(*records):
         return Sdk(lambda: ImaginedSky(get=lambda _: list(records)))
 
-    assert sdk({"name": "x", "status": "UP"}).state("x") is ClusterState.UP
-    assert sdk({"name": "x", "status": "INIT"}).state("x") is ClusterState.NOT_UP
-    assert sdk().state("x") is None
+    assert sdk({"name": "x", "status": "UP"}).is_up("x") is True
+    assert sdk({"name": "x", "status": "INIT"}).is_up("x") is False
+    assert sdk().is_up("x") is None
     assert sdk({"name": "x"}, {"name": "y"}).names() == {"x", "y"}
     assert sdk({"name": "x", "duration": 61}, {"name": "y", "duration": 5}).billed_s("x") == 61
     assert sdk({"name": "y", "duration": 5}).billed_s("x") is None
@@ -921,12 +931,12 @@ def test_states_names_and_bills_are_read_from_the_records():
 def test_stopping_waits_for_an_order_that_is_just_going_out():
     going, out, told = threading.Event(), threading.Event(), []
 
-    def work(stream: Stream) -> End:
+    def work(stream: Stream) -> int:
         going.set()
         out.wait(300)
         told.append(stream.stopped)
         stream.ordered()
-        return End(EndKind.DONE)
+        return 0
 
     stream = Stream(work)
     going.wait(300)
@@ -937,14 +947,14 @@ def test_stopping_waits_for_an_order_that_is_just_going_out():
     out.set()
     stopping.join(300)
     assert not stopping.is_alive()
-    assert ended(stream).kind is EndKind.DONE
+    assert ended(stream) == 0
 
 
 def test_an_error_in_the_thread_is_the_end_of_the_launch():
-    def work(stream: Stream) -> End:
+    def work(stream: Stream) -> int:
         raise SystemExit("click says no")
 
-    assert ended(Stream(work)) == End(EndKind.BROKEN, "SystemExit: click says no")
+    assert str(ended(Stream(work))) == f"SkyPilot: SystemExit: click says no; {CHECK}"
 
 
 # Hints

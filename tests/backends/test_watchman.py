@@ -14,7 +14,7 @@ import pytest
 
 from mlcd.clouds.launches import Launches
 from mlcd.clouds.local import teardown
-from mlcd.clouds.local.watchdog import Watchdog
+from mlcd.clouds.local.teardown import Watchdog
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlcd.catalog.fetch.aws_answers import parse_instance_types, parse_price_list, parse_spot_prices
+from mlcd.catalog.aws import parse_instance_types, parse_price_list, parse_spot_prices
 from mlcd.core.errors import CatalogError
 
 MakeItem = Callable[..., str]
@@ -50,7 +50,7 @@ def test_what_is_not_a_price_for_an_hour_in_dollars_is_no_price(price_list_item:
 
 @pytest.mark.parametrize("item", ["not json", "{}", "[]", "null", '{"product": {"attributes": {"instanceType": 1}}}x'])
 def test_a_product_that_cannot_be_read_is_a_catalog_error(item: str) -> None:
-    with pytest.raises(CatalogError, match="GetProducts answered a product that cannot be read"):
+    with pytest.raises(CatalogError, match="GetProducts cannot be read"):
         parse_price_list([item])
 
 
@@ -80,7 +80,7 @@ def test_a_type_without_a_gpu_has_none() -> None:
 
 
 def test_specs_that_lack_a_field_are_a_catalog_error() -> None:
-    with pytest.raises(CatalogError, match="DescribeInstanceTypes answered without 'VCpuInfo'"):
+    with pytest.raises(CatalogError, match=r"DescribeInstanceTypes cannot be read \('VCpuInfo'\)"):
         parse_instance_types([{"InstanceType": "c5.large"}])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mlcd.catalog import load_rows
-from mlcd.catalog.fetch.aws import refresh
+from mlcd.catalog.aws import refresh
 from mlcd.catalog.files import write_rows
 from mlcd.core.errors import BackendError, CatalogError, MissingExtra
 
@@ -166,7 +166,7 @@ def test_an_answer_that_cannot_be_read_leaves_the_old_file(
 ) -> None:
     pricing_server.pages = [["{}"]]
     pricing = make_client("pricing", pricing_server.url)
-    refused(tmp_path, CatalogError, "GetProducts answered a product that cannot be read", ec2=ec2, pricing=pricing)
+    refused(tmp_path, CatalogError, "GetProducts cannot be read", ec2=ec2, pricing=pricing)
 
 
 def test_a_region_without_any_price_leaves_the_old_file(

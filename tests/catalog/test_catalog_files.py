@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from mlcd.catalog import load_offers, load_rows
-from mlcd.catalog.files import parse_rows, write_rows
-from mlcd.catalog.row import COLUMNS
+from mlcd.catalog.files import COLUMNS, parse_rows, write_rows
 from mlcd.core.errors import CatalogError, UnknownName, UserError
 
 GOOD = {

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlcd.catalog import CLOUDS, SORT_ORDERS, load_rows, select
+from mlcd.catalog import CLOUDS, load_rows, select
+from mlcd.catalog.query import SORT_ORDERS
 from mlcd.core.errors import UnknownName, UserError
 
 ROWS = [row for cloud in CLOUDS for row in load_rows(cloud)]

@@ -17,7 +17,8 @@ from time import monotonic
 import pytest
 from mlcd_fixtures.live_jobs import SAVING, TWO_TYPES, last_account
 
-from mlcd.clouds.local import teardown, why_not_isolated
+from mlcd.clouds.local import teardown
+from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.core.ledger import Account
 
 pytestmark = pytest.mark.live

@@ -17,17 +17,18 @@ from pathlib import Path
 import pytest
 
 import mlcd
-from mlcd.clouds.local import Local, NodeType, NodeTypes, why_not_isolated
+from mlcd.clouds.local.backend import Local
+from mlcd.clouds.local.isolation import why_not_isolated
 from mlcd.clouds.local.teardown import marks
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
-from mlcd.core.configuration import Configuration, ProbeTime
+from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.measurement import Ended, Outcome, Sample
 
 pytestmark = pytest.mark.live
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-TYPE = NodeType("test", 0.9, 4.0, 1_000.0, 0.1)  # large, to be up soon
+TYPE = Offer("test", 0.1, 0.9, 4.0, network_gbps=1.0, cloud="local")  # large, to be up soon
 LONGEST_S = 240.0
 
 
@@ -47,9 +48,9 @@ class Machine:
     def run(self, job: mlcd.Job, nodes: int) -> str:
         """Run a job to its end; what its first process has printed."""
         self.launches += 1
-        types = NodeTypes((TYPE,), (1, 8), ProbeTime(LONGEST_S, 0.0), LONGEST_S)
-        backend = Local(types, self.home, WallClock(datetime.now(UTC)), isolated=why_not_isolated() is None)
-        order = Configuration(TYPE.offer, nodes)
+        isolated = why_not_isolated() is None
+        backend = Local(self.home, WallClock(datetime.now(UTC)), LONGEST_S, isolated=isolated)
+        order = Configuration(TYPE, nodes)
         launch = Launch(f"{self.name}-{self.launches}", order, Purpose.RUN, job.work_samples, LONGEST_S, self.launches)
         with closing(backend.run(job, launch)) as events:
             told = list(events)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from mlcd.clouds.skypilot.client import ClusterState, End, EndKind
+from mlcd.clouds.skypilot.sdk import no_access
 from mlcd.core.clock import Clock
-from mlcd.core.errors import BackendError
+from mlcd.core.errors import BackendError, NoCapacity
 
 REPORTS_EVERY_S = 5.0
 
@@ -106,12 +106,12 @@ class InMemory:
         """Follow the job of a cluster that is up, from its beginning."""
         return InMemoryLaunch(self.clusters[name], self.clock)
 
-    def state(self, name: str) -> ClusterState | None:
-        """Of a cluster; None if there is none."""
+    def is_up(self, name: str) -> bool | None:
+        """Whether a cluster is up; None if there is none."""
         cluster, now_s = self.clusters.get(name), self.clock.elapsed_s()
         if cluster is None or cluster.never or now_s >= cluster.gone_s:
             return None
-        return ClusterState.UP if now_s >= cluster.up_s else ClusterState.NOT_UP
+        return now_s >= cluster.up_s
 
     def down(self, name: str) -> None:
         """Tear it down; takes its time, and may fail."""
@@ -120,13 +120,13 @@ class InMemory:
             raise BackendError("the cloud did not answer")
         if self.idle_downs:
             self.idle_downs -= 1
-        elif self.state(name) is not None:
+        elif self.is_up(name) is not None:
             self.clock.wait(self.down_s)
             self.clusters[name].downed_s = self.clock.elapsed_s()
 
     def names(self) -> set[str]:
         """Of all clusters that exist."""
-        return {name for name in self.clusters if self.state(name) is not None}
+        return {name for name in self.clusters if self.is_up(name) is not None}
 
     def billed_s(self, name: str) -> float | None:
         """How long a cluster was up that is gone now; None if there never was one."""
@@ -173,11 +173,11 @@ class InMemoryLaunch:
         saved = done if "MLCD_CHECKPOINT_DIR" in self.cluster.task["envs"] else 0.0
         return f"@mlcd t={at_s:.4f} samples={done:.12g} saved={saved:.12g}"
 
-    def end(self) -> End | None:
+    def end(self) -> BackendError | None:
         """How it ended, None while it goes on. What was taken back says nothing for long."""
         if self.cluster.fate.no_access:
-            return End(EndKind.NO_ACCESS, "the credentials have expired")
-        return End(EndKind.NO_CAPACITY, "nothing left of this type") if self.cluster.fate.no_capacity else None
+            return no_access("the credentials have expired")
+        return NoCapacity("no machines available: nothing left of this type") if self.cluster.fate.no_capacity else None
 
     def stop(self) -> None:
         """Nothing is under way here that would have to be waited for."""

@@ -11,8 +11,8 @@ from socket import socket
 
 import pytest
 
-from mlcd.clouds.platforms import Diagnosis, diagnose
-from mlcd.clouds.platforms.failures import LAST_LINES, blame, last_lines
+from mlcd.clouds.platforms import diagnose
+from mlcd.clouds.platforms.failures import LAST_LINES, Diagnosis, blame, last_lines
 from mlcd.core.measurement import Outcome
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlcd.clouds.local.job_user import TRUST
-from mlcd.clouds.local.private_workspace import Workspace
-from mlcd.clouds.local.workspace import workspace_of
+from mlcd.clouds.local.workspace import Workspace, workspace_of
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.errors import UserError

@@ -26,7 +26,7 @@ from mlcd.clouds.functions.orders import Faults, Orders, no_faults
 from mlcd.clouds.functions.prewarm import Prewarmed
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
-from mlcd.clouds.local.watchdog import Watchdog
+from mlcd.clouds.local.teardown import Watchdog
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError

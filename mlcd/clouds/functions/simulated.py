@@ -19,8 +19,7 @@ import numpy as np
 from mlcd.clouds.functions.simulated_epochs import Attempt, Platform, epoch_report
 from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.clouds.functions.simulated_schedule import Schedule
-from mlcd.clouds.noise import launch_rng
-from mlcd.clouds.virtual import play
+from mlcd.clouds.virtual import launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError

@@ -1,7 +1,5 @@
 """The local backend: real nodes on this machine, and real jobs on them."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import os
@@ -18,17 +16,17 @@ from typing import IO
 import mlcd.clouds.local.teardown as teardown
 import mlcd_tracker
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.launches import MOST_READ, Launches
+from mlcd.clouds.launches import MOST_READ, KeepsLaunches
 from mlcd.clouds.live import LiveJob, Timeouts
 from mlcd.clouds.local.isolation import IsolatedNodes, PlainNodes
-from mlcd.clouds.local.node_types import NodeType, NodeTypes
-from mlcd.clouds.local.watchdog import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
-from mlcd.clouds.platforms import leave_file
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.clouds.platforms import checkpoint_environment
+from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.job import Job
 
+STARTUP_LIMIT_S = 90.0
+"""Timeout of the first report: that of `nodes.yaml`."""
 REPORT_TIMEOUT_S = 60.0
 """Timeout of the next report, after the first one."""
 TEARDOWN_S = teardown.GRACE_S + 1.0
@@ -36,21 +34,14 @@ TEARDOWN_S = teardown.GRACE_S + 1.0
 
 
 @dataclass(frozen=True)
-class Local:
+class Local(KeepsLaunches):
     """Runs jobs on nodes of this machine. `home`: where launches and checkpoints are kept."""
 
-    node_types: NodeTypes
     home: Path
     clock: Clock
+    startup_s: float = STARTUP_LIMIT_S
     isolated: bool = True
     hangs_after_s: float = REPORT_TIMEOUT_S
-
-    provenance = Provenance.LIVE
-
-    @property
-    def launches(self) -> Launches:
-        """All launches of this state folder."""
-        return Launches(self.home / "launches")
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Bring the nodes up, run the job on them, tear them down."""
@@ -58,15 +49,14 @@ class Local:
         check_environment(job)
         folder = self.launches.open(launch)
         with ExitStack() as stack:
-            stack.enter_context(Watchdog(folder, launch.lifetime_s))
+            stack.enter_context(teardown.Watchdog(folder, launch.lifetime_s))
             processes: list[_Process] = []
             stack.callback(teardown.tear_down, folder, reap=partial(_close, processes))
-            node_type = self.node_types.named(launch.configuration.offer.instance_type)
+            workspace, environment = self._prepared(job, launch, folder)
             node_class = IsolatedNodes if self.isolated else PlainNodes
-            workspace, environment = self._prepared(job, launch, folder, node_type)
-            machines = node_class(teardown.mark_of(folder), node_type, launch.configuration.nodes)
+            machines = node_class(teardown.mark_of(folder), launch.configuration.offer, launch.configuration.nodes)
             nodes = _Nodes(folder, workspace, machines, processes)
-            timeouts = Timeouts(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
+            timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment)
             yield from live.events()
             if job.checkpoints and live.has_finished:  # a probe that completed the work is the final run
@@ -77,18 +67,12 @@ class Local:
         folder = self.launches.find(label)
         return None if folder is None else teardown.tear_down(folder)
 
-    def saved(self, label: str) -> float:
-        """Samples saved by a launch that was not followed to its end."""
-        return self.launches.saved(label)
-
     def leftovers(self) -> set[str]:
         """Launches that still have processes, control groups or namespaces."""
         remaining = teardown.marks()
         return {folder.name for folder in self.launches.folders() if teardown.mark_of(folder) in remaining}
 
-    def _prepared(
-        self, job: Job, launch: Launch, folder: Path, node_type: NodeType
-    ) -> tuple[AnyWorkspace, dict[str, str]]:
+    def _prepared(self, job: Job, launch: Launch, folder: Path) -> tuple[AnyWorkspace, dict[str, str]]:
         """The workspace of the processes, and their variables beside those of the framework."""
         workspace = workspace_of(job, launch, self.home, folder)
         shutil.copytree(Path(mlcd_tracker.__file__).parent, folder / "tracker" / "mlcd_tracker", dirs_exist_ok=True)
@@ -96,7 +80,7 @@ class Local:
         python_path = os.environ.get("PYTHONPATH")
         variables = {
             "MLCD_LAUNCH": teardown.mark_of(folder),
-            "OMP_NUM_THREADS": str(max(1, round(node_type.cpus))),
+            "OMP_NUM_THREADS": str(max(1, round(launch.configuration.offer.vcpus))),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "PYTHONPATH": f"{tracker}{os.pathsep}{python_path}" if python_path else tracker,
             "PYTHONUNBUFFERED": "1",
@@ -104,8 +88,7 @@ class Local:
         if job.checkpoints:
             kept_in = self.home / "checkpoints" / launch.label.rpartition("-")[0]
             workspace, kept = workspace.expose("checkpoints", kept_in, to_write=True)
-            variables["MLCD_CHECKPOINT_DIR"] = kept
-            variables["MLCD_LEAVE"] = leave_file(kept, launch.label)
+            variables |= checkpoint_environment(kept, launch.label)
         return workspace, variables
 
 

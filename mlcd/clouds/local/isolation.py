@@ -6,8 +6,6 @@ contain the launch's mark, so teardown needs nothing but that mark.
 Without root a node is a plain process group without limits.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -15,8 +13,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlcd.clouds.local.node_types import NodeType
 from mlcd.clouds.local.teardown import CGROUP_ROOTS, NAMESPACES
+from mlcd.core.configuration import Offer
 from mlcd.core.errors import BackendError
 
 PERIOD_US = 20_000
@@ -48,9 +46,9 @@ def what_nodes_lack() -> str:
 class IsolatedNodes:
     """Nodes with CPU quotas and network links."""
 
-    def __init__(self, mark: str, node_type: NodeType, count: int) -> None:
+    def __init__(self, mark: str, offer: Offer, count: int) -> None:
         """Create them."""
-        self._mark, self._type = mark, node_type
+        self._mark, self._offer = mark, offer
         self.environment = {f"{library}_SOCKET_IFNAME": INTERFACE for library in ("GLOO", "NCCL", "TP")}
         self.addresses = tuple(f"10.77.{1 + i // 250}.{1 + i % 250}" for i in range(count))
         switch = self._namespace("switch")
@@ -63,21 +61,17 @@ class IsolatedNodes:
 
     def enter(self, node: int, command: str) -> list[str]:
         """The command line that runs a shell command inside a node."""
-        root = _cgroup_root()
-        assert root is not None
-        procs = root / f"{self._mark}.{node}" / "cgroup.procs"
+        procs = self._group(node) / "cgroup.procs"
         inside = ["nsenter", f"--net={NAMESPACES / self._namespace(str(node))}"]
         hosts = "127.0.0.1 localhost\\n" + "".join(f"{each} node-{i}\\n" for i, each in enumerate(self.addresses))
         private = ["unshare", "--mount", "--uts", "--propagation", "slave"]
         named = [*private, "bash", "-c", NAMED, "mlcd", f"node-{node}", hosts]
-        limited = ["prlimit", f"--data={int(self._type.memory_gb * 1e9)}", "bash", "-c", command]
+        limited = ["prlimit", f"--data={int(self._offer.memory_gb * 1e9)}", "bash", "-c", command]
         line = shlex.join([*inside, *named, *limited])
         return ["bash", "-c", f"echo $$ > {shlex.quote(str(procs))} && exec {line}"]
 
     def _limit_cpu(self, node: int) -> None:
-        root = _cgroup_root()
-        assert root is not None
-        group, quota = root / f"{self._mark}.{node}", int(self._type.cpus * PERIOD_US)
+        group, quota = self._group(node), int(self._offer.vcpus * PERIOD_US)
         try:
             group.mkdir(parents=True, exist_ok=True)
             if (group / "cpu.cfs_quota_us").exists():
@@ -91,18 +85,22 @@ class IsolatedNodes:
     def _connect(self, node: int, address: str, switch: str) -> None:
         namespace, port = self._namespace(str(node)), f"p{node}"
         _run(["ip", "netns", "add", namespace])
-        _run(
-            ["ip", "link", "add", INTERFACE, "netns", namespace, "type", "veth", "peer", "name", port, "netns", switch]
-        )
+        peer = ["peer", "name", port, "netns", switch]
+        _run(["ip", "link", "add", INTERFACE, "netns", namespace, "type", "veth", *peer])
         _run(["ip", "-n", switch, "link", "set", port, "master", "hub", "up"])
         _run(["ip", "-n", namespace, "addr", "add", f"{address}/16", "dev", INTERFACE])
         for interface in (INTERFACE, "lo"):
             _run(["ip", "-n", namespace, "link", "set", interface, "up"])
-        rate = f"{self._type.link_mbit:g}mbit"
+        rate = f"{1_000 * self._offer.network_gbps:g}mbit"
         # The burst is one large packet: more would let a small gradient through at full speed.
         bucket = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "200ms"]
         for side, interface in ((namespace, INTERFACE), (switch, port)):
             _run(["tc", "-n", side, "qdisc", "add", "dev", interface, *bucket])
+
+    def _group(self, node: int) -> Path:
+        root = _cgroup_root()
+        assert root is not None
+        return root / f"{self._mark}.{node}"
 
     def _namespace(self, which: str) -> str:
         return f"mlcd.{self._mark}.{which}"
@@ -111,7 +109,7 @@ class IsolatedNodes:
 class PlainNodes:
     """Nodes that are plain process groups."""
 
-    def __init__(self, mark: str, node_type: NodeType, count: int) -> None:
+    def __init__(self, mark: str, offer: Offer, count: int) -> None:
         self.environment: dict[str, str] = {}
         # All of 127/8 is this machine: with different addresses, nodes can use the same ports.
         self.addresses = tuple(f"127.0.0.{1 + i}" for i in range(count))
@@ -129,19 +127,14 @@ def _cgroup_root() -> Path | None:
                 return root
             controllers = root.parent / "cgroup.controllers"
             if controllers.exists() and "cpu" in controllers.read_text().split():
-                return _version_2(root)
+                try:  # in cgroup version 2 each level has to enable the controller for the next
+                    root.mkdir(exist_ok=True)
+                    for level in (root.parent, root):
+                        (level / "cgroup.subtree_control").write_text("+cpu")
+                except OSError:
+                    return None
+                return root
     return None
-
-
-def _version_2(root: Path) -> Path | None:
-    """In cgroup version 2 each level has to enable the controller for the next."""
-    try:
-        root.mkdir(exist_ok=True)
-        for level in (root.parent, root):
-            (level / "cgroup.subtree_control").write_text("+cpu")
-    except OSError:
-        return None
-    return root
 
 
 def _run(command: Sequence[str]) -> None:

@@ -13,8 +13,6 @@ and in a private IPC namespace, since any user can write to shared memory and qu
 The job's own variables are set after the privileges were dropped. Otherwise BASH_ENV or LD_PRELOAD would act as root.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os
@@ -83,7 +81,8 @@ class JobUser:
 
     def command(self, command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
         """The command line, for root, that runs a command as this user and with this environment."""
-        folders = {"work": self.own("work"), "tmp": self.own("tmp"), **self.shown}
+        own_folders = {name: self.create_private(self.folder / name) for name in ("work", "tmp")}
+        folders = {**own_folders, **self.shown}
         pairs = [word for name, path in folders.items() for word in (str(path), name)]
         own = {"HOME": str(ROOM / "work"), "USER": "job", "LOGNAME": "job", "TMPDIR": "/tmp"}
         variables = [f"{name}={value}" for name, value in {**environment, **own}.items()]
@@ -91,10 +90,6 @@ class JobUser:
         arguments = [str(self.number), str(ROOM), str(PROCESSES), *pairs, "--", *programs, "--"]
         enter = ["bash", "-c", ENTER, "mlcd", *arguments]
         return ["unshare", "--mount", "--ipc", "--propagation", "private", *enter, "env", "-i", *variables, *command]
-
-    def own(self, name: str) -> Path:
-        """A folder of this user, created if it is missing."""
-        return self.create_private(self.folder / name)
 
     def create_private(self, folder: Path) -> Path:
         """Create a folder that only this user can enter."""

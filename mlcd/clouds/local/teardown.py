@@ -1,11 +1,9 @@
 """Tears down a local launch: what is left of its processes, control groups and network namespaces.
 
 Also a program: `python teardown.py FOLDER LIFETIME_S` waits until its standard input closes, which happens when MLCD
-ends in any way, or until the lifetime is over, and then tears down. So a killed MLCD leaves nothing behind. It imports
-only the standard library, to start at once.
+ends in any way, or until the lifetime is over, and then tears down. So a killed MLCD leaves nothing behind. On its own
+it imports only the standard library, to start at once.
 """
-
-from __future__ import annotations
 
 import contextlib
 import json
@@ -17,7 +15,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +37,28 @@ CGROUP_TIMEOUT_S = 5.0
 """How long the kernel may take to empty a control group whose processes have ended."""
 SETTLE_S = 0.5
 """A command that MLCD started just before it was killed may outlast the first teardown; a second one follows."""
+
+
+class Watchdog:
+    """This file as a process that outlives MLCD, while the `with` block runs."""
+
+    def __init__(self, folder: Path, lifetime_s: float | None) -> None:
+        from mlcd.clouds.environment import inherited
+
+        lifetime = "none" if lifetime_s is None else repr(lifetime_s)
+        self._folder = folder
+        command = [sys.executable, "-I", "-S", __file__, str(folder), lifetime]
+        self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, env=inherited(), start_new_session=True)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        # After a complete teardown the watchdog is not needed. After an interrupted one (Ctrl-C), closing its standard
+        # input makes it tear down.
+        if (self._folder / "ended").exists():
+            self._popen.kill()
+        self._popen.communicate()
 
 
 def tear_down(folder: Path, grace_s: float = GRACE_S, reap: Callable[[], object] = lambda: None) -> float:
@@ -114,25 +134,23 @@ def processes_of(mark: str) -> set[int]:
     for group in _groups(mark):
         with contextlib.suppress(OSError):
             processes |= {int(pid) for pid in (group / "cgroup.procs").read_text().split()}
-    variable = f"MLCD_LAUNCH={mark}\0".encode()
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if variable in environ.read_bytes() + b"\0":
-                processes.add(int(environ.parent.name))
-    return processes - {os.getpid()}
+    variable = f"MLCD_LAUNCH={mark}".encode()
+    return (processes | {process for process, variables in _environments() if variable in variables}) - {os.getpid()}
 
 
 def marks() -> set[str]:
     """The marks of launches that have anything left on this machine."""
-    groups = [group for root in CGROUP_ROOTS for group in root.glob("*.*") if group.is_dir()]
-    marks_left = {group.name.rpartition(".")[0] for group in groups}
-    marks_left |= {namespace.name.removeprefix("mlcd.").rpartition(".")[0] for namespace in NAMESPACES.glob("mlcd.*")}
+    names = [group.name for group in _groups("*")] + [each.name[len("mlcd.") :] for each in NAMESPACES.glob("mlcd.*")]
+    marked = [each for _, variables in _environments() for each in variables if each.startswith(b"MLCD_LAUNCH=")]
+    in_environments = {variable.partition(b"=")[2].decode(errors="replace") for variable in marked}  # may be any bytes
+    return {name.rpartition(".")[0] for name in names} | in_environments
+
+
+def _environments() -> Iterator[tuple[int, list[bytes]]]:
+    """The processes whose environment can be read, with its variables."""
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            for variable in environ.read_bytes().split(b"\0"):
-                if variable.startswith(b"MLCD_LAUNCH="):
-                    marks_left.add(variable.partition(b"=")[2].decode(errors="replace"))  # may be any bytes
-    return marks_left
+            yield int(environ.parent.name), environ.read_bytes().split(b"\0")
 
 
 def user_of(folder: Path) -> int | None:
@@ -151,30 +169,23 @@ def end_processes(mark: str, grace_s: float, user: int | None = None) -> None:
     _signal(_processes(mark, user), signal.SIGTERM)
     while time.monotonic() < until_s and _alive(_processes(mark, user)):
         time.sleep(0.02)
-    _kill_all_of(user)
+    if user is not None:  # all at once, so that none can fork meanwhile: `kill -1`, run as that user
+        ids: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
+        subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, capture_output=True, cwd="/", **ids)
     while processes := _alive(_processes(mark, user)):
         _signal(processes, signal.SIGKILL)
         time.sleep(0.02)
 
 
 def _processes(mark: str, user: int | None) -> set[int]:
-    return processes_of(mark) | (set() if user is None else _processes_of_user(user))
-
-
-def _processes_of_user(user: int) -> set[int]:
-    processes: set[int] = set()
+    processes = processes_of(mark)
+    if user is None:
+        return processes
     for status in Path("/proc").glob("[0-9]*/status"):  # not the file's owner, which is root for some processes
         with contextlib.suppress(OSError, IndexError):
             if int(status.read_text(errors="replace").partition("\nUid:")[2].split()[0]) == user:
                 processes.add(int(status.parent.name))
     return processes
-
-
-def _kill_all_of(user: int | None) -> None:
-    """Kill all processes of a user at once, so that none can fork meanwhile: `kill -1`, run as that user."""
-    if user is not None:
-        ids: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
-        subprocess.run(["bash", "-c", "kill -KILL -1"], check=False, capture_output=True, cwd="/", **ids)
 
 
 def _signal(processes: set[int], number: signal.Signals) -> None:

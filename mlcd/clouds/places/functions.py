@@ -1,7 +1,5 @@
 """`--on functions` and `--on functions:PLATFORM`: functions on this machine, simulated ones, or a cloud's."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions
@@ -12,7 +10,6 @@ from mlcd.core.job import Job
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.prepare import HERE, SIMULATED
 from mlcd.planners.functions.space import calibration_space, on_functions
 
@@ -35,14 +32,6 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
         backend.close()
         endpoints.close()
 
-    return Cloud(space, backend, FunctionsProfiler(backend), wall, _lacking(task, job.on), close=close)
-
-
-def _lacking(task: FunctionsTask, on: str) -> str:
-    """What is not as on a cloud, in a line for the user."""
-    if on != HERE:
-        return ""
-    return (
-        f"functions are processes of this machine, slowed down to their share of a processor; at "
-        f"{', '.join(task.storages)}; prices are AWS's"
-    )
+    processes = "functions are processes of this machine, slowed down to their share of a processor"
+    lacks = f"{processes}; at {', '.join(task.storages)}; prices are AWS's" if job.on == HERE else ""
+    return Cloud(space, backend, FunctionsProfiler(backend), wall, lacks, close=close)

@@ -1,7 +1,5 @@
 """What the catalogs offer of what a job asks for."""
 
-from __future__ import annotations
-
 from mlcd.catalog import CLOUDS, load_offers, load_rows, unknown_gpu
 from mlcd.core.configuration import Offer
 from mlcd.core.errors import UserError

@@ -1,13 +1,11 @@
 """`--on ray:FILE`: nodes of a Ray cluster."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.places.live import live_profiler
-from mlcd.clouds.ray import Ray, available
+from mlcd.clouds.live import live_profiler
+from mlcd.clouds.ray.backend import Ray, available
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Space
 from mlcd.core.home import home

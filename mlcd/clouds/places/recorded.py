@@ -1,7 +1,5 @@
 """`--on recorded:DIR`: what was measured once, replayed."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 

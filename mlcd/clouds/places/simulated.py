@@ -1,7 +1,5 @@
 """`--on simulated`: a made-up cloud with real prices; nothing is rented."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from mlcd.clouds import Simulated

@@ -1,15 +1,16 @@
 """`--on skypilot` and `--on skypilot:CLOUD`: machines of a real cloud."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from mlcd.catalog import retired_types
 from mlcd.clouds.environment import check_environment
-from mlcd.clouds.places.live import live_profiler
+from mlcd.clouds.live import live_profiler
 from mlcd.clouds.places.prices import infra, priced
-from mlcd.clouds.skypilot import STARTUP_LIMIT_S, Client, Sdk, SkyPilot, checkpoint_folder, clouds_at_hand
+from mlcd.clouds.skypilot.accounts import clouds_at_hand
+from mlcd.clouds.skypilot.backend import STARTUP_LIMIT_S, SkyPilot
+from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.task import checkpoint_folder
 from mlcd.core.clock import Clock, WallClock
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.errors import UserError
@@ -27,13 +28,13 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
     return skypilot_cloud(job, rest, Sdk(), WallClock(started_at or datetime.now(UTC)))
 
 
-def skypilot_cloud(job: Job, named: str, client: Client, clock: Clock) -> Cloud:
+def skypilot_cloud(job: Job, named: str, client: Sdk, clock: Clock) -> Cloud:
     """Machines of a cloud that is named, here or in the job; else of every cloud that there are credentials for."""
     clouds = tuple(cloud for cloud in (named.lower() or infra(job)[0],) if cloud) or clouds_at_hand()
     if not clouds:
         raise UserError("no credentials of any cloud found; see: mlcd check skypilot. Or name one: --on skypilot:aws")
     if job.checkpoints:
-        checkpoint_folder(job, "")  # told before anything is rented
+        checkpoint_folder(job, "")  # refused before anything is rented
     offers = priced(job, clouds)
     backend = SkyPilot(client, home(), clock)
     space = grid(offers, job.search.nodes, probe_time=SKYPILOT_PROBE, startup_limit_s=STARTUP_LIMIT_S)

@@ -1,8 +1,7 @@
 """How a framework's job starts on n nodes, how its rate is read, and what its failures mean."""
 
-from mlcd.clouds.platforms.failures import Diagnosis, diagnose
-from mlcd.clouds.platforms.processes import Process, processes
+from mlcd.clouds.platforms.failures import diagnose
+from mlcd.clouds.platforms.processes import Process, checkpoint_environment, processes, scaling_environment
 from mlcd.clouds.platforms.reports import Reader
-from mlcd.clouds.platforms.scaling import leave_file, scaling_environment
 
-__all__ = ["Diagnosis", "Process", "Reader", "diagnose", "leave_file", "processes", "scaling_environment"]
+__all__ = ["Process", "Reader", "checkpoint_environment", "diagnose", "processes", "scaling_environment"]

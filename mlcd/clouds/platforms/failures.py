@@ -1,7 +1,5 @@
 """Diagnoses why a job failed from the end of its output, with advice."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -53,9 +51,8 @@ def diagnose(status: int, output: str) -> Diagnosis:
     if status == 127 and (command := _COMMAND.search(output)) is not None:
         return Diagnosis(Outcome.FAILED, f"no such command: {command[1]}; install it in `setup:`")
     if status in KILLED:
-        return Diagnosis(
-            Outcome.PREEMPTED, "its process was killed from outside: a lost node, or the system needed memory"
-        )
+        killed = "its process was killed from outside: a lost node, or the system needed memory"
+        return Diagnosis(Outcome.PREEMPTED, killed)
     if errors:
         return Diagnosis(Outcome.FAILED, f"the job raised {last}")
     if status < 0:

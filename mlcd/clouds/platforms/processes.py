@@ -12,13 +12,13 @@ SkyPilot     SKYPILOT_*, for tasks that were written for it
 MXNet, which the HeterBO paper also ran, was retired by its project in 2023.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mlcd.core.job import Communication
+from mlcd.core.configuration import Configuration
+from mlcd.core.job import Communication, Job
+from mlcd.planners.scale.nouns import ScalingTask, batch_of
 
 TORCH, JAX, TENSORFLOW, CHIEF, SERVER = range(5)
 """Ports, counted from the first one of a node."""
@@ -46,68 +46,51 @@ def processes(
     `first_port`: one for all nodes, or one for each node if several share an address.
     """
     ports = [first_port] * len(addresses) if isinstance(first_port, int) else first_port
-    if communication is Communication.PARAMETER_SERVER and len(addresses) > 1:
-        return _with_parameter_server(addresses, ports, devices)
-    cluster = {"worker": _workers(addresses, ports)}
-    return [
-        Process(node, _environment(addresses, node, node, ports[0], devices, cluster, "worker"), reports=node == 0)
-        for node in range(len(addresses))
-    ]
-
-
-def _workers(addresses: Sequence[str], ports: Sequence[int]) -> list[str]:
-    return [f"{address}:{port + TENSORFLOW}" for address, port in zip(addresses, ports, strict=True)]
-
-
-def _with_parameter_server(addresses: Sequence[str], ports: Sequence[int], devices: int) -> list[Process]:
-    """A chief and a server on the first node, a worker on every node: the paper's figure 3."""
-    cluster = {
-        "chief": [f"{addresses[0]}:{ports[0] + CHIEF}"],
-        "ps": [f"{addresses[0]}:{ports[0] + SERVER}"],
-        "worker": _workers(addresses, ports),
-    }
-    roles = [("chief", 0, 0), ("ps", 0, 0), *(("worker", node, node) for node in range(len(addresses)))]
+    first, port = addresses[0], ports[0]
+    workers = [f"{address}:{own + TENSORFLOW}" for address, own in zip(addresses, ports, strict=True)]
+    roles, cluster = [("worker", node) for node in range(len(addresses))], {"worker": workers}
+    has_server = communication is Communication.PARAMETER_SERVER and len(addresses) > 1
+    if has_server:  # a chief and a server on the first node, a worker on every node: the paper's figure 3
+        roles = [("chief", 0), ("ps", 0), *roles]
+        cluster |= {"chief": [f"{first}:{port + CHIEF}"], "ps": [f"{first}:{port + SERVER}"]}
     return [
         Process(
             node,
-            _environment(addresses, node, rank, ports[0], devices, cluster, role, index),
-            reports=role == "chief",
-            ends=role == "chief",
+            {
+                "MLCD_RANK": str(rank),
+                "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": node}}),
+                **_environment(addresses, node, port, devices),
+            },
+            reports=rank == 0,
+            ends=rank == 0 or not has_server,
         )
-        for rank, (role, index, node) in enumerate(roles)
+        for rank, (role, node) in enumerate(roles)
     ]
 
 
-def _environment(
-    addresses: Sequence[str],
-    node: int,
-    rank: int,
-    port: int,
-    devices: int,
-    cluster: Mapping[str, Sequence[str]],
-    role: str,
-    index: int | None = None,
-) -> dict[str, str]:
-    first, count = addresses[0], len(addresses)
-    task = {"cluster": cluster, "task": {"type": role, "index": node if index is None else index}}
-    return {
-        "MLCD_RANK": str(rank),
-        "SKYPILOT_NUM_NODES": str(count),
-        "SKYPILOT_NODE_RANK": str(node),
-        "SKYPILOT_NODE_IPS": "\n".join(addresses),
-        "SKYPILOT_NUM_GPUS_PER_NODE": str(devices),
-        "PET_NNODES": str(count),
-        "PET_NODE_RANK": str(node),
-        "PET_NPROC_PER_NODE": str(devices),
-        "PET_MASTER_ADDR": first,
-        "PET_MASTER_PORT": str(port + TORCH),
-        "MASTER_ADDR": first,
-        "MASTER_PORT": str(port + TORCH),
-        "WORLD_SIZE": str(count),
-        "RANK": str(node),
-        "LOCAL_RANK": "0",
-        "TF_CONFIG": json.dumps(task),
-        "JAX_COORDINATOR_ADDRESS": f"{first}:{port + JAX}",
-        "JAX_NUM_PROCESSES": str(count),
-        "JAX_PROCESS_ID": str(node),
-    }
+def _environment(addresses: Sequence[str], node: int, port: int, devices: int) -> dict[str, str]:
+    """The variables of a node that do not depend on its role."""
+    count, rank, first, master_port = str(len(addresses)), str(node), addresses[0], str(port + TORCH)
+    skypilot = {"SKYPILOT_NUM_NODES": count, "SKYPILOT_NODE_RANK": rank, "SKYPILOT_NODE_IPS": "\n".join(addresses)}
+    on_a_node = {"SKYPILOT_NUM_GPUS_PER_NODE": str(devices), "PET_NPROC_PER_NODE": str(devices)}
+    torchrun = {"PET_NNODES": count, "PET_NODE_RANK": rank, "PET_MASTER_ADDR": first, "PET_MASTER_PORT": master_port}
+    torch = {"MASTER_ADDR": first, "MASTER_PORT": master_port, "WORLD_SIZE": count, "RANK": rank, "LOCAL_RANK": "0"}
+    jax = {"JAX_COORDINATOR_ADDRESS": f"{first}:{port + JAX}", "JAX_NUM_PROCESSES": count, "JAX_PROCESS_ID": rank}
+    return {**skypilot, **on_a_node, **torchrun, **torch, **jax}
+
+
+def scaling_environment(job: Job, configuration: Configuration) -> dict[str, str]:
+    """The variables that `mlcd_tracker` reads; none for a job that keeps its batch and has no target."""
+    variables = {}
+    if job.target is not None:
+        variables["MLCD_TARGET"] = f"{'>=' if job.target.at_least else '<='}{job.target.value!r}"
+    if batch_of(configuration) is not None:
+        variables["MLCD_BATCH"] = str(batch_of(configuration))
+    if isinstance(job.ask, ScalingTask):
+        variables["MLCD_LR_RULE"] = str(job.ask.learning_rate)
+    return variables
+
+
+def checkpoint_environment(folder: str, label: str) -> dict[str, str]:
+    """The folder for checkpoints, which all nodes share, and the file in it that asks a launch to save and exit."""
+    return {"MLCD_CHECKPOINT_DIR": folder, "MLCD_LEAVE": f"{folder}/.leave-{label}"}

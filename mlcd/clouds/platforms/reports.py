@@ -1,7 +1,5 @@
 """Reads a job's progress from its output: the tracker's lines, or a pattern in the job file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -108,10 +106,8 @@ class Reader:
 
     def _in_line(self, numbers: Mapping[str, float | None]) -> float | None:
         """The samples in a line."""
-        if (samples := numbers.get("samples")) is not None:
-            return samples
-        step = numbers.get("step")
-        return step * (self.job.hints.global_batch or 1) if step is not None else None
+        samples, step = numbers.get("samples"), numbers.get("step")
+        return samples if samples is not None or step is None else step * (self.job.hints.global_batch or 1)
 
     def _total(self, numbers: Mapping[str, float | None]) -> float | None:
         """The samples since the first epoch, for a line whose count restarts in each epoch.

@@ -1,21 +1,21 @@
 """The Ray backend: real jobs on the nodes of an existing Ray cluster."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
+from typing import IO, Any
 
 import mlcd.clouds.local.teardown as teardown
 import mlcd.clouds.ray.cluster as cluster
-from mlcd.clouds.launches import Launches, before_ordering
+from mlcd.clouds.environment import INHERITED, URL_WITH_USER
+from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import LiveJob, Timeouts
-from mlcd.clouds.local.watchdog import Watchdog
-from mlcd.clouds.platforms import leave_file
-from mlcd.clouds.ray.node_types import NodeTypes, load_node_types
-from mlcd.clouds.ray.nodes import Nodes
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.clouds.local.workspace import working_folder
+from mlcd.clouds.node_types import NodeTypes, load_ray_types
+from mlcd.clouds.platforms import checkpoint_environment
+from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.configuration import Choice
 from mlcd.core.errors import UserError
@@ -26,33 +26,29 @@ REPORT_TIMEOUT_S = 300.0
 """Timeout of the next report, after the first one."""
 TEARDOWN_S = teardown.GRACE_S + 2.0
 """Reserved at the end of a lifetime for teardown."""
+POLL_TIMEOUT_S = 2.0
+"""Timeout of a poll. A node that has not replied gets no second request until it has."""
+LOST = -9
+"""The status of a process whose node is gone, as if it had been killed."""
 
 
 @dataclass(frozen=True)
-class Ray:
+class Ray(KeepsLaunches):
     """Runs jobs on nodes of a Ray cluster. `home`: where launches are kept."""
 
     node_types: NodeTypes
     home: Path
     clock: Clock
-    hangs_after_s: float = REPORT_TIMEOUT_S
-
-    provenance = Provenance.LIVE
-
-    @property
-    def launches(self) -> Launches:
-        """All launches of this state folder."""
-        return Launches(self.home / "launches")
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Reserve the nodes, run the job on them, release them."""
         started_s = self.clock.elapsed_s()
         environment = self._environment(job, launch)
         with before_ordering():
-            cluster.connect(_working_folder(job))
+            cluster.connect(working_folder(job).resolve())  # it is copied to the nodes
         folder = self.launches.open(launch, lifetime_s=launch.lifetime_s)
         with ExitStack() as stack:
-            stack.enter_context(Watchdog(folder, launch.lifetime_s))
+            stack.enter_context(teardown.Watchdog(folder, launch.lifetime_s))
             stack.callback(teardown.tear_down, folder, 0.0)  # records the end, after everything else is gone
             stack.callback(cluster.tear_down, launch.label, teardown.GRACE_S)
             nodes = self._bring_up(launch, folder, started_s)
@@ -61,7 +57,7 @@ class Ray:
                 yield Ended(self.clock.elapsed_s() - started_s, Outcome.LAUNCH_FAILED, detail)
                 return
             stack.callback(nodes.close)
-            timeouts = Timeouts(self.node_types.startup_s, self.hangs_after_s, TEARDOWN_S)
+            timeouts = Timeouts(self.node_types.startup_s, REPORT_TIMEOUT_S, TEARDOWN_S)
             live = LiveJob(job, launch, nodes, self.clock, timeouts, started_s, environment, nodes.first_ports)
             yield from live.events()
 
@@ -75,57 +71,146 @@ class Ray:
         lifetime_s = self.launches.order(folder).get("lifetime_s")
         return min(teardown.tear_down(folder, 0.0), inf if lifetime_s is None else float(lifetime_s))
 
-    def saved(self, label: str) -> float:
-        """Samples saved by a launch that was not followed to its end."""
-        return self.launches.saved(label)
-
     def leftovers(self) -> set[str]:
         """Launches of this state folder that still have actors or a placement group."""
         return {label for label in cluster.labels() if self.launches.find(label) is not None}
 
-    def _bring_up(self, launch: Launch, folder: Path, started_s: float) -> Nodes | None:
+    def _bring_up(self, launch: Launch, folder: Path, started_s: float) -> "Nodes | None":
         most_s = min(self.node_types.startup_s, inf if launch.lifetime_s is None else launch.lifetime_s - TEARDOWN_S)
-        node_type = self.node_types.named(launch.configuration.offer.instance_type)
-        actors = cluster.bring_up(launch.label, node_type, launch.configuration.nodes, most_s - self._up_s(started_s))
+        until_s, bundle = started_s + most_s, self.node_types.bundle(launch.configuration.offer)
+        wait_s = until_s - self.clock.elapsed_s()
+        actors = cluster.bring_up(launch.label, bundle, launch.configuration.nodes, wait_s)
         if actors is None:
             return None
-        nodes = Nodes(actors, folder)
-        lifetime_s = launch.lifetime_s
-        left_s = None if lifetime_s is None else lifetime_s - self._up_s(started_s)
-        return nodes if nodes.exchange_addresses(launch.label, left_s, most_s - self._up_s(started_s)) else None
-
-    def _up_s(self, started_s: float) -> float:
-        return self.clock.elapsed_s() - started_s
+        nodes, now_s = Nodes(actors, folder), self.clock.elapsed_s()
+        left_s = None if launch.lifetime_s is None else started_s + launch.lifetime_s - now_s
+        return nodes if nodes.exchange_addresses(launch.label, left_s, until_s - now_s) else None
 
     def _environment(self, job: Job, launch: Launch) -> dict[str, str]:
         """A process's variables beside those of the framework."""
         variables = {"OMP_NUM_THREADS": str(max(1, round(launch.configuration.offer.vcpus)))}
         if job.checkpoints:
             kept = Path(self.node_types.checkpoints) / launch.label.rpartition("-")[0]
-            variables["MLCD_CHECKPOINT_DIR"] = str(kept)
-            variables["MLCD_LEAVE"] = leave_file(str(kept), launch.label)
+            variables |= checkpoint_environment(str(kept), launch.label)
         return variables
+
+
+@dataclass
+class Process:
+    """A process on a node, as of the last poll. Its output also goes to a log file."""
+
+    nodes: "Nodes"
+    node: int
+    log: IO[str]
+    exit_status: int | None = None
+    unread: str = ""
+    was_read: bool = True
+
+    def status(self) -> int | None:
+        """Its exit status. A second call polls all processes again."""
+        if self.was_read:
+            self.nodes.poll()
+        self.was_read = True
+        return self.exit_status
+
+    def read(self) -> str:
+        """Its output since the last call."""
+        new, self.unread = self.unread, ""
+        return new
+
+    def update(self, status: int | None, new: str) -> None:
+        """Store the result of a poll."""
+        self.exit_status = status if self.exit_status is None else self.exit_status
+        self.unread += new
+        self.log.write(new)
+        self.log.flush()
+
+
+@dataclass
+class Nodes:
+    """The actors of a launch. `folder`: for its logs. `poll_timeout_s`: how long a poll waits."""
+
+    actors: list[Any]
+    folder: Path
+    addresses: tuple[str, ...] = ()
+    first_ports: tuple[int, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    poll_timeout_s: float = POLL_TIMEOUT_S
+    processes: list[Process] = field(default_factory=list)
+    _pending: dict[int, Any] = field(default_factory=dict)
+
+    def exchange_addresses(self, label: str, left_s: float | None, wait_s: float) -> bool:
+        """Get the nodes' addresses and start their watchdogs; False if they do not reply within `wait_s`."""
+        ray, program = cluster.connect(), Path(teardown.__file__).read_text(encoding="utf-8")
+        requests = [actor.exchange_addresses.remote() for actor in self.actors]
+        if len(ray.wait(requests, num_returns=len(requests), timeout=max(wait_s, 0.0))[0]) < len(requests):
+            return False
+        self.addresses, self.first_ports, self.interfaces = zip(*ray.get(requests), strict=True)
+        ray.get([actor.watch.remote(label, program, left_s) for actor in self.actors])
+        return True
+
+    def start(self, node: int, command: str, environment: Mapping[str, str]) -> Process:
+        """Start a shell command on a node."""
+        libraries = ("GLOO", "NCCL", "TP") if self.interfaces[node] else ()
+        network = {f"{library}_SOCKET_IFNAME": self.interfaces[node] for library in libraries}
+        log = (self.folder / f"{len(self.processes)}.log").open("w", encoding="utf-8")
+        self.processes.append(Process(self, node, log))
+        self.actors[node].start.remote(command, {**network, **environment}, INHERITED, URL_WITH_USER)
+        return self.processes[-1]
+
+    def poll(self) -> None:
+        """Ask all nodes at once for the status and output of their processes."""
+        ray = cluster.connect()
+        for node in {process.node for process in self.processes}:
+            if node not in self._pending:
+                self._pending[node] = self.actors[node].poll.remote()
+        requests = list(self._pending.values())
+        replied, _ = ray.wait(requests, num_returns=len(requests), timeout=self.poll_timeout_s)
+        for node, reply in list(self._pending.items()):
+            if reply in replied:
+                del self._pending[node]
+                self._update(node, reply)
+        for process in self.processes:
+            process.was_read = False
+
+    def end(self) -> None:
+        """End all processes and read their last output."""
+        ends = [actor.end.remote(teardown.GRACE_S) for actor in self.actors]
+        cluster.connect().wait(ends, num_returns=len(ends), timeout=teardown.GRACE_S + self.poll_timeout_s)
+        self.poll()  # twice: the first reply may have been sent before the end
+        self.poll()
+
+    def close(self) -> None:
+        """Close the logs."""
+        for process in self.processes:
+            process.log.close()
+
+    def _update(self, node: int, reply: Any) -> None:
+        from ray.exceptions import ActorUnavailableError, RayError
+
+        on_node = [process for process in self.processes if process.node == node]
+        try:
+            results = cluster.connect().get(reply)
+        except ActorUnavailableError:
+            return  # for now: Ray decides whether the actor is lost
+        except RayError:
+            results = [(LOST, "")] * len(on_node)
+        for process, (status, new) in zip(on_node, results, strict=False):  # a new process is not in it
+            process.update(status, new)
 
 
 def available(job: Job, types: Path | None) -> tuple[NodeTypes, tuple[Choice, ...]]:
     """The types of a file, and how many nodes of each the cluster has."""
-    cluster.connect(_working_folder(job))
+    cluster.connect(working_folder(job).resolve())
     names = ", ".join(cluster.resources()) or "none: start its nodes with `ray start --resources '{\"small\": 1}'`"
     if types is None:
         raise UserError(f"prices are missing: --on ray:FILE, with a type for each of the cluster's resources ({names})")
-    node_types = load_node_types(types)
+    node_types = load_ray_types(types)
     if job.checkpoints and not node_types.checkpoints:
         raise UserError(f"{types}: the job saves checkpoints; add `checkpoints:`, a folder that all nodes share")
-    counts, (fewest, most) = cluster.counts(node_types.types), node_types.nodes
-    choices = tuple(
-        Choice(each.offer, tuple(range(fewest, min(most, counts[each.offer.instance_type]) + 1)))
-        for each in node_types.types
-    )
-    if not any(choice.nodes for choice in choices):
+    fewest, most = node_types.nodes
+    counts = {offer: min(most, cluster.count(node_types.bundle(offer))) for offer in node_types.offers}
+    choices = tuple(Choice(offer, tuple(range(fewest, n + 1))) for offer, n in counts.items() if n >= fewest)
+    if not choices:
         raise UserError(f"{types}: the cluster has no node of these types; its resources: {names}")
-    return node_types, tuple(choice for choice in choices if choice.nodes)
-
-
-def _working_folder(job: Job) -> Path:
-    """The folder that is copied to the nodes: the job's `workdir`, or the folder of its file."""
-    return (Path(job.folder or ".") / str(job.task.get("workdir") or ".")).resolve()
+    return node_types, choices

@@ -4,21 +4,18 @@ A launch has a placement group and an actor on each of its bundles, named after 
 Both belong to this process, so Ray removes them when it ends in any way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os
 import socket
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import mlcd_tracker
-from mlcd.clouds.ray.node import Node
-from mlcd.clouds.ray.node_types import NodeType
+from mlcd.clouds.ray import node as node_actor
 from mlcd.core.errors import BackendError, MissingExtra, UserError
 
 NAMESPACE = "mlcd"
@@ -52,13 +49,8 @@ def connect(folder: Path | None = None) -> Any:
     if folder is not None:
         shipped["working_dir"] = str(folder)
     try:
-        ray.init(
-            address,
-            namespace=NAMESPACE,
-            runtime_env=shipped,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(address, namespace=NAMESPACE, runtime_env=shipped, **quiet)
     except Exception as error:  # Ray raises many types: a folder too large to ship, another version ...
         raise BackendError(f"Ray at {address}: {_first_line(error)}") from error
     _folder = folder
@@ -82,43 +74,37 @@ def _check_connection(address: str) -> None:
         raise UserError(f"no Ray cluster at {address} ({error.strerror or error}): {HOW}") from error
 
 
-def counts(types: Sequence[NodeType]) -> dict[str, int]:
-    """How many nodes of each type the cluster has."""
-    alive = [node["Resources"] for node in connect().nodes() if node["Alive"]]
-    return {
-        each.offer.instance_type: sum(
-            all(has.get(name, 0.0) >= wanted for name, wanted in each.bundle.items()) for has in alive
-        )
-        for each in types
-    }
+def count(bundle: Mapping[str, float]) -> int:
+    """How many nodes of the cluster have these resources."""
+    return sum(all(has.get(name, 0.0) >= wanted for name, wanted in bundle.items()) for has in _alive())
 
 
 def resources() -> list[str]:
     """The custom resources of the cluster's nodes, with their CPUs."""
     ours = ("node:", "memory", "object_store_memory", "accelerator_type:", "CPU", "GPU")
-    names = {
-        f"{name} ({node['Resources'].get('CPU', 0):g} CPUs)"
-        for node in connect().nodes()
-        if node["Alive"]
-        for name in node["Resources"]
-        if not name.startswith(ours)
-    }
-    return sorted(names)
+    return sorted(
+        {f"{name} ({has.get('CPU', 0):g} CPUs)" for has in _alive() for name in has if not name.startswith(ours)}
+    )
 
 
-def bring_up(label: str, node_type: NodeType, count: int, wait_s: float) -> list[Any] | None:
+def _alive() -> list[dict[str, float]]:
+    """The resources of each node that is up."""
+    return [node["Resources"] for node in connect().nodes() if node["Alive"]]
+
+
+def bring_up(label: str, bundle: dict[str, float], count: int, wait_s: float) -> list[Any] | None:
     """Start an actor on each of `count` nodes; None if the cluster has not that many free within `wait_s`."""
     ray = connect()
     from ray.util.placement_group import placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     with _ray_errors():
-        bundle = node_type.bundle
         group = placement_group([bundle] * count, strategy="STRICT_SPREAD", name=_group(label))
         if not group.wait(max(wait_s, 0.0)):
             return None
         marked = {name: amount for name, amount in bundle.items() if name not in ("CPU", "GPU")}
-        actor = ray.remote(_by_value(Node))
+        ray.cloudpickle.register_pickle_by_value(node_actor)  # so that the nodes do not need MLCD
+        actor = ray.remote(node_actor.Node)
         return [
             actor.options(
                 name=f"{label}.{i}",
@@ -174,16 +160,6 @@ def _groups() -> list[str]:
 
 def _group(label: str) -> str:
     return f"{NAMESPACE}.{label}"
-
-
-def _by_value(actor: type) -> type:
-    """Pickle a class by value, so that the nodes do not need MLCD."""
-    import sys
-
-    from ray import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[actor.__module__])
-    return actor
 
 
 @contextlib.contextmanager

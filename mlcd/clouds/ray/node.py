@@ -5,8 +5,6 @@ the actor waits until the actor ends in any way, or until the launch's lifetime 
 with the launch's label in its environment.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import os

@@ -12,8 +12,7 @@ from pathlib import Path
 from mlcd.clouds import servers
 from mlcd.clouds.load import Target
 from mlcd.clouds.load.oip import speak, targets
-from mlcd.clouds.local.private_workspace import Workspace
-from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
+from mlcd.clouds.local.workspace import AnyWorkspace, Workspace, workspace_of
 from mlcd.clouds.servers import Settings, other_cores
 from mlcd.clouds.serving.examples import from_file
 from mlcd.clouds.serving.trial import Server, Timing, Trial, Trials, arrivals_of, service_of

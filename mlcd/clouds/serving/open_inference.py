@@ -10,8 +10,7 @@ from pathlib import Path
 
 from mlcd.clouds.launches import before_ordering
 from mlcd.clouds.load.oip import Oip, speak, targets
-from mlcd.clouds.local.private_workspace import Workspace
-from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
+from mlcd.clouds.local.workspace import AnyWorkspace, Workspace, workspace_of
 from mlcd.clouds.serving.examples import from_server
 from mlcd.clouds.serving.trial import Timing, Trials, arrivals_of, service_of
 from mlcd.core.backend import Events, Launch, Provenance

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
-from mlcd.clouds.noise import gamma_factors, launch_rng
-from mlcd.clouds.virtual import play
+from mlcd.clouds.virtual import gamma_factors, launch_rng, play
 from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError

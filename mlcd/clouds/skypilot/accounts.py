@@ -1,7 +1,5 @@
 """Which cloud credentials SkyPilot will find on this machine. Checks only files and variables."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,34 +17,24 @@ class Account:
     to_do: str
 
 
-_PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
-    "aws": (
-        ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"),
-        (".aws/credentials", ".aws/config"),
-        "pip install 'skypilot[aws]' && aws configure",
-    ),
-    "gcp": (
-        ("GOOGLE_APPLICATION_CREDENTIALS",),
-        (".config/gcloud/application_default_credentials.json",),
-        "pip install 'skypilot[gcp]' && gcloud auth application-default login",
-    ),
-    "azure": (
-        ("AZURE_CLIENT_ID",),
-        (".azure/msal_token_cache.json", ".azure/msal_token_cache.bin"),
-        "pip install 'skypilot[azure]' && az login",
-    ),
+_AWS = ("$AWS_ACCESS_KEY_ID", "$AWS_PROFILE", "$AWS_WEB_IDENTITY_TOKEN_FILE", "~/.aws/credentials", "~/.aws/config")
+_PLACES = {
+    "aws": _AWS,
+    "gcp": ("$GOOGLE_APPLICATION_CREDENTIALS", "~/.config/gcloud/application_default_credentials.json"),
+    "azure": ("$AZURE_CLIENT_ID", "~/.azure/msal_token_cache.json", "~/.azure/msal_token_cache.bin"),
 }
-"""Variables, files below the home folder, and how to get them."""
+"""Variables, and files below the home folder."""
+_LOGIN = {"aws": "aws configure", "gcp": "gcloud auth application-default login", "azure": "az login"}
 
 
 def accounts(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Account]:
     """Of each cloud in MLCD's catalog."""
     below = home if home is not None else Path.home()
     listed = []
-    for cloud, (variables, files, to_do) in _PLACES.items():
-        named = [f"${name}" for name in variables if environ.get(name)]
-        named += [f"~/{file}" for file in files if (below / file).exists()]
-        listed.append(Account(cloud, named[0] if named else "", "" if named else to_do))
+    for cloud, places in _PLACES.items():
+        has = [each for each in places if (environ.get(each[1:]) if each[0] == "$" else (below / each[2:]).exists())]
+        to_do = f"pip install 'skypilot[{cloud}]' && {_LOGIN[cloud]}"
+        listed.append(Account(cloud, has[0] if has else "", "" if has else to_do))
     return listed
 
 

@@ -1,22 +1,18 @@
 """The skypilot backend: machines of any cloud, and jobs on them."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mlcd.clouds.environment import check_environment, secrets
-from mlcd.clouds.launches import Launches, before_ordering
+from mlcd.clouds.launches import KeepsLaunches, before_ordering
 from mlcd.clouds.live import Timeouts
 from mlcd.clouds.local import teardown
-from mlcd.clouds.skypilot.client import CHECK, Client, ClusterState, Following
-from mlcd.clouds.skypilot.follow import Follower
-from mlcd.clouds.skypilot.names import cluster_name, owner_of
-from mlcd.clouds.skypilot.prelude import shipped
-from mlcd.clouds.skypilot.task import TEARDOWN_S, task_of
-from mlcd.core.backend import Events, Launch, Provenance
+from mlcd.clouds.skypilot.follow import CHECK, Follower, Stream
+from mlcd.clouds.skypilot.sdk import Sdk
+from mlcd.clouds.skypilot.task import TEARDOWN_S, cluster_name, owner_of, shipped, task_of
+from mlcd.core.backend import Events, Launch
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, NoCapacity, NothingOrdered, StillUp
 from mlcd.core.job import Job
@@ -24,8 +20,7 @@ from mlcd.core.measurement import Ended, Outcome
 
 STARTUP_LIMIT_S = 900.0
 """Timeout of machines, their setup and the first report of progress."""
-REPORT_TIMEOUT_S = 600.0
-"""Timeout of the next report, after the first one."""
+TIMEOUTS = Timeouts(STARTUP_LIMIT_S, next_report_s=600.0, teardown_s=TEARDOWN_S)
 FIRST_REPORT = "first_report"
 """File in a launch's folder: the offset between the job's clock and the launch's."""
 TRIES = 20
@@ -34,29 +29,16 @@ RETRY_S = 30.0
 
 
 @dataclass(frozen=True)
-class SkyPilot:
+class SkyPilot(KeepsLaunches):
     """Runs jobs on SkyPilot clusters. `home`: holds launches."""
 
-    client: Client
+    client: Sdk
     home: Path
     clock: Clock
-    startup_s: float = STARTUP_LIMIT_S
-    hangs_after_s: float = REPORT_TIMEOUT_S
-
-    provenance = Provenance.LIVE
-
-    @property
-    def launches(self) -> Launches:
-        """All launches of this state folder."""
-        return Launches(self.home / "launches")
-
-    @cached_property
-    def _owner(self) -> str:
-        return owner_of(self.home)
 
     def name(self, label: str) -> str:
         """The name of a launch's cluster."""
-        return cluster_name(self._owner, label)
+        return cluster_name(owner_of(self.home), label)
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Rent the machines, run the job on them, and tear them down, verified."""
@@ -66,22 +48,19 @@ class SkyPilot:
             check_environment(job)
             self._check_name(name)
         folder = self.launches.open(launch, started_at=started_at, cluster=name, lifetime_s=launch.lifetime_s)
-        configuration = launch.configuration
-        ship = _write(folder / "ship", shipped(job, configuration.nodes, configuration.offer.workers))
-        task = task_of(job, launch, name, ship, started_at, secrets(job))
-        timeouts = Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
-        following, failure = None, None
-        with (folder / "0.log").open("w", encoding="utf-8") as log:
-            try:
-                following = self.client.launch(name, task)
-                follower = Follower(
-                    job, launch, following, lambda: self._is_up(name), self.clock, timeouts, started_s, log
-                )
-                yield from replace(follower, first_report=folder / FIRST_REPORT).events()
-            except BackendError as error:
-                failure = error
-            finally:
-                self._tear_down(folder, name, following)
+        for path, text in shipped(job, launch.configuration.nodes, launch.configuration.offer.workers).items():
+            target = folder / "ship" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        task = task_of(job, launch, name, (folder / "ship").resolve(), started_at, secrets(job))
+        failure = None
+        (folder / "0.log").write_text("", encoding="utf-8")
+        try:
+            yield from self._follow(job, launch, started_s, partial(self.client.launch, task=task))
+        except StillUp:
+            raise
+        except BackendError as error:
+            failure = error
         if failure is not None and not self._may_have_been_ordered(name):
             raise failure if isinstance(failure, NothingOrdered) else NothingOrdered(str(failure))
         if isinstance(failure, NoCapacity):  # some of the machines may have been up and billed
@@ -96,19 +75,29 @@ class SkyPilot:
 
     def rejoin(self, job: Job, launch: Launch) -> Events:
         """Follow a launch that another process ordered, from its start, and tear it down at the end."""
-        folder = self.launches.folder(launch.label)
+        up_s = self.clock.now().timestamp() - teardown.started_at(self.launches.folder(launch.label))
+        started_s = self.clock.elapsed_s() - up_s
+        # The time of its last report is unknown, so the timeout of the next one starts now.
+        yield from self._follow(job, launch, started_s, self.client.follow, last_report_s=up_s)
+
+    def _follow(
+        self,
+        job: Job,
+        launch: Launch,
+        started_s: float,
+        start: Callable[[str], Stream],
+        last_report_s: float | None = None,
+    ) -> Events:
+        """Follow a launch to its end, and tear it down. `start`: orders or finds the cluster of a name."""
+        folder, following = self.launches.folder(launch.label), None
         name = self._cluster(folder, launch.label)
-        up_s = self.clock.now().timestamp() - teardown.started_at(folder)
-        started_s, timeouts = self.clock.elapsed_s() - up_s, Timeouts(self.startup_s, self.hangs_after_s, TEARDOWN_S)
-        following = None
+        is_up, first_report = partial(self._is_up, name), folder / FIRST_REPORT
         with (folder / "0.log").open("a", encoding="utf-8") as log:
             try:
-                following = self.client.follow(name)
-                follower = Follower(
-                    job, launch, following, lambda: self._is_up(name), self.clock, timeouts, started_s, log
-                )
-                # The time of its last report is unknown, so the timeout of the next one starts now.
-                yield from replace(follower, first_report=folder / FIRST_REPORT, last_report_s=up_s).events()
+                following = start(name)
+                yield from Follower(
+                    job, launch, following, is_up, self.clock, TIMEOUTS, started_s, log, first_report, last_report_s
+                ).events()
             finally:
                 self._tear_down(folder, name, following)
 
@@ -120,7 +109,7 @@ class SkyPilot:
         if (folder / "ended").exists():
             return teardown.up_s(folder)
         order, name = self.launches.order(folder), self._cluster(folder, label)
-        exists = self.client.state(name) is not None
+        exists = self.client.is_up(name) is not None
         self._tear_down(folder, name)
         if exists:
             return teardown.up_s(folder)
@@ -128,10 +117,6 @@ class SkyPilot:
         # SkyPilot notices only when asked that a cluster has stopped by itself: its time may be too long.
         lifetime_s = order.get("lifetime_s")
         return billed_s if billed_s is None or lifetime_s is None else min(billed_s, float(lifetime_s))
-
-    def saved(self, label: str) -> float:
-        """Samples saved by a launch that was not followed to its end."""
-        return self.launches.saved(label)
 
     def _cluster(self, folder: Path, label: str) -> str:
         """The name of the cluster that a launch ordered."""
@@ -146,10 +131,10 @@ class SkyPilot:
     def _check_name(self, name: str) -> None:
         """Check that SkyPilot answers and has no cluster of this name: it would run the job there."""
         try:
-            state = self.client.state(name)
+            exists = self.client.is_up(name) is not None
         except BackendError as error:
             raise BackendError(f"{error}; {CHECK}") from error
-        if state is not None:
+        if exists:
             raise BackendError(f"there is a cluster {name} that no launch of ours left; see to it: sky down {name}")
 
     def _may_have_been_ordered(self, name: str) -> bool:
@@ -160,9 +145,9 @@ class SkyPilot:
             return True
 
     def _is_up(self, name: str) -> bool:
-        return self.client.state(name) is ClusterState.UP
+        return self.client.is_up(name) is True
 
-    def _tear_down(self, folder: Path, name: str, following: Following | None = None) -> None:
+    def _tear_down(self, folder: Path, name: str, following: Stream | None = None) -> None:
         """Tear down until nothing is left, and record the time."""
         why, interrupted = "it is still there", None
         for attempt in range(TRIES):
@@ -172,7 +157,7 @@ class SkyPilot:
                 if following is not None:
                     following.stop()
                 self.client.down(name)
-                if self.client.state(name) is None:
+                if self.client.is_up(name) is None:
                     break
             except BackendError as error:
                 why = str(error)
@@ -183,11 +168,3 @@ class SkyPilot:
         teardown.record_end(folder, self.clock.now().timestamp())
         if interrupted is not None:
             raise interrupted
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> Path:
-    for path, text in files.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    return folder.resolve()

@@ -1,24 +1,24 @@
-"""Turns a cluster's output into events: progress, the end of the job, timeouts, lost machines."""
+"""A launch in progress: followed in a thread, since SkyPilot's calls block, and its output turned into events.
 
-from __future__ import annotations
+Events are progress, the end of the job, timeouts and lost machines.
+"""
 
 import re
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from typing import IO
 
-from mlcd.clouds.live import KEPT_OUTPUT, Timeouts
+from mlcd.clouds.live import KEPT_OUTPUT, NEVER_REPORTED, Timeouts
 from mlcd.clouds.platforms import Reader, diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.client import CHECK, End, EndKind, Following
-from mlcd.clouds.skypilot.prelude import ELSEWHERE
-from mlcd.clouds.skypilot.stream import COLOUR, PREFIX
+from mlcd.clouds.skypilot.task import ELSEWHERE
 from mlcd.core.backend import Launch
 from mlcd.core.clock import Clock
-from mlcd.core.errors import BackendError, NoAccess, NoCapacity
+from mlcd.core.errors import BackendError, NothingOrdered
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
 
@@ -27,8 +27,73 @@ SILENCE_S = 60.0
 """After so long without output, check that the cluster is up: a connection to lost machines may stay open silently."""
 TIME_OVER = 124
 """Exit status of `timeout` when the launch's lifetime is over."""
-
+CHECK = "check the network and your credentials: sky check"
+"""What to do when SkyPilot cannot rent."""
+COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""Terminal colours in SkyPilot's output."""
+PREFIX = re.compile(r"^\([^()]*\bpid=\d+[^()]*\) ?")
+"""SkyPilot's prefix of every line of a job: (head, rank=0, pid=2317)."""
+STOP_WITHIN_S = 600.0
+"""Timeout of sending a task with its files when the launch is stopped meanwhile."""
 _EXIT = re.compile(r"^@mlcd exit=(\d+) node=(\d+)\s*$")
+
+
+class Stream:
+    """Runs `work` in a thread; its output and its end can be read at any time.
+
+    `work` returns the exit code of SkyPilot's job. A daemon thread, so that Ctrl-C never waits for it.
+    """
+
+    def __init__(self, work: Callable[["Stream"], int]) -> None:
+        self._written: deque[str] = deque()  # safe to append to in one thread while another one pops
+        self._submitted, self._ordered, self._stopped = threading.Event(), threading.Event(), threading.Event()
+        self._end: int | BackendError | None = None
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Called by `work`: more output."""
+        self._written.append(text)
+
+    def ordered(self) -> None:
+        """Called by `work`: the order is out, and its machines can be found by name."""
+        self._ordered.set()
+
+    def started(self) -> None:
+        """Called by `work`: the machines are up and have the job."""
+        self._ordered.set()
+        self._submitted.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Read by `work`: whether to stop."""
+        return self._stopped.is_set()
+
+    def submitted(self) -> bool:
+        """Whether the machines are up and have the job."""
+        return self._submitted.is_set()
+
+    def read(self) -> str:
+        """Output since the last call."""
+        return "".join(self._written.popleft() for _ in range(len(self._written)))
+
+    def end(self) -> int | BackendError | None:
+        """The exit code of the job, or why there is none; None while it runs."""
+        return self._end
+
+    def stop(self) -> None:
+        """Stop. Waits for an order that is being sent, so that `Sdk.down` finds everything that may still start."""
+        self._stopped.set()
+        self._ordered.wait(STOP_WITHIN_S)
+
+    def _run(self, work: Callable[["Stream"], int]) -> None:
+        try:
+            self._end = work(self)
+        except BackendError as error:
+            self._end = error
+        except BaseException as error:  # an exception of a thread reaches nobody
+            self._end = BackendError(f"SkyPilot: {type(error).__name__}: {error}; {CHECK}")
+        self._ordered.set()
 
 
 @dataclass
@@ -46,23 +111,25 @@ class Lines:
 
 @dataclass
 class Follower:
-    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets all output."""
+    """A launch, from its order to its end. `is_up` asks the cloud; `log` gets all output.
+
+    `first_report`: file with the offset between the job's clock and the launch's, for a process that rejoins it.
+    """
 
     job: Job
     launch: Launch
-    following: Following
+    following: Stream
     is_up: Callable[[], bool]
     clock: Clock
     timeouts: Timeouts
     started_s: float
     log: IO[str]
-    output: str = ""
-    exit_status: int | None = None
+    first_report: Path
     last_report_s: float | None = None
     last_output_s: float = 0.0
+    output: str = ""
+    exit_status: int | None = None
     lines: Lines = field(default_factory=Lines)
-    first_report: Path | None = None
-    """File with the offset between the job's clock and the launch's, for a process that rejoins the launch."""
 
     def events(self) -> Iterator[Event]:
         """The events, until the job ends or the lifetime is over. A launch that fails raises `BackendError`."""
@@ -74,24 +141,21 @@ class Follower:
             samples = self._read(reader)
             if reader.reports > reports:  # also a heartbeat: a report may contain no new sample
                 self.last_report_s = self._now_s()
-                self._store_offset(reader)
+                if reader.offset_s is not None and not self.first_report.exists():
+                    self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
             yield from samples
             ended = self._ended(end)
             if ended is not None and self.exit_status != TIME_OVER:
                 yield ended
-            if ended is not None or self._now_s() >= self._stop_s:
+            if ended is not None or self._now_s() >= self.timeouts.stop_s(self.launch):
                 return
             self.clock.wait(POLL_S)
 
     def _stored_offset_s(self) -> float | None:
         try:
-            return None if self.first_report is None else float(self.first_report.read_text(encoding="utf-8"))
+            return float(self.first_report.read_text(encoding="utf-8"))
         except (OSError, ValueError):  # not stored yet, or damaged
             return None
-
-    def _store_offset(self, reader: Reader) -> None:
-        if self.first_report is not None and reader.offset_s is not None and not self.first_report.exists():
-            self.first_report.write_text(repr(reader.offset_s), encoding="utf-8")
 
     def _read(self, reader: Reader) -> list[Sample]:
         output = self.following.read()
@@ -109,30 +173,27 @@ class Follower:
                     self.exit_status = int(exit_line[1])
             elif not line.startswith(ELSEWHERE) and self.following.submitted():
                 samples += reader.feed(line + "\n", self._now_s())
-        return [sample for sample in samples if sample.elapsed_s <= self._stop_s]
+        return [sample for sample in samples if sample.elapsed_s <= self.timeouts.stop_s(self.launch)]
 
-    def _ended(self, end: End | None) -> Ended | None:
+    def _ended(self, end: int | BackendError | None) -> Ended | None:
         """How it ended; None while it runs."""
         if self.exit_status is not None:
             return self._job_ended(self.exit_status)
         if end is None:
             return self._check_timeouts()
-        if end.kind is EndKind.DONE:
+        if end == 0:
             return self._job_ended(0)
-        if end.kind is EndKind.NO_CAPACITY:
-            raise NoCapacity(f"no machines available: {end.message}")
-        if end.kind is EndKind.NO_ACCESS:
-            raise NoAccess(f"SkyPilot may not rent anything: {end.message}; {CHECK}")
+        if isinstance(end, NothingOrdered):
+            raise end
         if self.following.submitted() and self._is_lost():
             return self._lost()
-        if end.kind is EndKind.FAILED:
-            return self._job_ended(1)
-        raise BackendError(f"SkyPilot: {end.message}; {CHECK}")
+        if isinstance(end, BackendError):
+            raise end
+        return self._job_ended(1)
 
     def _job_ended(self, status: int) -> Ended:
         if status == 0 and self.last_report_s is None:
-            advice = "it ended without a report of progress: call mlcd_tracker.step, or give `report:` a pattern"
-            return self._ended_with_log(Outcome.FAILED, advice)
+            return self._ended_with_log(Outcome.FAILED, NEVER_REPORTED)
         if status == 0:
             return Ended(self._now_s(), Outcome.OK)
         # A job that lost a peer fails with an error of its own: check the machines first.
@@ -152,13 +213,8 @@ class Follower:
             self.last_output_s = now_s  # check again after the same time
             if self._is_lost():
                 return self._lost()
-        first = self.last_report_s is None
-        waited_s = now_s - (self.last_report_s or 0.0)
-        if waited_s <= (self.timeouts.first_report_s if first else self.timeouts.next_report_s):
-            return None
-        what = "no report of progress" if first else "no further report of progress"
-        advice = f"{what} in {waited_s:.0f} s: the job hangs, or never calls mlcd_tracker.step"
-        return self._ended_with_log(Outcome.TIMED_OUT, advice)
+        advice = self.timeouts.overdue(now_s, self.last_report_s)
+        return None if advice is None else self._ended_with_log(Outcome.TIMED_OUT, advice)
 
     def _is_lost(self) -> bool:
         try:
@@ -172,11 +228,6 @@ class Follower:
 
     def _ended_with_log(self, outcome: Outcome, detail: str) -> Ended:
         return Ended(self._now_s(), outcome, detail, last_lines(self.output))
-
-    @property
-    def _stop_s(self) -> float:
-        """When to stop, so that teardown ends within the lifetime."""
-        return inf if self.launch.lifetime_s is None else self.launch.lifetime_s - self.timeouts.teardown_s
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s

@@ -1,10 +1,8 @@
-"""The `Client` that calls SkyPilot. Every call to its SDK is in this file.
+"""Every call to SkyPilot's SDK.
 
 A call sends a request to SkyPilot's API server, which survives MLCD, and returns the request's id; a second call waits
 for the result. Written against 0.14.1.
 """
-
-from __future__ import annotations
 
 import contextlib
 import io
@@ -17,12 +15,11 @@ from types import ModuleType
 from typing import Any
 
 from mlcd.clouds.platforms.reports import LONGEST_LINE
-from mlcd.clouds.skypilot.client import ClusterState, End, EndKind
-from mlcd.clouds.skypilot.stream import COLOUR, PREFIX, Stream
-from mlcd.core.errors import BackendError, MissingExtra
+from mlcd.clouds.skypilot.follow import CHECK, COLOUR, PREFIX, Stream
+from mlcd.core.errors import BackendError, MissingExtra, NoAccess, NoCapacity
 
-SUCCEEDED, NOT_FINISHED = 0, 101
-"""Return values of `tail_logs`: sky.exceptions.JobExitCode."""
+NOT_FINISHED = 101
+"""Return value of `tail_logs`: sky.exceptions.JobExitCode."""
 NO_ACCESS = ("NoCloudAccessError", "CloudUserIdentityError", "ApiServerAuthenticationError")
 NOT_ENABLED = "not enabled"
 """In SkyPilot's error about missing resources: it has no credentials for the cloud."""
@@ -44,7 +41,10 @@ def load_sky() -> ModuleType:
 
 
 class Sdk:
-    """SkyPilot's SDK. `load` imports it."""
+    """SkyPilot, as MLCD uses it; tests have an imagined one. Failures are `BackendError`s of one sentence.
+
+    `load` imports its SDK.
+    """
 
     def __init__(self, load: Callable[[], Any] = load_sky) -> None:
         self._sky = load()
@@ -52,18 +52,16 @@ class Sdk:
 
     def launch(self, name: str, task: Mapping[str, Any]) -> Stream:
         """Order a cluster of this name with the job on it; returns at once."""
-        return Stream(partial(self._launch, name, dict(task)))
+        return Stream(partial(self._run, name, dict(task)))
 
     def follow(self, name: str) -> Stream:
         """Follow the job of a running cluster from its beginning; returns at once."""
-        return Stream(partial(self._rejoin, name))
+        return Stream(partial(self._run, name, None))
 
-    def state(self, name: str) -> ClusterState | None:
-        """The state of a cluster according to its cloud; None if it does not exist."""
+    def is_up(self, name: str) -> bool | None:
+        """Whether a cluster is up, according to its cloud, with all of its nodes; None if it does not exist."""
         records = self._ask(f"status of {name}", self._sky.status, [name], refresh=self._sky.StatusRefreshMode.FORCE)
-        if not records:
-            return None
-        return ClusterState.UP if records[0]["status"] == self._sky.ClusterStatus.UP else ClusterState.NOT_UP
+        return records[0]["status"] == self._sky.ClusterStatus.UP if records else None
 
     def down(self, name: str) -> None:
         """Cancel its launch, if that is in progress, and tear it down; no error if it does not exist."""
@@ -85,37 +83,31 @@ class Sdk:
         records = [record for record in self._ask("the cost report", self._sky.cost_report) if record["name"] == name]
         return sum(float(record["duration"] or 0.0) for record in records) if records else None
 
-    def _launch(self, name: str, task: dict[str, Any], stream: Stream) -> End:
-        """Runs in a thread: order, wait for the machines, follow the job."""
+    def _run(self, name: str, task: dict[str, Any] | None, stream: Stream) -> int:
+        """Runs in a thread: order the task, if there is one, and wait for the machines; follow the job."""
         sky, output = self._sky, _Writer(stream.write)
+        job = None  # the newest, and only, job of the cluster
         try:
-            with self._quiet, contextlib.redirect_stdout(output):  # it prints to stdout, which is for MLCD's results
-                request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
-            stream.ordered()
-            if stream.stopped:  # the caller tears down next, which cancels the request
-                return End(EndKind.BROKEN, "stopped while it was being launched")
-            job, _ = sky.stream_and_get(request, output_stream=output)
+            if task is not None:
+                with self._quiet, contextlib.redirect_stdout(output):  # its prints: stdout is for MLCD's results
+                    request = sky.launch(sky.Task.from_yaml_config(task), cluster_name=name)
+                stream.ordered()
+                if stream.stopped:  # the caller tears down next, which cancels the request
+                    return NOT_FINISHED
+                job, _ = sky.stream_and_get(request, output_stream=output)
             stream.started()
-            code = self._follow(name, job, output)
+            return self._follow(name, job, output)
         except sky.exceptions.ResourcesUnavailableError as error:
-            kind = EndKind.NO_ACCESS if NOT_ENABLED in str(error) else EndKind.NO_CAPACITY
-            return End(kind, _line(error))
+            if NOT_ENABLED in str(error):
+                raise no_access(_line(error)) from error
+            raise NoCapacity(f"no machines available: {_line(error)}") from error
         except Exception as error:  # the SDK raises its server's errors, of any type; they end the launch
-            refused = isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS))
-            return End(EndKind.NO_ACCESS if refused else EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
-        return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
+            why = f"{type(error).__name__}: {_line(error)}"
+            if isinstance(error, tuple(getattr(sky.exceptions, name) for name in NO_ACCESS)):
+                raise no_access(why) from error
+            raise BackendError(f"SkyPilot: {why}; {CHECK}") from error
 
-    def _rejoin(self, name: str, stream: Stream) -> End:
-        """Runs in a thread: follow the newest, and only, job of a cluster."""
-        stream.ordered()
-        stream.started()
-        try:
-            code = self._follow(name, None, _Writer(stream.write))
-        except Exception as error:
-            return End(EndKind.BROKEN, f"{type(error).__name__}: {_line(error)}")
-        return End(EndKind.DONE if code == SUCCEEDED else EndKind.FAILED, f"SkyPilot's job ended with code {code}")
-
-    def _follow(self, name: str, job: int | None, output: _Writer) -> int:
+    def _follow(self, name: str, job: int | None, output: "_Writer") -> int:
         """Write the job's output until it ends; return its exit code."""
         lines = _JobLines(output)
         for tries_left in reversed(range(RECONNECTS)):
@@ -147,6 +139,11 @@ class Sdk:
             raise _NoSuchCluster(str(error)) from error
         except Exception as error:
             raise BackendError(f"SkyPilot, {what}: {type(error).__name__}: {_line(error)}") from error
+
+
+def no_access(why: str) -> NoAccess:
+    """SkyPilot cannot use any cloud, or this user cannot use SkyPilot: every other launch would fail, too."""
+    return NoAccess(f"SkyPilot may not rent anything: {why}; {CHECK}")
 
 
 class _NoSuchCluster(BackendError):

@@ -4,16 +4,29 @@ Three independent mechanisms end a launch that nobody follows any more:
 `timeout`    on every node ends the job at the end of the lifetime, minus the time for teardown
 autostop     set when the cluster starts: after a minute of idling it tears itself down
 `shutdown`   on every node, scheduled before any user code runs, some minutes after the lifetime
+
+The files that every node gets, in `SHIPPED`:
+`start.sh`            sourced by the task's `run`; the same for every job
+`run.sh`              the job's own `run`
+`node-N/main.sh`      variables of node N's main process; the one on node 0 reports progress
+`node-N/M.also.sh`    variables of further processes on node N: a parameter server, its worker
+`node-0/release`      the job ends with node 0's main process, whatever the other nodes do
+`tracker/`            mlcd_tracker
+The nodes' addresses are known only when they are up, so the files have placeholders that the node's shell fills in.
 """
 
-from __future__ import annotations
-
+import hashlib
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
+import mlcd_tracker
 from mlcd.clouds.environment import job_variables
+from mlcd.clouds.platforms import Process, processes
 from mlcd.core.backend import Launch
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
@@ -31,6 +44,62 @@ SET_BY_LAUNCH = {
     *("use_spot", "autostop", "job_recovery", "spot_recovery"),
 }
 """Keys of the user's `resources` that the launch sets itself."""
+LONGEST = 22
+"""Characters kept of a label, so that the whole name has at most the 42 characters that Azure allows."""
+FIRST_PORT = 29_500
+ELSEWHERE = "[mlcd, elsewhere] "
+"""Prefix of output that is not parsed for reports: the user's `report:` pattern could match it, too."""
+
+START = r"""# Written by MLCD: starts the job's processes on this node.
+mlcd_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+mlcd_node=$mlcd_here/node-$SKYPILOT_NODE_RANK
+readarray -t MLCD_IPS <<< "$SKYPILOT_NODE_IPS"
+export PYTHONPATH=$mlcd_here/tracker${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+
+mlcd_run() { (
+  . "$1"
+  left=0
+  if [ -n "${MLCD_UNTIL:-}" ]; then
+    left=$((MLCD_UNTIL - $(date +%s)))
+    [ "$left" -gt 0 ] || exit 124
+  fi
+  # 0 is no limit; `timeout` passes a signal on to everything that the job has started.
+  exec timeout -k 30 "$left" bash "$mlcd_here/run.sh"
+) }
+mlcd_elsewhere() { mlcd_run "$1" 2>&1 | sed -u 's/^/[mlcd, elsewhere] /'; return "${PIPESTATUS[0]}"; }
+
+for mlcd_also in "$mlcd_node"/*.also.sh; do
+  [ -e "$mlcd_also" ] || continue
+  mlcd_elsewhere "$mlcd_also" &
+done
+if [ "$SKYPILOT_NODE_RANK" = 0 ]; then mlcd_run "$mlcd_node/main.sh"; else mlcd_elsewhere "$mlcd_node/main.sh"; fi
+mlcd_status=$?
+echo "@mlcd exit=$mlcd_status node=$SKYPILOT_NODE_RANK"
+# Workers and servers never end by themselves. A failed node makes SkyPilot end the others, so that the cluster
+# falls idle and goes away even if nobody listens any more.
+if [ -e "$mlcd_node/release" ] && [ "$mlcd_status" = 0 ]; then exit 1; fi
+exit "$mlcd_status"
+"""
+
+
+def cluster_name(owner: str, label: str) -> str:
+    """The name of a launch's cluster: unique for each label, and known before the cluster exists."""
+    plain = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
+    if label and plain == label and len(label) <= LONGEST:
+        return f"mlcd-{owner}-{label}"
+    # A plain name has no underscore, so the two kinds of names never collide.
+    digest = hashlib.sha256(label.encode()).hexdigest()[:8]
+    return f"mlcd-{owner}-{plain[:LONGEST]}_{digest}"
+
+
+def owner_of(home: Path) -> str:
+    """The id of this state folder: on a shared SkyPilot server, all users share one set of cluster names."""
+    path = home / "skypilot-owner"
+    if not path.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:  # another process may be faster
+            file.write(token_hex(2))
+    return path.read_text(encoding="utf-8").strip()
 
 
 def task_of(
@@ -38,26 +107,29 @@ def task_of(
 ) -> dict[str, Any]:
     """The task as SkyPilot's YAML. `started_at`: Unix time of the order."""
     written = dict(job.task)
-    until = None if launch.lifetime_s is None else started_at + launch.lifetime_s
-    own = {
-        "MLCD_LAUNCH": launch.label,
-        "MLCD_SAMPLES": f"{launch.samples:.12g}",
-        **({} if until is None else {"MLCD_UNTIL": str(int(until - TEARDOWN_S))}),
-        **({"MLCD_CHECKPOINT_DIR": checkpoint_folder(job, launch.label.rpartition("-")[0])} if job.checkpoints else {}),
-    }
+    setup, own = (
+        str(written.get("setup") or ""),
+        {"MLCD_LAUNCH": launch.label, "MLCD_SAMPLES": f"{launch.samples:.12g}"},
+    )
+    if launch.lifetime_s is not None:
+        own["MLCD_UNTIL"] = str(int(started_at + launch.lifetime_s - TEARDOWN_S))
+        minutes = ceil((launch.lifetime_s + SHUTDOWN_S) / 60)
+        setup = f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n{setup}"
+    if job.checkpoints:
+        own["MLCD_CHECKPOINT_DIR"] = checkpoint_folder(job, launch.label.rpartition("-")[0])
     task: dict[str, Any] = {
         "name": name,
         "resources": _resources(job, launch, name),
         "num_nodes": launch.configuration.nodes,
         "envs": {**own, **job_variables(job)},
         "file_mounts": {**_mounts(job), SHIPPED: str(shipped)},
-        "setup": _setup(str(written.get("setup") or ""), launch.lifetime_s),
+        "setup": setup,
         "run": f"source {SHIPPED}/start.sh\n",
     }
     if secrets:
         task["secrets"] = dict(secrets)
     if (workdir := written.get("workdir")) is not None:
-        task["workdir"] = _local(job, workdir) if isinstance(workdir, str) else workdir
+        task["workdir"] = _local(job, workdir)
     return task | {key: written[key] for key in ("volumes", "config") if written.get(key) is not None}
 
 
@@ -92,28 +164,50 @@ def _resources(job: Job, launch: Launch, name: str) -> dict[str, Any]:
     }
 
 
-def _setup(users: str, lifetime_s: float | None) -> str:
-    if lifetime_s is None:
-        return users
-    minutes = ceil((lifetime_s + SHUTDOWN_S) / 60)
-    return f"sudo shutdown -h +{minutes} >/dev/null 2>&1 || true  # MLCD: should all else fail\n{users}"
-
-
 def _mounts(job: Job) -> dict[str, Any]:
     """The user's file mounts, with paths of this machine made absolute."""
-    mounts: dict[str, Any] = {}
-    for path, source in (job.task.get("file_mounts") or {}).items():
-        if isinstance(source, str):
-            mounts[path] = _local(job, source)
-        elif isinstance(source, dict) and isinstance(source.get("source"), str):
-            mounts[path] = {**source, "source": _local(job, source["source"])}
-        else:
-            mounts[path] = source
+    mounts = dict(job.task.get("file_mounts") or {})
+    for path, source in mounts.items():
+        has_source = isinstance(source, dict) and "source" in source
+        mounts[path] = {**source, "source": _local(job, source["source"])} if has_source else _local(job, source)
     return mounts
 
 
-def _local(job: Job, path: str) -> str:
-    """A path relative to the job file's folder, made absolute. A bucket's address stays as it is."""
-    if "://" in path or path.startswith("~"):
+def _local(job: Job, path: Any) -> Any:
+    """A path relative to the job file's folder, made absolute. A bucket's address or block stays as it is."""
+    if not isinstance(path, str) or "://" in path or path.startswith("~"):
         return path
     return str((Path(job.folder or ".") / path).resolve())
+
+
+def shipped(job: Job, nodes: int, devices: int) -> dict[str, str]:
+    """The files, by their path below the shipped folder."""
+    job_processes = processes(job.communication, [_placeholder(node) for node in range(nodes)], FIRST_PORT, devices)
+    files = {"start.sh": START, "run.sh": str(job.task.get("run") or "") + "\n"}
+    for i, process in enumerate(job_processes):
+        first = f"node-{process.node}/main.sh"
+        files[first if first not in files else f"node-{process.node}/{i}.also.sh"] = _variables(process, nodes)
+    if any(not process.ends for process in job_processes):
+        files["node-0/release"] = ""
+    package = Path(mlcd_tracker.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        files[f"tracker/mlcd_tracker/{path.relative_to(package)}"] = path.read_text(encoding="utf-8")
+    return files
+
+
+def _placeholder(node: int) -> str:
+    """The placeholder of a node's address. The final '@' distinguishes node 1 from node 10."""
+    return f"@node-{node}@"
+
+
+def _variables(process: Process, nodes: int) -> str:
+    """Shell `export` lines, without the variables that SkyPilot sets itself."""
+    lines = []
+    for name, value in process.environment.items():
+        if name.startswith("SKYPILOT_"):
+            continue
+        quoted = "'" + value.replace("'", "'\"'\"'") + "'"
+        for node in range(nodes):
+            quoted = quoted.replace(_placeholder(node), f"'\"${{MLCD_IPS[{node}]}}\"'")
+        lines.append(f"export {name}={quoted}")
+    return "\n".join(lines) + "\n"

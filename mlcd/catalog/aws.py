@@ -1,0 +1,250 @@
+"""Refreshes the AWS catalog: specs and spot prices from EC2, on-demand prices from the Price List API.
+
+The instance types stay those of the current catalog. A type without a current price keeps its old price, date and
+region.
+"""
+
+import importlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from mlcd.catalog.files import CatalogRow, known_accelerators, load_rows, write_rows
+from mlcd.core.errors import BackendError, CatalogError, MissingExtra
+
+PRICING_REGION = "us-east-1"
+"""The Price List API covers every region, but is served only from a few."""
+
+_FILTER_LIMIT = 200
+"""Most values in one filter of an EC2 call."""
+
+
+@dataclass(frozen=True)
+class RefreshSummary:
+    """Which rows have a new price, and which keep their old price and date."""
+
+    path: Path
+    region: str
+    repriced: tuple[CatalogRow, ...]
+    kept: tuple[CatalogRow, ...]
+
+    def __str__(self) -> str:
+        """A line for new prices, and one for kept ones."""
+        total = len(self.repriced) + len(self.kept)
+        lines = [f"{len(self.repriced)} of {total} types have a price of today in {self.region}: {self.path}"]
+        if self.kept:
+            dated = ", ".join(f"{row.instance_type} ({row.price_date})" for row in self.kept)
+            lines.append(f"no price was found for {len(self.kept)}, which keep their old one: {dated}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSpecs:
+    """The specs of a type in DescribeInstanceTypes."""
+
+    vcpus: float
+    memory_gb: float
+    accelerators: int
+    network_gbps: float | None
+
+
+def refresh(
+    directory: Path, *, region: str = "us-east-1", ec2: Any = None, pricing: Any = None, now: datetime | None = None
+) -> RefreshSummary:
+    """Write `<directory>/aws.csv` with today's specs and prices; on any failure the old file stays unchanged."""
+    now = now or datetime.now(UTC)
+    rows = _one_row_per_type(load_rows("aws", directory=directory), region)
+    types = [row.instance_type for row in rows]
+    with _aws_errors(), _client("ec2", region, ec2) as ec2, _client("pricing", PRICING_REGION, pricing) as pricing:
+        specs = fetch_specs(ec2, types)
+        prices = fetch_prices(pricing, region)
+        spot = fetch_spot_prices(ec2, [name for name in types if name in specs], now)
+    updated = [_with_specs(row, specs.get(row.instance_type)) for row in rows]
+    for i, row in enumerate(updated):
+        if (usd := prices.get(row.instance_type)) is not None:
+            updated[i] = _with_price(row, usd, spot.get(row.instance_type), region, now)
+    path = directory / "aws.csv"
+    write_rows(path, updated)
+    repriced = tuple(row for row in updated if row.instance_type in prices)
+    return RefreshSummary(path, region, repriced, tuple(row for row in updated if row.instance_type not in prices))
+
+
+def fetch_specs(ec2: Any, types: Sequence[str]) -> dict[str, InstanceSpecs]:
+    """EC2's specs of those types that still exist."""
+    specs: dict[str, InstanceSpecs] = {}
+    for start in range(0, len(types), _FILTER_LIMIT):
+        # a filter, not a list of names: one retired name in a list fails the whole call
+        wanted = [{"Name": "instance-type", "Values": list(types[start : start + _FILTER_LIMIT])}]
+        specs |= parse_instance_types(_items(ec2, "describe_instance_types", "InstanceTypes", Filters=wanted))
+    return specs
+
+
+def fetch_prices(pricing: Any, region: str) -> dict[str, float]:
+    """On-demand Linux prices of all types in the region."""
+    wanted = {"regionCode": region, "operatingSystem": "Linux", "tenancy": "Shared"}
+    wanted |= {"preInstalledSw": "NA", "capacitystatus": "Used", "marketoption": "OnDemand"}
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
+    prices = parse_price_list(_items(pricing, "get_products", "PriceList", ServiceCode="AmazonEC2", Filters=filters))
+    if not prices:
+        raise CatalogError(f"AWS has no on-demand price in region '{region}': check its name; the catalog is unchanged")
+    return prices
+
+
+def fetch_spot_prices(ec2: Any, types: Sequence[str], now: datetime) -> dict[str, float]:
+    """Current spot prices of the types, as far as EC2 gives them."""
+    if not types:
+        return {}
+    # a history that starts now is the price in force now, one entry for each zone
+    wanted = {"InstanceTypes": list(types), "ProductDescriptions": ["Linux/UNIX"], "StartTime": now}
+    return parse_spot_prices(_items(ec2, "describe_spot_price_history", "SpotPriceHistory", **wanted))
+
+
+def _items(client: Any, call: str, key: str, **request: Any) -> Iterator[Any]:
+    for page in client.get_paginator(call).paginate(**request):
+        yield from page.get(key, [])
+
+
+def parse_instance_types(instance_types: Iterable[Mapping[str, Any]]) -> dict[str, InstanceSpecs]:
+    """Specs by instance type, from the `InstanceTypes` of DescribeInstanceTypes."""
+    with _parsing("DescribeInstanceTypes"):
+        return {described["InstanceType"]: _specs(described) for described in instance_types}
+
+
+def parse_price_list(price_list: Iterable[str]) -> dict[str, float]:
+    """On-demand dollars an hour by instance type, from the `PriceList` of GetProducts, whose items are JSON texts."""
+    prices: dict[str, float] = {}
+    with _parsing("GetProducts"):
+        for product in map(json.loads, price_list):
+            instance_type = product["product"]["attributes"]["instanceType"]
+            for usd in _on_demand_usd_per_hour(product):
+                # the highest of several prices: an error must not lead to overspending
+                prices[instance_type] = max(usd, prices.get(instance_type, 0.0))
+    return prices
+
+
+def parse_spot_prices(history: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Spot dollars an hour by instance type: the median over the zones of each zone's latest price."""
+    latest: dict[tuple[str, str], tuple[Any, float]] = {}
+    with _parsing("DescribeSpotPriceHistory"):
+        for entry in history:
+            zone = entry["InstanceType"], entry["AvailabilityZone"]
+            if zone not in latest or latest[zone][0] < entry["Timestamp"]:
+                latest[zone] = entry["Timestamp"], float(entry["SpotPrice"])
+    by_type: dict[str, list[float]] = {}
+    for (instance_type, _), (_, usd) in latest.items():
+        by_type.setdefault(instance_type, []).append(usd)
+    return {instance_type: median(prices) for instance_type, prices in by_type.items()}
+
+
+@contextmanager
+def _parsing(call: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CatalogError(f"AWS {call} cannot be read ({error}); the catalog is unchanged") from None
+
+
+def _specs(described: Mapping[str, Any]) -> InstanceSpecs:
+    gpus = described.get("GpuInfo", {}).get("Gpus", [])
+    return InstanceSpecs(
+        vcpus=float(described["VCpuInfo"]["DefaultVCpus"]),
+        memory_gb=described["MemoryInfo"]["SizeInMiB"] / 1024,
+        accelerators=sum(gpu["Count"] for gpu in gpus),
+        network_gbps=_sustained_gbps(described.get("NetworkInfo", {})),
+    )
+
+
+def _sustained_gbps(network: Mapping[str, Any]) -> float | None:
+    # '25 Gigabit' is sustained; 'Up to 10 Gigabit' is a burst, and the network cards state the baseline.
+    # The cards come second: those of p3.16xlarge state 5 instead of 25, those of g6e.48xlarge 1,600 instead of 400.
+    fixed = re.fullmatch(r"(?:(\d+)x )?([\d.]+) Gigabit", network.get("NetworkPerformance", ""))
+    if fixed is not None:
+        return int(fixed[1] or 1) * float(fixed[2])
+    baseline = sum(card.get("BaselineBandwidthInGbps", 0.0) for card in network.get("NetworkCards", []))
+    return float(baseline) or None
+
+
+def _on_demand_usd_per_hour(product: Mapping[str, Any]) -> list[float]:
+    dimensions = [
+        dimension
+        for term in product.get("terms", {}).get("OnDemand", {}).values()
+        for dimension in term["priceDimensions"].values()
+    ]
+    prices = [float(d["pricePerUnit"]["USD"]) for d in dimensions if d["unit"] == "Hrs" and "USD" in d["pricePerUnit"]]
+    # AWS lists what is billed elsewhere, such as a capacity block, at zero dollars: not a price
+    return [usd for usd in prices if usd > 0]
+
+
+def _one_row_per_type(rows: Sequence[CatalogRow], region: str) -> list[CatalogRow]:
+    """For each type the row of this region, else its first: two rows would become duplicates."""
+    chosen: dict[str, CatalogRow] = {}
+    for row in rows:
+        if row.instance_type not in chosen or row.region == region:
+            chosen[row.instance_type] = row
+    return list(chosen.values())
+
+
+def _with_specs(row: CatalogRow, specs: InstanceSpecs | None) -> CatalogRow:
+    if row.accelerator in known_accelerators():
+        tflops, memory_gb = known_accelerators()[row.accelerator]
+        row = replace(row, tflops_per_accelerator=tflops, accelerator_memory_gb=memory_gb)
+    if specs is None:
+        return row
+    return replace(
+        row,
+        vcpus=specs.vcpus,
+        memory_gb=specs.memory_gb,
+        # a count without a name, or the reverse, could not be read back
+        accelerators=specs.accelerators if row.accelerator and specs.accelerators else row.accelerators,
+        network_gbps=specs.network_gbps or row.network_gbps,
+    )
+
+
+def _with_price(row: CatalogRow, usd: float, spot: float | None, region: str, now: datetime) -> CatalogRow:
+    if spot is None and row.region == region:
+        spot = row.spot_usd_per_hour
+    return replace(
+        row,
+        region=region,
+        usd_per_hour=usd,
+        # spot never costs more than on demand; a higher spot price is outdated
+        spot_usd_per_hour=spot if spot is not None and 0 < spot <= usd else None,
+        price_date=f"{now:%Y-%m}",
+        source="AWS Price List API and DescribeInstanceTypes, by mlcd catalog refresh",
+    )
+
+
+def _client(service: str, region: str, given: Any) -> AbstractContextManager[Any]:
+    if given is not None:
+        return nullcontext(given)
+    # a new session: boto3's default one would keep the first credentials for the whole process
+    return closing(_aws_module("boto3").Session().client(service, region_name=region))
+
+
+@contextmanager
+def _aws_errors() -> Iterator[None]:
+    exceptions = _aws_module("botocore.exceptions")
+    try:
+        yield
+    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as error:
+        log_in = "log in (aws configure, or set AWS_PROFILE)"
+        raise BackendError(f"AWS: {_one_line(error)}; {log_in}; the catalog is unchanged") from error
+    except (exceptions.BotoCoreError, exceptions.ClientError) as error:
+        raise BackendError(f"AWS: {_one_line(error)}; the catalog is unchanged") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _aws_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtra("refreshing AWS prices", "aws") from None
