@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from mlcd.clouds.load import Closed, Http, Open, Report, Request, generate
-from mlcd.clouds.load.arrivals import Arrivals
+from mlcd.clouds.load.generate import Arrivals
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "load"))
 from endpoint import endpoint

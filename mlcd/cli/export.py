@@ -13,8 +13,7 @@ from mlcd.cli.options import open_ledger, output, print_json, run_name
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Account
-    from mlcd.reports.deploy.deployment import Deployment
-    from mlcd.reports.deploy.files import Export
+    from mlcd.reports.deploy.deployment import Deployment, Export
 
 TO = ("skypilot", "kserve", "triton", "compose", "lambda")
 

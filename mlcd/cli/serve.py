@@ -83,7 +83,7 @@ def _beforehand(run: Run) -> str:
 def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
     """The job of a command line: the model's file is read, or the model is found in a recording."""
     from mlcd.planners.serve.form import serving_job
-    from mlcd.planners.serve.knobs_file import load_knobs
+    from mlcd.planners.serve.space import load_knobs
 
     facts, counted = _prior_facts(model, chosen)
     knobs = load_knobs(chosen["knobs"]) if chosen.get("knobs") else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,25 @@ def datatype_of(tensor: NDArray[Any]) -> str:
         if tensor.dtype == dtype:
             return name
     raise ValueError(f"a tensor of {tensor.dtype}: the protocol knows {', '.join(DATATYPES)}")
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or an output of a model; -1 in the shape: any length."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+    def refuses(self, tensor: np.ndarray[Any, Any]) -> str | None:
+        """Why this tensor does not fit; None if it does."""
+        datatype, shape = datatype_of(tensor), tensor.shape
+        fits = len(shape) == len(self.shape) and all(
+            expected in (-1, side) for expected, side in zip(self.shape, shape, strict=True)
+        )
+        if datatype == self.datatype and fits:
+            return None
+        return f"input '{self.name}' is {self.datatype} {list(self.shape)}, not {datatype} {list(shape)}"
 
 
 def to_bytes(tensor: NDArray[Any]) -> bytes:

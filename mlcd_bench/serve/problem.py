@@ -12,10 +12,10 @@ from functools import cached_property
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.planners.serve.knowledge.recordings import ServingFolder
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, serving_task
 from mlcd.planners.serve.promise import worth
+from mlcd.planners.serve.recordings import ServingFolder
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mlcd.clouds.load import Answer, Http, Request, RequestFailed
-from mlcd.clouds.load.target import reason
+from mlcd.clouds.load.generate import reason
 from mlcd.core.errors import UserError
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

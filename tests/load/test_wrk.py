@@ -12,7 +12,7 @@ import pytest
 from endpoint import endpoint
 
 from mlcd.clouds.load import Closed, Http, Open, Report, Request, generate
-from mlcd.clouds.load.arrivals import Arrivals
+from mlcd.clouds.load.generate import Arrivals
 
 pytestmark = pytest.mark.live
 

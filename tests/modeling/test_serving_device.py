@@ -15,11 +15,21 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import as_numbers, axes_of, profiled
 from mlcd.planners.serve.beliefs.device import DeviceBelief
-from mlcd.planners.serve.beliefs.evidence import Ratio, host_limits, seen_ratio, shown_ratio, told_by
-from mlcd.planners.serve.beliefs.fields import MEMORY, TIME, WORK, prior
-from mlcd.planners.serve.beliefs.likeness import likeness, log_calls, log_largest_gb
-from mlcd.planners.serve.beliefs.running import patterns
-from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, Law, Seen, bent, surface
+from mlcd.planners.serve.beliefs.evidence import Ratio, host_limits, patterns, seen_ratio, shown_ratio, told_by
+from mlcd.planners.serve.beliefs.past import likeness, log_calls, log_largest_gb
+from mlcd.planners.serve.beliefs.surfaces import (
+    BATCH_TIME,
+    DEVICE_TIME,
+    MEMORY,
+    MEMORY_HELD,
+    TIME,
+    WORK,
+    Law,
+    Seen,
+    bent,
+    prior,
+    surface,
+)
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
 from mlcd.planners.serve.nouns import (
     Arrivals,

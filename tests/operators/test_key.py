@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.serve.key_operators import key_operators, parts
 from mlcd.planners.serve.nouns import Operator, Profile
-from mlcd.planners.serve.operators.passes import added, typical
+from mlcd.planners.serve.operators.onnx_profile import added, key_operators, parts, typical
 
 amounts = st.floats(0, 1e3, allow_nan=False)
 profiles = st.lists(st.tuples(amounts, amounts), max_size=12).map(

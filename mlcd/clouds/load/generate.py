@@ -1,5 +1,8 @@
 """Runs a load against a target and reports the results twice a second.
 
+Open loop: requests are sent at times that are fixed in advance and do not depend on the server, as with independent
+users. Closed loop: a fixed number of clients, each of which sends its next request when its last one is answered.
+
 The load runs in its own thread and event loop; the caller iterates over the reports. Latencies count from the time a
 request was due: in an open loop that is fixed in advance, so a server that stalls is charged for all requests that
 should have been sent meanwhile ('coordinated omission': Tene 2013).
@@ -8,16 +11,104 @@ should have been sent meanwhile ('coordinated omission': Tene 2013).
 from __future__ import annotations
 
 import asyncio
+import select
+import selectors
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
+from typing import Protocol
 
-from mlcd.clouds.load.arrivals import Arrivals, Closed, Open
-from mlcd.clouds.load.precise import precise_loop
-from mlcd.clouds.load.target import Target, reason
+import numpy as np
+
 from mlcd.planners.serve.nouns import Window
+
+
+class RequestFailed(Exception):
+    """A failed request; `str(error)` is the reason in one line."""
+
+
+class Target(Protocol):
+    """One connection to a server. It is made in the load's event loop, and sends one request at a time."""
+
+    async def send(self) -> None:
+        """Send one request and read its whole response; raise if it is not correct.
+
+        It may be cancelled by a timeout: the next call must not read the rest of the old response.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+def reason(error: Exception) -> str:
+    """Why a request failed, in one line."""
+    match error:
+        case RequestFailed():
+            message = str(error)
+        case ConnectionRefusedError():
+            message = "connection refused: nothing listens there"
+        case ConnectionError():
+            message = "the connection was closed before the answer was whole"
+        case _:
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return " ".join(message.split())[:200]
+
+
+BLOCK = 1_024
+"""Gaps drawn at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Poisson arrivals, `rate` a second.
+
+    `most_outstanding`: most connections. A request that is due while all are busy waits for one; its latency still
+    counts from when it was due, and it is reported as late.
+    """
+
+    rate: float
+    seed: int = 0
+    most_outstanding: int = 512
+
+    def due_s(self) -> Iterator[float]:
+        """When each request is due, in seconds from the start."""
+        rng, now_s = np.random.default_rng(self.seed), 0.0
+        while True:
+            for gap_s in rng.exponential(1 / self.rate, BLOCK).tolist():
+                now_s += gap_s
+                yield now_s
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """`concurrency` requests are in flight at any time. A client whose request failed pauses before its next one."""
+
+    concurrency: int
+    pause_s: float = 0.1
+
+
+Arrivals = Open | Closed
+
+
+def precise_loop() -> asyncio.AbstractEventLoop:
+    """A new event loop. Other systems than Linux do not use epoll, and are precise already."""
+    return asyncio.SelectorEventLoop(_Precise()) if sys.platform == "linux" else asyncio.new_event_loop()
+
+
+if sys.platform == "linux":
+
+    class _Precise(selectors.EpollSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            if timeout is not None and timeout > 0:
+                select.select([self.fileno()], [], [], timeout)
+                timeout = 0
+            return super().select(timeout)
+
 
 MakeTarget = Callable[[], Target]
 NewLoop = Callable[[], asyncio.AbstractEventLoop]

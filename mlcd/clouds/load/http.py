@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from mlcd.clouds.load.target import RequestFailed
+from mlcd.clouds.load.generate import RequestFailed
 from mlcd.core.errors import UserError
 
 MOST_HEAD_BYTES = 65_536

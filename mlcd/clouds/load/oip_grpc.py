@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from mlcd.clouds.load.generate import RequestFailed, Target
 from mlcd.clouds.load.http import MOST_BODY_BYTES
-from mlcd.clouds.load.oip_example import Input
-from mlcd.clouds.load.target import RequestFailed, Target
-from mlcd.clouds.tensors import Tensors, datatype_of, to_bytes
+from mlcd.clouds.tensors import Port, Tensors, datatype_of, to_bytes
 from mlcd.core.errors import BackendError, MissingExtra
 
 SERVICE = "/inference.GRPCInferenceService/"
@@ -67,10 +66,10 @@ class OverGrpc:
         except BackendError:
             return False
 
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[Port, ...]:
         """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
         metadata = self._call("ModelMetadata", message("ModelMetadataRequest")(name=self.model))
-        return tuple(Input(each.name, each.datatype, tuple(each.shape)) for each in metadata.inputs)
+        return tuple(Port(each.name, each.datatype, tuple(each.shape)) for each in metadata.inputs)
 
     def takes_bytes(self) -> bool:
         """Always: gRPC sends tensors as bytes."""

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mlcd.clouds import servers
@@ -14,26 +14,20 @@ from mlcd.clouds.load import Target
 from mlcd.clouds.load.oip import speak, targets
 from mlcd.clouds.local.private_workspace import Workspace
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
-from mlcd.clouds.servers import Settings, other_cores
+from mlcd.clouds.servers.settings import Settings, other_cores
 from mlcd.clouds.serving.examples import from_file
-from mlcd.clouds.serving.trial import Server, Timing, Trial, Trials, arrivals_of, service_of
-from mlcd.core.backend import Events, Launch, Provenance
-from mlcd.core.clock import Clock
+from mlcd.clouds.serving.trial import Server, Trial, Trials, arrivals_of
+from mlcd.core.backend import Events, Launch
 from mlcd.core.job import SUBMITTED, Job
 from mlcd.planners.serve.nouns import knobs_of
+from mlcd.planners.serve.promise import service_of
 
 NAME = "model"
 
 
 @dataclass(frozen=True)
-class Embedded:
-    """Serves a job's model with a launch's knobs and load-tests it. `home`: holds launches and quantised models."""
-
-    home: Path
-    clock: Clock
-    timing: Timing = field(default_factory=Timing)
-
-    provenance = Provenance.LIVE
+class Embedded(Trials):
+    """Serves a job's model with a launch's knobs and load-tests it. `home` also holds quantised models."""
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the server, load-test it, tear it down."""
@@ -41,25 +35,13 @@ class Embedded:
         settings = Settings.of({name: value for name, value in knobs.items() if name != "concurrency"})
         arrivals, cores = arrivals_of(service, knobs, launch.ordinal), other_cores(settings.threads)
         samples = from_file(service, Path(job.folder))
-        with self._trials.begun(launch) as trial:
+        with self.begun(launch) as trial:
             server = self._started(trial, job, Path(job.folder) / service.path, settings)
             if (ended := trial.wait_until_ready(server, lambda: _url(server) is not None)) is not None:
                 yield ended
                 return
             requests = targets(speak(_url(server) or "", NAME), samples, binary=True)
             yield from trial.load(_pinned_to(cores, requests), arrivals)
-
-    def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a trial."""
-        return self._trials.reclaim(label)
-
-    def leftovers(self) -> set[str]:
-        """Trials that still have processes."""
-        return self._trials.leftovers()
-
-    @property
-    def _trials(self) -> Trials:
-        return Trials(self.home, self.clock, self.timing)
 
     def _started(self, trial: Trial, job: Job, model: Path, settings: Settings) -> Server:
         cache = (self.home / "quantised").resolve()

@@ -13,13 +13,12 @@ from mlcd.clouds.load.oip import Oip, speak, targets
 from mlcd.clouds.local.private_workspace import Workspace
 from mlcd.clouds.local.workspace import AnyWorkspace, workspace_of
 from mlcd.clouds.serving.examples import from_server
-from mlcd.clouds.serving.trial import Timing, Trials, arrivals_of, service_of
-from mlcd.core.backend import Events, Launch, Provenance
-from mlcd.core.clock import Clock
+from mlcd.clouds.serving.trial import Trials, arrivals_of
+from mlcd.core.backend import Events, Launch
 from mlcd.core.errors import BackendError, UnknownName, UserError
 from mlcd.core.job import SUBMITTED, Job
-from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Endpoint, knobs_of
+from mlcd.planners.serve.nouns import Endpoint, Knob, knobs_of
+from mlcd.planners.serve.promise import service_of
 
 LOAD_KNOBS = ("concurrency",)
 """Knobs of the load, not of the server."""
@@ -28,20 +27,15 @@ READY_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True)
-class OpenInference:
+class OpenInference(Trials):
     """Load-tests a model on a server at http://host:port or grpc://host:port.
 
     The endpoint's command starts that server for each trial; `{knob}` stands for a knob's value, which is also in the
-    environment (MLCD_KNOB_THREADS). Without a command, the server is already running. `home`: holds launches.
+    environment (MLCD_KNOB_THREADS). Without a command, the server is already running.
     """
 
-    endpoint: Endpoint
-    home: Path
-    clock: Clock
-    timing: Timing = field(default_factory=Timing)
+    endpoint: Endpoint = field(kw_only=True)
     request_timeout_s: float = 5.0
-
-    provenance = Provenance.LIVE
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Start the server if there is a command, load-test it, tear it down."""
@@ -55,7 +49,7 @@ class OpenInference:
                 )
             if not command:
                 self.check()
-        with self._trials.begun(launch) as trial:
+        with self.begun(launch) as trial:
             if command:
                 workspace: AnyWorkspace = Workspace(Path(job.folder or "."))
                 if job.folder == SUBMITTED:
@@ -77,20 +71,8 @@ class OpenInference:
         if not server.is_ready():
             raise UserError(f"{self.endpoint.url}: '{self.endpoint.model}' is not ready: look into the server's log")
 
-    def reclaim(self, label: str) -> float | None:
-        """Tear down what a crash left of a trial."""
-        return self._trials.reclaim(label)
-
-    def leftovers(self) -> set[str]:
-        """Trials that still have processes."""
-        return self._trials.leftovers()
-
     def _client(self, timeout_s: float) -> Oip:
         return speak(self.endpoint.url, self.endpoint.model, timeout_s)
-
-    @property
-    def _trials(self) -> Trials:
-        return Trials(self.home, self.clock, self.timing)
 
     def _filled_in(self, knobs: Mapping[str, Knob]) -> str:
         """The command with these knobs filled in."""

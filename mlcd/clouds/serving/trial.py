@@ -22,14 +22,12 @@ from mlcd.clouds.local.watchdog import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import KILLED, last_lines
-from mlcd.clouds.servers import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
-from mlcd.core.backend import Events, Launch
+from mlcd.clouds.servers.settings import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
+from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UserError
-from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Arrivals, ServingTask
+from mlcd.planners.serve.nouns import Arrivals, Knob, ServingTask
 
 POLL_S = 0.05
 KEPT_OUTPUT = 20_000
@@ -139,11 +137,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Load tests on disk, under `home`, and their leftovers."""
+    """A backend whose launches are load tests on this machine. `home`: holds what is known of each."""
 
     home: Path
     clock: Clock
-    timing: Timing
+    timing: Timing = field(default_factory=Timing)
+
+    provenance = Provenance.LIVE
 
     @contextmanager
     def begun(self, launch: Launch) -> Generator[Trial]:
@@ -169,13 +169,6 @@ class Trials:
     @property
     def _launches(self) -> Launches:
         return Launches(self.home / "launches")
-
-
-def service_of(job: Job) -> ServingTask:
-    """What is to be served."""
-    if not isinstance(job.ask, ServingTask):
-        raise UserError(f"{job.name}: is no model to be served")
-    return job.ask
 
 
 def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:

@@ -13,8 +13,8 @@ from mlcd.core.forecasts import remaining
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
-from mlcd.memory.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
-from mlcd.memory.stored_models import nearest_models
+from mlcd.memory.models import Identity, Machine, ModelShelf, StoredModel
+from mlcd.memory.similarity import Kinship, Nearest, nearest_models
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, read_performance_model
 from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency, run_error
 from mlcd.planners.scale.average import average_model
@@ -24,7 +24,7 @@ from mlcd.planners.scale.nouns import Mode, ScalingTask
 from mlcd.planners.scale.share import local_batch, machine_of, trained_batch
 
 
-def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
+def lesson(job: Job, space: Space, shelf: ModelShelf) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
     if isinstance(job.ask, ScalingTask) and job.ask.mode is Mode.NONE and not job.search.earlier:
         raise UserError(
@@ -41,7 +41,7 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
     return _told(found, job, space).document(), _words(found)
 
 
-def remember(run: str, account: Account, shelf: Shelf) -> None:
+def remember(run: str, account: Account, shelf: ModelShelf) -> None:
     """Keep what a run has learned, if it has."""
     job, space, history = account.job, account.space, account.history
     if not history.good and not history.runs:

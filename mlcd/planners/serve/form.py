@@ -14,7 +14,7 @@ from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
 from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, ServingTask
 
 if TYPE_CHECKING:
-    from mlcd.planners.serve.knobs_file import KnobsFile
+    from mlcd.planners.serve.space import KnobsFile
 
 
 def serving_job(
@@ -44,7 +44,7 @@ def serving_job(
 
 def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
     """What a recording knows of a model before any trial, and what its rate counts."""
-    from mlcd.planners.serve.knowledge.recordings import read_folder
+    from mlcd.planners.serve.recordings import read_folder
 
     recording = read_folder(folder)
     if model not in recording.models:

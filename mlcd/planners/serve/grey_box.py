@@ -27,11 +27,9 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Finish, Probe
-from mlcd.planners.serve.beliefs.belief import Belief
-from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.known_models import Kind, Knowledge
+from mlcd.planners.serve.beliefs.draws import Belief, Draws
+from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
 from mlcd.planners.serve.promise import best, certifies, keeps, service_of, value
-from mlcd.planners.serve.same import KEPT, Same
 
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000

@@ -1,18 +1,30 @@
-"""Models that were measured before: what a search for a new one may learn from.
-
-cell        the knobs that set what a model does on a device: its rate, its latency, its memory
-composed    what a whole configuration comes to: the slower of device and host, or out of memory
-"""
+"""Caches of what is large: its identity is the key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from mlcd.core.configuration import Configuration
-from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
+from mlcd.planners.serve.nouns import Figure, Knob, Knobs, ModelFacts, knobs_of
+
+KEPT = 64
+"""Tables that are remembered: enough for leave-one-out over a few dozen models."""
+
+
+class Same:
+    """Stands for things as they are, not for what they equal: comparing a space of thousands takes long."""
+
+    def __init__(self, *things: Any) -> None:
+        self.things = things
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and all(a is b for a, b in zip(self.things, other.things, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(id(thing) for thing in self.things))
 
 
 class Kind(StrEnum):

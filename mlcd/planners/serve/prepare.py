@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlcd.core.configuration import Space
-from mlcd.core.errors import UserError
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.planners.serve.foresight import Expectation, expected_trials
-from mlcd.planners.serve.knobs import KnobTable
-from mlcd.planners.serve.knowledge import read_knowledge, shipped, shipped_names
-from mlcd.planners.serve.knowledge.recordings import read_folder
+from mlcd.planners.serve.knowledge_folder import knowledge_bases
 from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge
+from mlcd.planners.serve.nouns import KnobTable
 from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.recordings import read_folder
 
 USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
 """AWS Fargate's list prices in us-east-1: what a core and a GB cost where nobody says otherwise."""
@@ -47,7 +46,7 @@ def knowledge_for(job: Job) -> Knowledge:
     table = service.table or usual_knobs()
     if service.endpoint is not None and not service.knowledge:  # nothing is known of how another server behaves
         return _nothing_seen(table)
-    return _fitted(_named(service.knowledge or "cpu"), table)
+    return _fitted(knowledge_bases(home() / "knowledge").named(service.knowledge or "cpu"), table)
 
 
 def expectation(job: Job, space: Space) -> Expectation | None:
@@ -55,19 +54,6 @@ def expectation(job: Job, space: Space) -> Expectation | None:
     if job.search.method != "grey-box":
         return None
     return expected_trials(knowledge_for(job), job, space, seed=job.search.seed)
-
-
-def _named(name: str) -> Knowledge:
-    """A knowledge base by its name or by its folder."""
-    own = home() / "knowledge" / name
-    for folder in (own, Path(name)):
-        if (folder / "knowledge.json").is_file():
-            return read_knowledge(folder)
-    if name in shipped_names():
-        return shipped(name)
-    raise UserError(
-        f"no knowledge base '{name}': expected a folder made by `mlcd learn`, or {', '.join(shipped_names())}"
-    )
 
 
 def _nothing_seen(table: KnobTable) -> Knowledge:

@@ -9,12 +9,12 @@ import numpy as np
 from mlcd.core.configuration import Space
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.memory.models import Kinship, Shelf
-from mlcd.memory.stored_models import nearest_models
+from mlcd.memory.models import ModelShelf
+from mlcd.memory.similarity import Kinship, nearest_models
 from mlcd.planners.modeling.performance import read_performance_model
 
 
-def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: ModelShelf) -> tuple[Measurement, ...]:
     """What is known to a search for machines, and what the model that a run of `mlcd scale` has left adds to it.
 
     It tells where to look, and certifies nothing.

@@ -14,7 +14,7 @@ from mlcd.core.ledger import Ledger, Started
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import known_from, seen_before
-from mlcd.memory.stored_models import learned_models
+from mlcd.memory.models import learned_models
 from mlcd.planners.ready import check_goal, with_usual_place
 from mlcd.planners.train.completion import RunToCompletion
 from mlcd.planners.train.known_by_model import known_by_model

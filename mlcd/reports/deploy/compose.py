@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 
 from mlcd.reports.deploy import triton
-from mlcd.reports.deploy.deployment import Deployment, Part
-from mlcd.reports.deploy.files import MODEL, REPOSITORY, Export, header, readme
+from mlcd.reports.deploy.deployment import MODEL, REPOSITORY, Deployment, Export, Part, header, readme
 
 MAIN = "docker-compose.yaml"
 IMAGE = "${TRITON_IMAGE:?name a Triton server image, such as tritonserver:TAG}"

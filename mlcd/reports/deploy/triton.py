@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mlcd.reports.deploy.deployment import Deployment, Part, Told
-from mlcd.reports.deploy.files import MODEL, Export, header, readme
+from mlcd.reports.deploy.deployment import MODEL, Deployment, Export, Part, Told, header, readme
 
 FIELDS = {
     Part.BATCH: "max_batch_size",

@@ -8,7 +8,6 @@ from mlcd.core.measurement import Z
 from mlcd.core.units import format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Figure, Served, knobs_of, served_by
 from mlcd.planners.serve.promise import service_of
-from mlcd.reports.serve.aim import per_dollar, ranked
 from mlcd.reports.serve.answer import found_trial
 from mlcd.reports.serve.words import (
     SHORT,
@@ -18,6 +17,8 @@ from mlcd.reports.serve.words import (
     format_price,
     format_s,
     knob_names,
+    per_dollar,
+    ranked,
     usd_per_million,
 )
 from mlcd.reports.story import Story, Tried

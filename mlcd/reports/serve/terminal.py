@@ -17,7 +17,6 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_rate, format_usd
 from mlcd.planners.serve.nouns import Figure, Served, knobs_of
 from mlcd.planners.serve.promise import service_of
-from mlcd.reports.serve.aim import per_dollar, ranked
 from mlcd.reports.serve.words import (
     SHORT,
     asked_words,
@@ -27,7 +26,9 @@ from mlcd.reports.serve.words import (
     format_price,
     format_s,
     knob_names,
+    per_dollar,
     promised,
+    ranked,
     trials_words,
     usd_per_million,
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Job
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.serve.nouns import Counted, Figure, Served, ServingTask, eased, knobs_of
@@ -206,3 +207,42 @@ def _with_end(m: Measurement, figure: Figure) -> str:
 
 def _end_words(high: float) -> str:
     return f"as high as {format_s(high)}" if math.isfinite(high) else "anything: too few requests were answered"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """`of`: the number of a trial that ran; `words`: such a number, as it is read."""
+
+    name: str
+    of: Callable[[Measurement], float]
+    words: Callable[[float], str]
+    falling: bool = False
+
+
+def aim(job: Job) -> Aim:
+    """The aim of a service's goal."""
+    counted = service_of(job).counted
+    match job.goal.objective:
+        case Objective.FASTEST:
+            return Aim(UNITS[counted], lambda m: m.rate, format_rate)
+        case Objective.CHEAPEST:
+            return Aim("dollars an hour", lambda m: m.configuration.usd_per_hour, format_price, falling=True)
+        case _:
+            return Aim(f"{UNITS[counted]} for $1 an hour", per_dollar, format_rate)
+
+
+def per_dollar(m: Measurement) -> float:
+    """Answers a second, for each dollar an hour."""
+    return m.rate / m.configuration.usd_per_hour
+
+
+def ranked(job: Job, measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Those that ran: what keeps everything first, and the best for the goal first among those."""
+    reads = aim(job)
+
+    def place(m: Measurement) -> tuple[bool, bool, float]:
+        number = reads.of(m)
+        broken = bool(broken_words(m, service_of(job)))
+        return broken, certified(job, m) != "yes", number if reads.falling else -number
+
+    return sorted((m for m in measurements if m.ok), key=place)

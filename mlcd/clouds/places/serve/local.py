@@ -6,7 +6,8 @@ import os
 from datetime import UTC, datetime
 
 from mlcd.clouds.servers.settings import Settings
-from mlcd.clouds.serving import Embedded, OpenInference
+from mlcd.clouds.serving.embedded import Embedded
+from mlcd.clouds.serving.open_inference import OpenInference
 from mlcd.core.backend import Backend
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import ProbeTime
@@ -34,7 +35,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
         raise unknown_place(job.on, "serve")
     wall, service = WallClock(started_at or datetime.now(UTC)), service_of(job)
     endpoint = service.endpoint
-    live: Backend = OpenInference(endpoint, home(), wall) if endpoint is not None else Embedded(home(), wall)
+    live: Backend = OpenInference(home(), wall, endpoint=endpoint) if endpoint is not None else Embedded(home(), wall)
     trial = ProbeTime(service.trial_s, 0.0)
     space = serving_space(service.table or usual_knobs(), trial, startup_limit_s=STARTUP_LIMIT_S)
     profiler = ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
@@ -46,7 +47,7 @@ def check(job: Job) -> None:
     service = service_of(job)
     if service.endpoint is not None:
         if not service.endpoint.command:  # else each trial starts it
-            OpenInference(service.endpoint, home(), WallClock(datetime.now(UTC))).check()
+            OpenInference(home(), WallClock(datetime.now(UTC)), endpoint=service.endpoint).check()
         return
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
     for configuration in serving_space(table).configurations:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Profile
+from mlcd.planners.serve.nouns import Knob, Knobs, Profile
 
 Indices = NDArray[np.intp]
 BATCH = "batch"

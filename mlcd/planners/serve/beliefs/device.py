@@ -23,21 +23,20 @@ from mlcd.planners.serve.beliefs.evidence import (
     EXACT,
     REPEATS,
     TYPICAL,
+    Patterns,
     Ratio,
+    Runs,
     Told,
     cores_of,
     host_limits,
+    patterns,
     seen_ratio,
     shown_ratio,
     told_by,
 )
-from mlcd.planners.serve.beliefs.fields import Prior, Samples
-from mlcd.planners.serve.beliefs.likeness import Likeness, likeness
-from mlcd.planners.serve.beliefs.mixed_effects import student
-from mlcd.planners.serve.beliefs.past import Past, past_of, profile_times
-from mlcd.planners.serve.beliefs.running import Patterns, Runs, patterns
-from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Seen, bent, surface
-from mlcd.planners.serve.beliefs.trust import sound
+from mlcd.planners.serve.beliefs.mixed_effects import sound, student
+from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
+from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Prior, Samples, Seen, bent, surface
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by
 from mlcd.planners.serve.promise import service_of

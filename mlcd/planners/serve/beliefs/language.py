@@ -28,9 +28,8 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.beliefs.language_fit import Fit, Tried, tried_by_seen, tried_in
+from mlcd.planners.serve.beliefs.language_fit import Fit, Machine, Tried, machines, tried_by_seen, tried_in
 from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
-from mlcd.planners.serve.beliefs.language_machines import Machine, machines
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
@@ -40,8 +39,7 @@ from mlcd.planners.serve.beliefs.load_points import (
     seen_points,
     tried_points,
 )
-from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
-from mlcd.planners.serve.beliefs.trust import Trusted, trusted
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Trusted, trusted
 from mlcd.planners.serve.known_models import Knowledge
 from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
 from mlcd.planners.serve.promise import service_of

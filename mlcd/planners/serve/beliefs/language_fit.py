@@ -1,16 +1,8 @@
-"""Where a language model runs at all: whether its weights fit, whether it can be split, and how many users it bears.
-
-A model needs e^t times its weights' 2 bytes a parameter, runs on more than one GPU only if it can be split, and on each
-machine it may fail for reasons of its own (q, by GPU type) or bear only so many users (c). t and 'can be split' are the
-model's; the grid over both is small enough for Bayes' rule as it stands. q, c and the chances of t and of splitting
-are learnt from seen models by expectation maximisation.
-
-Symbols   t    log of (memory needed / memory of the weights)     r    log of (memory there / memory of the weights)
-          q    chance that a type of GPU does not do, by type     c    chance that a machine bears only so many users
-"""
+"""GPUs by the number, as language models are served on: what is published of them, or guessed from their price."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,10 +11,66 @@ import numpy as np
 from mlcd.core.configuration import Floats
 from mlcd.core.history import History
 from mlcd.core.measurement import Outcome
-from mlcd.planners.serve.beliefs.language_machines import Machine
 from mlcd.planners.serve.beliefs.load_points import machine_and_load
 from mlcd.planners.serve.known_models import Anatomy, SeenModel
 from mlcd.planners.serve.nouns import knobs_of
+
+GB_FOR_A_DOLLAR, GB_S_FOR_A_DOLLAR = 10.0, 300.0
+"""Of memory, and of its bandwidth, an hour's dollar buys about so much where nothing tells more (L4 to H100, 2024)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """So many GPUs of a kind, and what all of them have together."""
+
+    name: str
+    kind: str
+    count: int
+    memory_gb: float
+    bandwidth_gb_s: float
+
+
+def machines(names: Mapping[str, float], resources: Mapping[str, Mapping[str, float]]) -> dict[str, Machine]:
+    """Each machine by its name, given with its dollars an hour.
+
+    What nobody tells of one is what its price would buy of the others; its number of GPUs is read from its name.
+    """
+    usual_gb = _usual(names, resources, "memory_gb", GB_FOR_A_DOLLAR)
+    usual_gb_s = _usual(names, resources, "bandwidth_gb_s", GB_S_FOR_A_DOLLAR)
+    found = {}
+    for name, usd in names.items():
+        told = resources.get(name, {})
+        count, kind = counted(name)
+        count = int(told.get("count", count))
+        each_gb_s = told.get("bandwidth_gb_s")
+        found[name] = Machine(
+            name,
+            kind,
+            count,
+            told.get("memory_gb", usual_gb * usd),
+            each_gb_s * count if each_gb_s is not None else usual_gb_s * usd,
+        )
+    return found
+
+
+def counted(name: str) -> tuple[int, str]:
+    """How many of which kind: '4 x T4' is four of T4; a name without a number is one of its kind."""
+    told = re.fullmatch(r"\s*(\d+)\s*x\s*(.+?)\s*", name)
+    return (int(told[1]), told[2]) if told else (1, name)
+
+
+def _usual(
+    names: Mapping[str, float], resources: Mapping[str, Mapping[str, float]], number: str, otherwise: float
+) -> float:
+    """How much of it a dollar an hour buys, in the middle of the machines that tell."""
+    bought = []
+    for name, usd in names.items():
+        told = resources.get(name, {})
+        if number in told:
+            together = told.get("count", counted(name)[0]) if number == "bandwidth_gb_s" else 1.0
+            bought.append(told[number] * together / usd)
+    return float(np.exp(np.mean(np.log(bought)))) if bought else otherwise
+
 
 NEEDS = np.linspace(-1.0, 2.0, 31)
 """t: from less than its 16-bit weights (a quantised model) to seven times these."""

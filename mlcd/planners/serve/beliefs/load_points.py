@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.history import History
-from mlcd.planners.serve.knobs import Knobs
 from mlcd.planners.serve.known_models import Anatomy, Cell, SeenModel
-from mlcd.planners.serve.nouns import Figure, Served, knobs_of
+from mlcd.planners.serve.nouns import Figure, Knobs, Served, knobs_of
 
 LOADS = 12
 """Loads of a seen model that are learnt from; between them, its curves hold no news."""

@@ -17,13 +17,7 @@ _GROWING = {"ConvTranspose", "Resize", "Upsample", "DepthToSpace"}
 _CONVOLUTIONS = {"Conv", "ConvInteger", "QLinearConv"}
 
 
-def facts_of(
-    path: Path | str,
-    shapes: Mapping[str, int] | None = None,
-    batches: Sequence[int] = BATCHES,
-    *,
-    threads: int = 1,
-) -> ModelFacts:
+def facts_of(path: Path | str, shapes: Mapping[str, int] | None = None, batches: Sequence[int] = BATCHES) -> ModelFacts:
     """Open a model, run a few passes at each batch, and return its facts."""
     model = open_model(path)
     if model.batch is not None:
@@ -34,7 +28,7 @@ def facts_of(
         inputs=kind_of_input(model, shapes or {}),
         weights_mb=model.weights_mb,
         parameters=model.parameters / 1e9,
-        profiles=profile_onnx(model, batches, shapes, threads=threads),
+        profiles=profile_onnx(model, batches, shapes),
     )
 
 

@@ -12,7 +12,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mlcd.memory.models.stored import Identity, StoredModel
+from mlcd.core.backend import Provenance
+from mlcd.core.configuration import Space
+from mlcd.core.job import Job
+from mlcd.memory.models import Identity, ModelShelf, StoredModel
+from mlcd.memory.shelf import Unreadable
 
 SIMILAR = 1.0
 MOST_DECADES = 3.0
@@ -33,6 +37,18 @@ class Nearest:
     kinship: Kinship
     models: tuple[StoredModel, ...]
     distance: float
+
+
+def nearest_models(job: Job, space: Space, shelf: ModelShelf) -> tuple[Nearest | None, list[Unreadable]]:
+    """The stored models to ask about a job, and those that cannot be read.
+
+    What was simulated or recorded is no lesson for real machines, nor the other way round.
+    """
+    kinds = {"simulated": Provenance.SIMULATED, "recorded": Provenance.RECORDED}
+    provenance = kinds.get(job.on.partition(":")[0], Provenance.LIVE)
+    stored, broken = shelf.all()
+    usable = [model for model in stored.values() if model.provenance is provenance]
+    return nearest(usable, Identity.of(job), {c.offer.name for c in space.configurations}), broken
 
 
 def nearest(models: Collection[StoredModel], job: Identity, instance_types: Collection[str] = ()) -> Nearest | None:
@@ -56,7 +72,8 @@ def nearest(models: Collection[StoredModel], job: Identity, instance_types: Coll
 def same(one: Identity, other: Identity) -> bool:
     """Whether two jobs are the same: equal complete fingerprints, or else the same name."""
     sizes = {size for size in (one.parameters, other.parameters) if size}
-    return one.fingerprint == other.fingerprint and len(sizes) < 2 and (one.is_identified or one.job == other.job)
+    complete = bool(one.fingerprint.architecture and one.fingerprint.data)
+    return one.fingerprint == other.fingerprint and len(sizes) < 2 and (complete or one.job == other.job)
 
 
 def distance(one: Identity, other: Identity) -> float:

@@ -16,10 +16,9 @@ from pathlib import Path
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
-from mlcd.planners.serve.knobs import Knobs, KnobTable
-from mlcd.planners.serve.knowledge.lines import read_lines
+from mlcd.planners.serve.knowledge_folder import by_model, read_lines
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Counted, Figure, ModelFacts, Operator, Profile
+from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable, ModelFacts, Operator, Profile
 from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)
@@ -185,15 +184,18 @@ def _even(rate: float, latency_s: float, peak_gb: float | None = None) -> Cell:
 
 
 def _profiles(lines: list[Line]) -> dict[str, tuple[Profile, ...]]:
-    passes: dict[tuple[str, str, int], list[Operator]] = defaultdict(list)
-    for line in lines:
-        sizes = line.number("self_device_us") / 1e6, _signed(line, "device_mem_mb")  # an operator may free memory
-        operator = Operator(line.text("operator"), line.count("calls"), *sizes)
-        passes[line.text("model"), line.text("precision"), _positive_count(line, "batch")].append(operator)
-    profiles: dict[str, list[Profile]] = defaultdict(list)
-    for (model, precision, batch), operators in passes.items():
-        profiles[model].append(Profile(batch, tuple(operators), precision))
-    return {model: tuple(each) for model, each in profiles.items()}
+    return by_model(
+        (
+            (line.text("model"), line.text("precision"), _positive_count(line, "batch")),
+            Operator(
+                line.text("operator"),
+                line.count("calls"),
+                line.number("self_device_us") / 1e6,
+                _signed(line, "device_mem_mb"),  # an operator may free memory
+            ),
+        )
+        for line in lines
+    )
 
 
 def _read_instances(folder: Path) -> ServingFolder:
