@@ -57,7 +57,7 @@ def measure_trials(
 
 def _batch(batch: int, shown: Measurement) -> Batch:
     served = served_by(shown)
-    if not shown.ok or served is None:
+    if not shown.ok:
         return Batch(batch, reason=shown.ending)
     middle, high = served.figures[Figure.P50], served.figures[Figure.P95]
     return Batch(batch, shown.rate, middle, high, served.peak_gb)

@@ -33,7 +33,7 @@ def test_a_smaller_threshold_never_loses_a_key_operator(profile: Profile, one: f
 
 @given(profiles)
 def test_key_operators_come_by_the_mean_of_their_shares(profile: Profile) -> None:
-    weight = {part.operator.name: part.weight for part in parts(profile)}
+    weight = {part.operator.name: part.time_share + part.memory_share for part in parts(profile)}
     found = [weight[name] for name in key_operators(profile)]
     assert found == sorted(found, reverse=True)
 

@@ -1,4 +1,4 @@
-"""A client of the Open Inference Protocol v2 over HTTP."""
+"""A client of the Open Inference Protocol v2: http://host:port or grpc://host:port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Caches of what is large: its identity is the key."""
+"""Models that were measured before: what a search for a new one may learn from.
+
+cell        the knobs that set what a model does on a device: its rate, its latency, its memory
+composed    what a whole configuration comes to: the slower of device and host, or out of memory
+"""
 
 from __future__ import annotations
 

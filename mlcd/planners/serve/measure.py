@@ -1,9 +1,12 @@
-"""Quantiles of latencies with distribution-free confidence intervals, from order statistics.
+"""Measure a service under load: drop the warm-up, stop once the rate and the latencies that matter are known.
 
-Of n independent requests, the number B below the q-quantile x_q is binomial, so X_(k) >= x_q with probability
-1 - P(B >= k). Requests at the same moment are correlated: a batch is answered at once, a stall delays all that wait.
-The variance of the share above the quantile between windows shows by how much (Kish's design effect); n is divided by
-it.
+A trial is a stress test, as in Falcon (section 5): answers a second and latencies of a server that is kept busy. It
+ends early where throughput is flat and every cap is clearly kept or broken, or at once where a cap is clearly broken.
+
+Quantiles of latencies have distribution-free confidence intervals, from order statistics. Of n independent requests,
+the number B below the q-quantile x_q is binomial, so X_(k) >= x_q with probability 1 - P(B >= k). Requests at the same
+moment are correlated: a batch is answered at once, a stall delays all that wait. The variance of the share above the
+quantile between windows shows by how much (Kish's design effect); n is divided by it.
 
 Symbols   X_(k)    the k-th smallest latency         D    design effect, 1 for independent requests
           m        windows of requests               a    error probability of one end: that of Z normal standard errors

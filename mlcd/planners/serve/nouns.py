@@ -1,4 +1,4 @@
-"""What may be set when a model is served, and what each setting costs."""
+"""A model to be served: its knobs, what its owner asks of it, and what is known of it before the first trial."""
 
 from __future__ import annotations
 
@@ -272,9 +272,9 @@ def knobs_of(configuration: Configuration) -> Knobs:
     return configuration.setting.knobs if isinstance(configuration.setting, ServerSettings) else ()
 
 
-def served_by(measurement: Measurement) -> Served | None:
-    """What a load test showed besides its rate; None of what was none, or failed."""
-    return measurement.evidence if isinstance(measurement.evidence, Served) else None
+def served_by(measurement: Measurement) -> Served:
+    """What a load test showed besides its rate; nothing where it was none, or failed."""
+    return measurement.evidence if isinstance(measurement.evidence, Served) else Served({}, {})
 
 
 def eased(way: Relaxation) -> EasedTask:

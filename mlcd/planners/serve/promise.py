@@ -9,6 +9,7 @@ the upper end of each figure keeps its cap, and the slow end of the rate what wa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, prod
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.decision import Decision, Relaxation
@@ -53,18 +54,15 @@ def keeps(job: Job, measurement: Measurement) -> bool:
 
 def certifies(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
-    service, served = service_of(job), served_by(measurement)
-    if not keeps(job, measurement) or (service.caps and served is None):
-        return False
-    if served is not None and any(served.high.get(cap.figure, float("inf")) > cap.at_most_s for cap in service.caps):
+    service, high = service_of(job), served_by(measurement).high
+    if not keeps(job, measurement) or any(high.get(cap.figure, inf) > cap.at_most_s for cap in service.caps):
         return False
     return service.min_rate is None or measurement.slow_samples_per_s >= service.min_rate
 
 
 def figure_of(measurement: Measurement, cap: Cap) -> float:
     """The figure that a cap is about; without end where nobody measured it."""
-    served = served_by(measurement)
-    return served.figures.get(cap.figure, float("inf")) if served is not None else float("inf")
+    return served_by(measurement).figures.get(cap.figure, inf)
 
 
 def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
@@ -118,10 +116,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
 
 def _excess(service: ServingTask, m: Measurement) -> float:
     """By how much a trial misses what is asked, every miss multiplied: 1 where it keeps all."""
-    excess = 1.0
-    for cap in service.caps:
-        excess *= max(1.0, _over(m, cap))
-    return excess * max(1.0, (service.min_rate or 0.0) / m.rate)
+    return prod(max(1.0, _over(m, cap)) for cap in service.caps) * max(1.0, (service.min_rate or 0.0) / m.rate)
 
 
 def _over(m: Measurement, cap: Cap) -> float:

@@ -1,4 +1,4 @@
-"""The configurations of a server: every way to set its knobs, on the offers that the priced ones make."""
+"""What may vary when a model is served: the file of knobs, and the configurations that they make, at a price."""
 
 from __future__ import annotations
 

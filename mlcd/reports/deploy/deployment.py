@@ -1,4 +1,4 @@
-"""What is deployed: the chosen configuration, knob by knob, each with the part that it plays in a server.
+"""What is deployed: the chosen configuration, knob by knob, each with the part that it plays in a server; its files.
 
 A number that a target's field cannot hold exactly has no part: it is told beside the file, never rounded.
 """
@@ -14,11 +14,11 @@ from enum import StrEnum
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, Served, ServingTask, knobs_of
+from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServingTask, knobs_of, served_by
 from mlcd.planners.serve.promise import service_of
 from mlcd.reports.serve.words import decision_sentence
 
-LANGUAGE = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95)
+LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}
 
 
 class Part(StrEnum):
@@ -202,14 +202,13 @@ def _source(service: ServingTask, account: Account) -> str:
 
 
 def _speaks(service: ServingTask, account: Account) -> bool:
-    told = [figure for m in account.searched.good if isinstance(m.evidence, Served) for figure in m.evidence.figures]
-    figures = {*told, *(cap.figure for cap in service.caps)}
-    return service.counted is Counted.TOKENS or bool(figures & set(LANGUAGE))
+    measured = {figure for m in account.searched.good for figure in served_by(m).figures}
+    figures = measured | {cap.figure for cap in service.caps}
+    return service.counted is Counted.TOKENS or bool(figures & LANGUAGE)
 
 
 MODEL = "1/model.onnx"
 """Where Triton looks for the first version of a model, in its folder."""
-REPOSITORY = "model_repository"
 QUANTISE = (
     "python -c \"from onnxruntime.quantization import *; quantize_dynamic('MODEL', '{}', weight_type=QuantType.QInt8)\""
 )
@@ -235,15 +234,16 @@ class Export:
 
 def header(deployment: Deployment, told: tuple[Told, ...]) -> str:
     """Comments: what was chosen by which run, and where every knob went."""
-    lines = [f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.said}"]
-    lines += [str(each) for each in told]
-    return "".join(f"# {each}\n" for each in lines)
+    chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.said}"
+    return "".join(f"# {line}\n" for line in (chosen, *told))
 
 
 def readme(deployment: Deployment, told: tuple[Told, ...], folder: str, start: str, *more: str) -> str:
     """How to use the folder, and what is not in it."""
     at = f"{folder}/{MODEL}"
-    model = f"The model's file belongs at `{at}`." if deployment.as_it_is else _other(deployment, at)
+    model = f"The model's file{'' if deployment.as_it_is else ', at the precision that was chosen,'} belongs at `{at}`."
+    if "int8" in deployment.settings.values():
+        model += f" MLCD's own server makes it with `{QUANTISE.format(at)}`."
     parts = [
         f"# {deployment.name}, as MLCD chose it",
         f"Run {deployment.run}: {deployment.said}.",
@@ -255,10 +255,3 @@ def readme(deployment: Deployment, told: tuple[Told, ...], folder: str, start: s
         "\n".join(["Every knob, and where it went:", "", *(f"- {each}" for each in told)]),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _other(deployment: Deployment, at: str) -> str:
-    said = f"The model's file, at the precision that was chosen, belongs at `{at}`."
-    if "int8" in deployment.settings.values():
-        said += f" MLCD's own server makes it with `{QUANTISE.format(at)}`."
-    return said

@@ -6,7 +6,7 @@ from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve.nouns import Cap, ServingTask, knobs_of, served_by
+from mlcd.planners.serve.nouns import Cap, Served, ServingTask, knobs_of
 from mlcd.planners.serve.promise import certifies, keeps, service_of, value
 from mlcd.reports.run_document.core import RunCap
 from mlcd.reports.run_document.part import taken
@@ -52,6 +52,7 @@ def load_test(job: Job, m: Measurement) -> LoadTest:
 
 
 def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
+    served = m.evidence if isinstance(m.evidence, Served) else None
     return taken(
         LoadTest,
         m,
@@ -59,7 +60,7 @@ def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
         usd_per_hour=m.configuration.usd_per_hour,
         rate=m.samples_per_s,
         rel_error=m.rel_error if m.ok else None,
-        **{name: getattr(served_by(m), name, None) for name in ("figures", "high", "peak_gb", "requests", "failures")},
+        **{name: getattr(served, name, None) for name in ("figures", "high", "peak_gb", "requests", "failures")},
         value=value(job, judged),
         keeps=keeps(job, judged),
         certified=certifies(job, judged),

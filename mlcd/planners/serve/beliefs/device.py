@@ -134,8 +134,8 @@ class DeviceBelief:
         if ratio.within > EXACT:
             log = log + ratio.within * rng.standard_normal(time.shape)
         for at, each in told:
-            if each.exact and (served := served_by(each.measurement)) is not None and figure in served.figures:
-                log[:, at] = math.log(served.figures[figure])
+            if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
+                log[:, at] = math.log(seconds)
         return np.asarray(np.exp(log))
 
     def _ratio(self, figure: Figure) -> Ratio:

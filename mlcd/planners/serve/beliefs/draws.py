@@ -1,4 +1,4 @@
-"""What each configuration may do, as samples of a belief.
+"""What each configuration may do, as samples of a belief, and the protocol of what gives such samples.
 
 Symbols   S    samples          N    configurations of the space, in its order
 """

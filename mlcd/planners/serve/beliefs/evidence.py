@@ -1,4 +1,8 @@
-"""What trials tell about a device: the time of a batch, memory, where it fails, and what the host can prepare.
+"""What trials tell about a device: the time of a batch, memory, what the host can prepare, and which cells run at all.
+
+A pattern of failure is a seen model's own, or a plain one: a category fails, everywhere or on less than the whole
+device, at all batches, from a batch on, or up to one. A trial that ran or failed multiplies each pattern's weight by
+how well it says so. A category that could not even be profiled, where others were, fails at the batches of a profile.
 
 Symbols   t    seconds of one batch on the device = batch / device rate
 """
@@ -17,7 +21,7 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import BATCH, Axes, Cells
 from mlcd.planners.serve.known_models import Knowledge, knob
-from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, Served, ServingTask, served_by
+from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, ServingTask, served_by
 
 NEAR = 0.97
 """A rate so close to what the host can prepare, or to what was sent, is no more than a lower bound on the device's."""
@@ -73,7 +77,7 @@ def _told(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Rat
     if not m.ok or m.rate <= 0:
         return Told(m, runs=False)
     time, bound = _device_time(knowledge, service, m, usual)
-    peak = m.evidence.peak_gb if isinstance(m.evidence, Served) else None
+    peak = served_by(m).peak_gb
     memory = math.log(peak) if peak else math.log(allowed) if allowed else None
     return Told(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
 
@@ -100,7 +104,7 @@ def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
 
 def _by_latency(m: Measurement, usual: Ratio) -> float | None:
     """t, from a typical latency; None if none was measured."""
-    figure = m.evidence.figures.get(TYPICAL, 0.0) if isinstance(m.evidence, Served) else 0.0
+    figure = served_by(m).figures.get(TYPICAL, 0.0)
     return figure / math.exp(usual.mean) if figure > 0 else None
 
 
@@ -159,10 +163,10 @@ def shown_ratio(before: Ratio, told: Sequence[Told], figure: Figure) -> Ratio:
     if before.sd < EXACT:
         return before
     shown = [
-        math.log(served.figures[figure]) - each.time
+        math.log(seconds) - each.time
         for each in told
         if each.time is not None and each.time_bound == 0
-        if (served := served_by(each.measurement)) is not None and served.figures.get(figure, 0.0) > 0
+        if (seconds := served_by(each.measurement).figures.get(figure, 0.0)) > 0
     ]
     if not shown:
         return before

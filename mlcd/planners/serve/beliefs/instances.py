@@ -1,13 +1,23 @@
-"""Instance types, as models are served on whole machines: their family and how many vCPUs they have.
+"""What a model will do on whole machines of several types, in batches of a size.
 
-The vCPUs are told, or read from the name as clouds write it, or guessed from the price.
+A batch takes a while that no batch is short enough to avoid, then as long as the machine is slow: a curve over the
+batch that bends, differently by family of machines, and shifts with vCPUs as far as the model makes use of them. All of
+it is a mixed-effects regression over the seen models (`mixed_effects`). A figure is regressed beside the mean, which
+the rate tells: the quantiles of one batch's time hardly differ.
+
+    log(rate / batch)            =  F w + e
+    log(figure x rate / batch)   =  F w' + e'
+
+Symbols   F    features (`features`)          w    weights: shared by models, plus a model's own
+
+vCPUs are stated, or read from the type's name as clouds write it, or guessed from the price.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -20,9 +30,11 @@ from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
-    dollars,
     machine_and_load,
+    machine_prices,
+    pairs,
     places,
+    rows,
     seen_points,
     tried_points,
 )
@@ -99,27 +111,24 @@ class Lore:
 
     knowledge: Knowledge
     types: tuple[InstanceType, ...]
+    _regressions: dict[Figure | None, Trusted] = field(default_factory=dict, repr=False, compare=False)
 
     def regression(self, figure: Figure | None) -> Trusted:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
-            rows = []
-            for model in self.knowledge.models:
-                shown = self.shown(seen_points(self.knowledge.anatomy, model), figure)
-                if len(shown.values):
-                    rows.append((shown.features, shown.values))
+            anatomy, models = self.knowledge.anatomy, self.knowledge.models
+            shown = [self.shown(seen_points(anatomy, model), figure) for model in models]
             scale = 1.0 if figure is None else STEADY
             groups = [Group(each.name, scale * each.shared, scale * each.own) for each in GROUPS]
             chances, guess = ((WIDER, STRANGE), self._guess) if figure is None else (SURE, None)
-            self._regressions[figure] = trusted(rows, groups, self._groups, scale * NOISE, chances, guess)
+            self._regressions[figure] = trusted(pairs(shown), groups, self._groups, scale * NOISE, chances, guess)
         return self._regressions[figure]
 
     def shown(self, points: LoadPoints, figure: Figure | None) -> Shown:
         """Load tests as rows of a regression."""
         per_batch = points.log_rate - np.log(points.places.loads)
         values = per_batch if figure is None else points.log_figures[figure] + per_batch
-        told = np.isfinite(values)
-        return Shown(self.features(points.places)[told], values[told], points.error[told], points.at[told])
+        return rows(points, self.features(points.places), values)
 
     def features(self, where: Places) -> Floats:
         """F: `GROUPS` in order."""
@@ -153,16 +162,13 @@ class Lore:
             weights[np.flatnonzero(self._groups == place)[: len(told)]] = told
         return weights
 
-    @cached_property
-    def _regressions(self) -> dict[Figure | None, Trusted]:
-        return {}
-
 
 @dataclass(frozen=True)
 class InstancesBelief:
     """Draws of what an unseen model does on whole machines, from the seen ones and from its own trials."""
 
     knowledge: Knowledge
+    _lores: dict[tuple[InstanceType, ...], Lore] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of requests a second, and of every figure that has a cap."""
@@ -198,22 +204,9 @@ class InstancesBelief:
 
     def _lore(self, space: Space) -> Lore:
         """Kept for the types of a space: learning takes longer than drawing."""
-        anatomy = self.knowledge.anatomy
-        usd = dollars(anatomy, space.configurations)
-        usual = float(np.median(list(usd.values())))
-        for name in self._seen_on:
-            usd.setdefault(name, usual)
-        types = instance_types(usd, self.knowledge.resources.get(anatomy.cell[0], {}))
+        resources = self.knowledge.resources.get(self.knowledge.anatomy.cell[0], {})
+        types = instance_types(machine_prices(self.knowledge, space), resources)
         return self._lores.setdefault(types, Lore(self.knowledge, types))
-
-    @cached_property
-    def _seen_on(self) -> list[str]:
-        anatomy = self.knowledge.anatomy
-        return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
-
-    @cached_property
-    def _lores(self) -> dict[tuple[InstanceType, ...], Lore]:
-        return {}
 
 
 def features(vcpus: Floats, accelerated: Floats, family: Floats, which: Floats, where: Places) -> Floats:

@@ -17,7 +17,7 @@ Symbols   x    tokens a second, by physics alone      F    features (`features`)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,14 +33,17 @@ from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
-    dollars,
     machine_and_load,
+    machine_prices,
+    pairs,
     places,
+    rows,
+    seen_on,
     seen_points,
     tried_points,
 )
 from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Trusted, trusted
-from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.known_models import Knowledge, Same
 from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
 from mlcd.planners.serve.promise import service_of
 
@@ -83,35 +86,30 @@ class Lore:
 
     knowledge: Knowledge
     fleet: tuple[Machine, ...]
+    _regressions: dict[Figure | None, Trusted] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def fit(self) -> Fit:
         """Of where a model runs."""
         anatomy = self.knowledge.anatomy
-        sizes = [self.weights_gb(model.facts) or self.typical_gb for model in self.knowledge.models]
+        sizes = [self.size_gb(model.facts) for model in self.knowledge.models]
         return learn_fit(list(zip(sizes, tried_by_seen(anatomy, self.knowledge.models, self.by_name), strict=True)))
 
     def regression(self, figure: Figure | None) -> Trusted:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
-            rows = []
-            for model in self.knowledge.models:
-                points = seen_points(self.knowledge.anatomy, model)
-                shown = self.shown(points, figure, self.weights_gb(model.facts) or self.typical_gb)
-                if len(shown.values):
-                    rows.append((shown.features, shown.values))
+            anatomy, models = self.knowledge.anatomy, self.knowledge.models
+            shown = [self.shown(seen_points(anatomy, each), figure, self.size_gb(each.facts)) for each in models]
             of = groups(len(self.fleet))
             level = np.where(of == 0, ELSEWHERE**2, 0.0)
-            self._regressions[figure] = trusted(rows, GROUPS, of, NOISE, elsewhere=level)
+            self._regressions[figure] = trusted(pairs(shown), GROUPS, of, NOISE, elsewhere=level)
         return self._regressions[figure]
 
     def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> Shown:
         """Load tests as rows of a regression: how far they are off the physics, features beside."""
-        off = (points.log_rate if figure is None else points.log_figures[figure]) - self.physics(
-            points.places, figure, weights_gb
-        )
-        told = np.isfinite(off)
-        return Shown(self.features(points.places, weights_gb)[told], off[told], points.error[told], points.at[told])
+        measured = points.log_rate if figure is None else points.log_figures[figure]
+        off = measured - self.physics(points.places, figure, weights_gb)
+        return rows(points, self.features(points.places, weights_gb), off)
 
     def physics(self, where: Places, figure: Figure | None, weights_gb: float) -> Floats:
         """x, or log users - x."""
@@ -129,6 +127,10 @@ class Lore:
         if facts.parameters:
             return GB_PER_BILLION * facts.parameters
         return facts.weights_mb / 1_000 if facts.weights_mb else None
+
+    def size_gb(self, facts: ModelFacts) -> float:
+        """The same, or what is typical."""
+        return self.weights_gb(facts) or self.typical_gb
 
     def supposed_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
         """The sizes that a model's weights may have, and the chance of each."""
@@ -166,10 +168,6 @@ class Lore:
     def place(self) -> dict[str, int]:
         """Of each machine in the fleet."""
         return {machine.name: place for place, machine in enumerate(self.fleet)}
-
-    @cached_property
-    def _regressions(self) -> dict[Figure | None, Trusted]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -224,6 +222,7 @@ class LanguageBelief:
     """Draws of what an unseen language model does, from the seen ones and from its own trials."""
 
     knowledge: Knowledge
+    _lores: dict[tuple[Machine, ...], Lore] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of tokens a second, and of every figure that has a cap."""
@@ -247,32 +246,20 @@ class LanguageBelief:
 
     def _outside(self, where: Places) -> float:
         """The share of these on machines that nobody ran on, or with more users than anybody had."""
-        new = np.array([name not in self._seen_on for name in where.machines])
+        known = seen_on(Same(self.knowledge))
+        new = np.array([name not in known for name in where.machines])
         return float(np.mean(new | (where.loads > self._most_users)))
 
     def _lore(self, space: Space) -> Lore:
         """Kept for a fleet: learning takes longer than drawing."""
-        anatomy = self.knowledge.anatomy
-        usd = dollars(anatomy, space.configurations)
-        usual = float(np.median(list(usd.values())))
-        for name in self._seen_on:
-            usd.setdefault(name, usual)
-        fleet = tuple(machines(usd, self.knowledge.resources.get(anatomy.cell[0], {})).values())
+        resources = self.knowledge.resources.get(self.knowledge.anatomy.cell[0], {})
+        fleet = tuple(machines(machine_prices(self.knowledge, space), resources).values())
         return self._lores.setdefault(fleet, Lore(self.knowledge, fleet))
-
-    @cached_property
-    def _seen_on(self) -> list[str]:
-        anatomy = self.knowledge.anatomy
-        return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
 
     @cached_property
     def _most_users(self) -> float:
         anatomy, models = self.knowledge.anatomy, self.knowledge.models
         return max((machine_and_load(anatomy, at)[1] for model in models for at in model.cells), default=0.0)
-
-    @cached_property
-    def _lores(self) -> dict[tuple[Machine, ...], Lore]:
-        return {}
 
 
 def _crowds(outside: float) -> list[tuple[float, float]]:

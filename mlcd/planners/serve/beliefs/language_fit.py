@@ -1,4 +1,13 @@
-"""GPUs by the number, as language models are served on: what is published of them, or guessed from their price."""
+"""Where a language model runs at all: whether its weights fit, whether it can be split, and how many users it bears.
+
+A model needs e^t times its weights' 2 bytes a parameter, runs on more than one GPU only if it can be split, and on each
+machine it may fail for reasons of its own (q, by GPU type) or bear only so many users (c). t and 'can be split' are the
+model's; the grid over both is small enough for Bayes' rule as it stands. q, c and the chances of t and of splitting
+are learnt from seen models by expectation maximisation. What is not published of a machine is guessed from its price.
+
+Symbols   t    log of (memory needed / memory of the weights)     r    log of (memory there / memory of the weights)
+          q    chance that a type of GPU does not do, by type     c    chance that a machine bears only so many users
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear regression for many models at once: what they share, and how each deviates.
+"""Linear regression for many models at once: what they share, how each deviates, and how far that is trusted.
 
     y_m = F_m (w + v_m) + e        w_j ~ N(0, s_j)        v_mj ~ N(0, o_j)        e ~ t(0, n)
 
@@ -8,9 +8,19 @@ the features do not tell has Student's tails: one load test that broke down must
 normal whose precision is uncertain, so each row carries a trust and everything else stays in closed form (Lange et al.
 1989).
 
+A new model may be like the seen ones, differ from them more than they differ from each other, or have nothing in
+common with them: another source, another family, machines that nobody ran on, or plainly wrong records. Each is a
+belief about its weights. Their chances are stated before the first trial, and Bayes' rule does the rest (Bayesian model
+averaging; Hoeting et al. 1999). As none starts with the chance 1, nothing is certain before a trial.
+
+Two sources differ in a way that the models of one do not: engine, precision and how requests are counted move all that
+is measured by one factor. That is a belief of its own: as learnt but for the level, which is open. Without it a first
+trial far off is blamed on its machine, its load or bad luck, and says little of the other configurations.
+
 Symbols   F    features, a row for each load test          w, v   weights that all share, and a model's own
           s, o variances of these, by group of features    n      variance of the rest
           b, S F'Ty / n and F'TF / n, with trusts T
+          k    how much wider than learnt: k times the first guess at a model's own variances is added
 """
 
 from __future__ import annotations
@@ -267,7 +277,7 @@ def trusted(
     guess: Floats | None = None,
     elsewhere: Floats | None = None,
 ) -> Trusted:
-    """A new model's weights after the features and values of the seen ones; the first arguments are those of `learn`.
+    """A new model's weights after the features and values of the seen ones; `groups`, `of` and `noise` as for `learn`.
 
     `guess`: the middle of the weights as if nobody had been seen; zero if it is not given. `elsewhere`: the variances,
     by feature, that another source's weights have besides; None if sources differ no more than models do.

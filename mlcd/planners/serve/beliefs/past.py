@@ -1,4 +1,4 @@
-"""How alike two models are, and what their facts say of their size, before any trial.
+"""The seen models' fields over the cells of a space, how alike they are to a new model, and what they make likely.
 
 Models are alike that spend their time in the same operators: Hellinger distance d between the shares of time, and
 kappa = exp(-d^2 / 2 l^2). A new model's fields are kriged from those of the seen ones, kappa being what two models have
@@ -7,6 +7,11 @@ in common, delta what each has for itself, and K and k the kappas among the seen
     w = (K + delta I)^-1 k          novelty v = 1 - k'w / (1 + delta), 1 for a model like no other
 
 delta is chosen for each field by how well the seen models foretell each other: large where likeness tells nothing.
+
+Each seen model's time and memory are split into fields (see `surfaces`), as nobody has seen it, by all its cells at
+once and by its profiles, which are of the device alone. With D_j the fields of model j less what its facts say of its
+size (calls, weights, largest tensor), a new model has mean = size + mean D + sum_j w_j (D_j - mean D), and varies by
+the deviations D_j - mean D, and a little (ETA) as nobody has seen it; both times the root of its novelty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fields over cells: quantities of a model that vary smoothly with the knobs, each a Gaussian prior with few constants.
+"""Surfaces over cells made of fields, each a Gaussian prior with few constants, and how they bend to measurements.
 
 Time of one batch on a device (seconds), with q = 3:
 
@@ -11,6 +11,13 @@ Memory that it holds (GB):  log m = log( e^W + e^{V + log b} );  W what it holds
 
 z(c) = mu(c) + Phi(c) beta + e, with beta ~ N(0, I): a level, a level for each category, slopes in the log amounts and
 the log batch, smooth bends over the log batch; e is white noise that cells of a group share.
+
+Randomised maximum likelihood: each sample of the prior is moved to the nearest fields (in the prior's own metric) that
+explain the measurements, which are disturbed by their noise, a fresh one for each sample (Oliver, He, Reynolds 1996):
+exact where the law is linear, and close where it is not. The nearest fields are found by Gauss-Newton steps in the
+space of the measurements, so that only as many equations are solved as there are measurements.
+
+Symbols   S    samples          n    measurements          f    fields          J    slopes of the law, S x f x n
 """
 
 from __future__ import annotations
