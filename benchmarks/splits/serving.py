@@ -30,8 +30,7 @@ from benchmarks.splits.other_sources import (
 )
 from mlcd.core.configuration import Space
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.planners.serve.knowledge_folder import knowledge_bases, read_knowledge
-from mlcd.planners.serve.known_models import Knowledge, SeenModel
+from mlcd.planners.serve.known_models import Knowledge, SeenModel, knowledge_bases, read_knowledge
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, ServingTask, knobs_of
 from mlcd_bench.serve import ServingFolder, play, read_folder
 from mlcd_bench.serve.problem import ServeProblem

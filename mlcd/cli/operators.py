@@ -89,7 +89,7 @@ def _document(
     threshold: float,
     shapes: Mapping[str, int],
 ) -> dict[str, Any]:
-    from mlcd.planners.serve.operators.facts import family, kind_of_input
+    from mlcd.planners.serve.operators.onnx_profile import family, kind_of_input
 
     return {
         "model": model.path.stem,

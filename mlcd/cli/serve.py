@@ -94,7 +94,7 @@ def _prior_facts(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Cou
     """What is known of the model before any trial, and the unit of its rate."""
     from mlcd.planners.serve.form import recorded_model
     from mlcd.planners.serve.nouns import Counted
-    from mlcd.planners.serve.operators.facts import facts_of
+    from mlcd.planners.serve.operators.onnx_profile import facts_of
 
     kind, _, place = chosen["on"].partition(":")
     if kind == "recorded" and place:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mlcd.clouds.serving.embedded import Embedded
+from mlcd.clouds.serving.live import Embedded
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock

@@ -11,7 +11,7 @@ import pytest
 
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.ray import Ray, load_node_types
-from mlcd.clouds.serving.open_inference import OpenInference
+from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Choice, ProbeTime, Space
 from mlcd.core.job import Job

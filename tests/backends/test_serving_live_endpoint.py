@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from serving_contract import TIMING, ServingContract, clock, events_of, free_port, launch, saved_model
 
-from mlcd.clouds.serving.open_inference import OpenInference
+from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome

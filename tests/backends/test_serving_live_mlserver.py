@@ -6,7 +6,7 @@ import pytest
 from real_mlserver import mlserver, repository
 from serving_contract import TIMING, clock, free_port, launch
 
-from mlcd.clouds.serving.open_inference import OpenInference
+from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.planners.serve.measure import ServingProfiler

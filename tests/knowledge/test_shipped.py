@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlcd.core.errors import UnknownName
-from mlcd.planners.serve.knowledge_folder import knowledge_bases
-from mlcd.planners.serve.known_models import Kind
+from mlcd.planners.serve.known_models import Kind, knowledge_bases
 from mlcd.planners.serve.nouns import Figure
 
 shipped = knowledge_bases()

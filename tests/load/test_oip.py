@@ -13,10 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from mlcd.clouds.load import Closed, generate
-from mlcd.clouds.load.oip import speak, targets
+from mlcd.clouds.load.generate import Closed, generate
+from mlcd.clouds.load.oip import example_inputs, speak, targets
 from mlcd.clouds.load.oip_grpc import SERVICE, message
-from mlcd.clouds.serving.examples import example_inputs
 from mlcd.clouds.tensors import JSON_LENGTH, Port, pack, unpack
 from mlcd.core.errors import BackendError, UserError
 

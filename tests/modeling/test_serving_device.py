@@ -65,7 +65,7 @@ def points(at, values, sd=0.01, bound=0, alone=False) -> Seen:
 
 
 def fields_of(fields, count, rng):
-    return [prior(field, GRID, 2).sample(count, rng) for field in fields]
+    return [prior(field, GRID).sample(count, rng) for field in fields]
 
 
 def samples(fields, law, work, seen, count=400, seed=0):
@@ -113,7 +113,7 @@ def test_the_slopes_of_a_law_are_its_derivatives(fields, law):
 
 
 def test_where_the_law_is_linear_samples_are_those_of_the_exact_posterior():
-    field = prior(WORK, GRID, 2)
+    field = prior(WORK, GRID)
     at, values, sd = np.array([3, 17]), np.array([-8.0, -9.5]), 0.2
     linear = Law(lambda z, work: z[0], lambda z, work, value: np.ones((len(value), 1, value.shape[1])))
     rng, everything = np.random.default_rng(1), np.arange(len(GRID))
@@ -186,7 +186,7 @@ def test_sizes_are_read_from_a_profile_and_missing_without_one():
 
 def test_one_failure_makes_its_neighbours_doubtful_even_if_nobody_ever_failed():
     rng = np.random.default_rng(0)
-    found = patterns(np.ones((5, len(GRID)), bool), np.full(5, 0.2), ModelFacts("a"), frozenset(), GRID, AXES)
+    found = patterns(np.ones((5, len(GRID)), bool), np.full(5, 0.2), ModelFacts("a"), frozenset(), GRID)
     before, after = found.sample(500, [], [], rng), found.sample(500, [], [3], rng)
     same = np.flatnonzero(GRID.category == GRID.category[3])
     other = np.flatnonzero(GRID.category != GRID.category[3])
@@ -199,7 +199,7 @@ def test_one_failure_makes_its_neighbours_doubtful_even_if_nobody_ever_failed():
 def test_a_precision_that_could_not_be_profiled_is_doubted():
     profiles = (Profile(4, (Operator("conv", 1, 1.0),), "fp32"), Profile(64, (Operator("conv", 1, 8.0),), "fp32"))
     seen, both = np.ones((5, len(GRID)), bool), frozenset({0, 1})
-    found = patterns(seen, np.full(5, 0.2), ModelFacts("a", profiles=profiles), both, GRID, AXES)
+    found = patterns(seen, np.full(5, 0.2), ModelFacts("a", profiles=profiles), both, GRID)
     chance = found.weights @ found.runs
     assert chance[(GRID.category == 0) & np.isclose(GRID.log_batch, math.log(64))].max() < 0.9
     assert chance[GRID.category == 1].min() > 0.98
@@ -331,7 +331,7 @@ def made(rng: np.random.Generator, count: int = 9) -> World:
     """A world as the belief thinks it is: every model's fields are samples of the prior, about a level of its own."""
     spreads = (field.spread.scaled(0.5, 0.5) for field in (*TIME, *MEMORY))
     fields = [
-        prior(field, GRID, 2, spread).sample(count, rng).at(np.arange(len(GRID)))
+        prior(field, GRID, spread).sample(count, rng).at(np.arange(len(GRID)))
         for field, spread in zip((*TIME, *MEMORY), spreads, strict=True)
     ]
     time = BATCH_TIME.value(fields[:3], GRID.work)

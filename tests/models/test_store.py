@@ -18,8 +18,8 @@ from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Offer
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import Fingerprint, Hints, Job, Target
+from mlcd.memory.earlier import distance, nearest
 from mlcd.memory.models import Identity, InFiles, Machine, StoredModel
-from mlcd.memory.similarity import distance, nearest
 
 CNN = Identity("digits", Fingerprint("cnn", "mnist", "sgd"), 1.2e6, 60_000)
 NODE = Machine("node", 0.8, 1)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.launches import Launches
-from mlcd.clouds.load import Closed, Open, Target, generate
+from mlcd.clouds.load.generate import Closed, Open, Target, generate
 from mlcd.clouds.local.watchdog import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose

@@ -13,8 +13,8 @@ from mlcd.core.forecasts import remaining
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
+from mlcd.memory.earlier import Kinship, Nearest, nearest_models
 from mlcd.memory.models import Identity, Machine, ModelShelf, StoredModel
-from mlcd.memory.similarity import Kinship, Nearest, nearest_models
 from mlcd.planners.modeling.performance import NodePrice, PerformanceModel, read_performance_model
 from mlcd.planners.modeling.statistical_efficiency import StatisticalEfficiency, run_error
 from mlcd.planners.scale.average import average_model

@@ -29,7 +29,8 @@ from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
-from mlcd.planners.serve.promise import best, certifies, keeps, service_of, value
+from mlcd.planners.serve.nouns import service_of
+from mlcd.planners.serve.promise import best, certifies, keeps, value
 
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000

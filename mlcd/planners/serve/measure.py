@@ -147,7 +147,7 @@ class _Seen:
 class ServingProfiler:
     """Runs a trial on a backend and concludes.
 
-    `noise_floor`, `stated_noise`, `settles_s`: see Floor. `tight`: a trial ends once the interval of its rate, Z
+    `noise_floor`, `stated_noise`: see Floor. `tight`: a trial ends once the interval of its rate, Z
     standard errors, is within this share of it, and so are the figures that caps are about, unless their caps are
     clearly kept or broken; None takes every trial to its full time. `warm_up`: whether the first reports may be off and
     are to be dropped. `progress` is told every report.
@@ -158,7 +158,6 @@ class ServingProfiler:
     tight: float | None = 0.05
     warm_up: bool = True
     stated_noise: float = 0.0
-    settles_s: float = 0.0
     progress: Progress = lambda job, launch, sample: None
 
     def telling(self, progress: Progress) -> Self:
@@ -263,7 +262,7 @@ class ServingProfiler:
         return even[max(1, warm_up_length(rates_between(even))) :]
 
     def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
-        return Floor(self.noise_floor, self.stated_noise, self.settles_s).rel_error(launch, steady, seconds)
+        return Floor(self.noise_floor, self.stated_noise, settles_s=0.0).rel_error(launch, steady, seconds)
 
     def _figures(self, seen: _Seen, first: Sample, rel_error: float) -> dict[Figure, Interval]:
         """From single requests where there are any: they differ between launches by the floor too, not only by chance.

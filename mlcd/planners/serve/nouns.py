@@ -262,6 +262,13 @@ class EasedTask(Easing):
     min_rate: float | None = None
 
 
+def service_of(job: Job) -> ServingTask:
+    """What is served; asking a job that serves nothing is a bug."""
+    if not isinstance(job.ask, ServingTask):
+        raise ValueError(f"job '{job.name}' is not a service")
+    return job.ask
+
+
 def serving_task(job: Job) -> ServingTask | None:
     """What is served; None of a job that serves nothing."""
     return job.ask if isinstance(job.ask, ServingTask) else None

@@ -22,8 +22,8 @@ from mlcd.planners.ready import one_at_a_time, with_usual_place
 from mlcd.planners.serve import promise
 from mlcd.planners.serve.grey_box import GreyBox
 from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.prepare import expectation, knowledge_for
-from mlcd.planners.serve.promise import service_of
 
 SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins("mlcd.methods", "serve", {"grey-box": GreyBox})
 """How to make each method that looks for a serving configuration, from models seen before and a seed."""

@@ -10,10 +10,8 @@ from mlcd.core.configuration import Space
 from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.planners.serve.foresight import Expectation, expected_trials
-from mlcd.planners.serve.knowledge_folder import knowledge_bases
-from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge
-from mlcd.planners.serve.nouns import KnobTable
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, knowledge_bases
+from mlcd.planners.serve.nouns import KnobTable, service_of
 from mlcd.planners.serve.recordings import read_folder
 
 USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445

@@ -18,14 +18,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
-from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by
-
-
-def service_of(job: Job) -> ServingTask:
-    """What is served; asking a job that serves nothing is a bug."""
-    if not isinstance(job.ask, ServingTask):
-        raise ValueError(f"job '{job.name}' is not a service")
-    return job.ask
+from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by, service_of
 
 
 def worth(job: Job, configuration: Configuration, rate: float) -> float:

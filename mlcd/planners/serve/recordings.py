@@ -16,8 +16,7 @@ from pathlib import Path
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
-from mlcd.planners.serve.knowledge_folder import by_model, read_lines
-from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, by_model, read_lines
 from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable, ModelFacts, Operator, Profile
 from mlcd.planners.serve.space import serving_space
 

@@ -19,11 +19,7 @@ TRIAL = ProbeTime(60.0, 0.0)
 """A trial of a server takes a minute at the most, where nobody says otherwise."""
 
 
-def serving_space(
-    table: KnobTable,
-    trial: ProbeTime = TRIAL,
-    startup_limit_s: float = 0.0,
-) -> Space:
+def serving_space(table: KnobTable, trial: ProbeTime = TRIAL, startup_limit_s: float = 0.0) -> Space:
     """Every setting of the knobs. Those that are priced make an offer; the others are free to set on it."""
     priced = [name for name in table.knobs if name in table.usd_per_hour]
     free = [name for name in table.knobs if name not in table.usd_per_hour]

@@ -9,8 +9,8 @@ import numpy as np
 from mlcd.core.configuration import Space
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.memory.earlier import Kinship, nearest_models
 from mlcd.memory.models import ModelShelf
-from mlcd.memory.similarity import Kinship, nearest_models
 from mlcd.planners.modeling.performance import read_performance_model
 
 

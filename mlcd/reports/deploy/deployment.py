@@ -14,8 +14,7 @@ from enum import StrEnum
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServingTask, knobs_of, served_by
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServingTask, knobs_of, served_by, service_of
 from mlcd.reports.serve.words import decision_sentence
 
 LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}

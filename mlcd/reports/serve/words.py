@@ -12,8 +12,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Counted, Figure, ServingTask, eased, knobs_of, served_by
-from mlcd.planners.serve.promise import certifies, figure_of, service_of
+from mlcd.planners.serve.nouns import Counted, Figure, ServingTask, eased, knobs_of, served_by, service_of
+from mlcd.planners.serve.promise import certifies, figure_of
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
@@ -186,8 +186,9 @@ def ranked(job: Job, measurements: Iterable[Measurement]) -> list[Measurement]:
     best_first: dict[Objective, Callable[[Measurement], float]] = {
         Objective.FASTEST: lambda m: -m.rate,
         Objective.CHEAPEST: lambda m: m.configuration.usd_per_hour,
+        Objective.PER_DOLLAR: lambda m: -per_dollar(m),
     }
-    number = best_first.get(job.goal.objective, lambda m: -per_dollar(m))
+    number = best_first.get(job.goal.objective, best_first[Objective.PER_DOLLAR])
 
     def place(m: Measurement) -> tuple[bool, bool, float]:
         return bool(broken_words(m, service_of(job))), certified(job, m) != "yes", number(m)

@@ -15,7 +15,7 @@ from typing import Any
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import SUBMITTED, Job, only_computed
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.knowledge_folder import knowledge_bases
+from mlcd.planners.serve.known_models import knowledge_bases
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.web.settings import Settings
 

@@ -16,8 +16,8 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.planners.serve.known_models import KEPT, Cell, Knowledge, Same, SeenModel
-from mlcd.planners.serve.nouns import Cap, Knob, Knobs, knobs_of
-from mlcd.planners.serve.promise import service_of, value
+from mlcd.planners.serve.nouns import Cap, Knob, Knobs, knobs_of, service_of
+from mlcd.planners.serve.promise import value
 
 
 @dataclass(frozen=True)

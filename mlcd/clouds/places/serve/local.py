@@ -6,8 +6,7 @@ import os
 from datetime import UTC, datetime
 
 from mlcd.clouds.servers.settings import Settings
-from mlcd.clouds.serving.embedded import Embedded
-from mlcd.clouds.serving.open_inference import OpenInference
+from mlcd.clouds.serving.live import Embedded, OpenInference
 from mlcd.core.backend import Backend
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import ProbeTime
@@ -16,10 +15,9 @@ from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import knobs_of
+from mlcd.planners.serve.nouns import knobs_of, service_of
 from mlcd.planners.serve.operators import open_model
 from mlcd.planners.serve.prepare import usual_knobs
-from mlcd.planners.serve.promise import service_of
 from mlcd.planners.serve.space import serving_space
 
 LIVE_NOISE = 0.02

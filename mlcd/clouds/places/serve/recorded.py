@@ -11,7 +11,7 @@ from mlcd.core.errors import UnknownName
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.recordings import read_folder
 
 

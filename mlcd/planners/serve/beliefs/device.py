@@ -17,7 +17,7 @@ import numpy as np
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.planners.serve.beliefs.cells import Axes, Cells, Indices, as_numbers, axes_of, profiled
+from mlcd.planners.serve.beliefs.cells import Cells, Indices, as_numbers, axes_of, profiled
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.beliefs.evidence import (
     EXACT,
@@ -38,8 +38,7 @@ from mlcd.planners.serve.beliefs.mixed_effects import sound, student
 from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
 from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Prior, Samples, Seen, bent, surface
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by, service_of
 
 LIKE_SEEN, LIKE_NONE = 0.8, 0.12
 """Chances before the first trial: that the new model is like seen ones, or one of their kind and like none of them."""
@@ -164,13 +163,10 @@ def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
     looks = sorted((category, batch) for category, batch in passes if category is not None)
     cells = as_numbers(rows, axes).and_then(profiled(looks, axes))
     look_at = {look: len(rows) + i for i, look in enumerate(looks)}
-    past = past_of(knowledge.models, where, cells, axes, look_at)
-    customary = frozenset(
-        category
-        for model in knowledge.models
-        for profile in model.facts.profiles
-        if (category := axes.category_of(profile)) is not None
-    )
+    past = past_of(knowledge.models, where, cells, look_at)
+    profiled_as = {axes.category_of(each) for model in knowledge.models for each in model.facts.profiles}
+    customary = frozenset(category for category in profiled_as if category is not None)
+    own_looks = profile_times(facts, axes, look_at)
     allowed = [knowledge.memory_gb(configuration) for configuration in space.configurations]
     return Ground(
         cells,
@@ -179,7 +175,7 @@ def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
         np.array([np.inf if gb is None else gb for gb in allowed]),
         np.array([cores_of(knowledge, configuration) for configuration in space.configurations]),
         tuple(
-            _outlook(chance, view, like, wide, facts, customary, cells, axes, profile_times(facts, axes, look_at))
+            _outlook(chance, view, like, wide, facts, customary, cells, own_looks)
             for chance, view, like, wide in _views(past, facts)
         ),
     )
@@ -201,11 +197,10 @@ def _outlook(
     facts: ModelFacts,
     customary: frozenset[int],
     cells: Cells,
-    axes: Axes,
     looks: Sequence[tuple[int, float]],
 ) -> Outlook:
-    time, memory = past.priors(facts, like, cells, axes, wide)
-    found = patterns(past.runs, like.near, facts, customary, cells, axes)
+    time, memory = past.priors(facts, like, cells, wide)
+    found = patterns(past.runs, like.near, facts, customary, cells)
     profiles = [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in looks]
     rng, seen = np.random.default_rng(0), _seen([], profiles)
     times = bent([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mlcd.core.configuration import Configuration, Floats
 from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.beliefs.cells import BATCH, Axes, Cells
+from mlcd.planners.serve.beliefs.cells import BATCH, Cells
 from mlcd.planners.serve.known_models import Knowledge, knob
 from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, ServingTask, served_by
 
@@ -215,11 +215,9 @@ class Patterns:
         return np.asarray(log + np.where(self.runs[:, list(failed)], np.log(SURPRISE), 0.0).sum(axis=1))
 
 
-def patterns(
-    seen: Runs, near: Floats, facts: ModelFacts, customary: frozenset[int], cells: Cells, axes: Axes
-) -> Patterns:
+def patterns(seen: Runs, near: Floats, facts: ModelFacts, customary: frozenset[int], cells: Cells) -> Patterns:
     """What may fail: as the seen models did, or plainly. `customary`: categories that seen models have profiles of."""
-    plain, count = _plain(cells, len(axes.categories)), len(seen)
+    plain, count = _plain(cells), len(seen)
     alike = (1 - UNLIKE) * near + UNLIKE / max(count, 1)
     # One more, of a model that runs everywhere, so that having seen nobody is no special case.
     own = np.append(alike * count, 1.0) / (count + 1)
@@ -228,18 +226,23 @@ def patterns(
     if facts.profiles:
         batches = np.log([max(profile.batch, 1) for profile in facts.profiles])
         looked_at = np.isclose(cells.log_batch[:, None], batches[None, :]).any(axis=1)
-        profiled = {axes.category_of(profile) for profile in facts.profiles}
+        profiled = {cells.axes.category_of(profile) for profile in facts.profiles}
         for category in customary:
             fails = ~runs[:, looked_at & (cells.category == category)].all(axis=1)
             weights = weights * np.where(fails == (category in profiled), UNPROFILED, 1.0)
     return Patterns(runs, weights / weights.sum())
 
 
-def _plain(cells: Cells, categories: int) -> Runs:
+def _plain(cells: Cells) -> Runs:
     whole = cells.log_amounts.sum(axis=1) >= cells.log_amounts.sum(axis=1).max(initial=-np.inf) - 1e-9
     batches = np.unique(cells.log_batch)
     spans = [np.ones(len(cells), bool)]
     spans += [cells.log_batch >= batch for batch in batches[1:]] + [cells.log_batch <= batch for batch in batches[:-1]]
     parts = [np.ones(len(cells), bool)] + ([] if whole.all() else [~whole])
-    found = [~((cells.category == i) & part & span) for i in range(categories) for part in parts for span in spans]
+    found = [
+        ~((cells.category == i) & part & span)
+        for i in range(len(cells.axes.categories))
+        for part in parts
+        for span in spans
+    ]
     return np.array(found, dtype=bool).reshape(len(found), len(cells))

@@ -40,8 +40,7 @@ from mlcd.planners.serve.beliefs.load_points import (
 )
 from mlcd.planners.serve.beliefs.mixed_effects import STRANGE, SURE, WIDER, Group, Shown, Trusted, trusted
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, knobs_of
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 USD_PER_VCPU_HOUR = 0.05
 """About what a vCPU costs with its memory, in any large cloud."""

@@ -159,48 +159,30 @@ class Past:
         return Past((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
 
     def priors(
-        self, facts: ModelFacts, like: Likeness, cells: Cells, axes: Axes, wide: bool = False
+        self, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool = False
     ) -> tuple[list[Prior], list[Prior]]:
         """Of a new model's time and memory. `wide`: it varies besides as if nobody had been seen."""
-
-        def nothing(facts: ModelFacts) -> float | None:
-            return 0.0
 
         def weights(facts: ModelFacts) -> float | None:
             return log_weights_gb(facts, self.least_gb)
 
-        time_sizes: tuple[Size, ...] = (log_calls, log_calls, nothing)
-        memory_sizes: tuple[Size, ...] = (weights, log_largest_gb)
-
         def of(fields: Sequence[Field], sizes: Sequence[Size], past: Floats) -> list[Prior]:
-            return [
-                self._prior(
-                    field, past[:, i], size(facts), [size(each) for each in self.facts], like, cells, axes, wide
-                )
-                for i, (field, size) in enumerate(zip(fields, sizes, strict=True))
-            ]
+            places = enumerate(zip(fields, sizes, strict=True))
+            return [self._prior(field, past[:, i], size, facts, like, cells, wide) for i, (field, size) in places]
 
-        return of(TIME, time_sizes, self.time), of(MEMORY, memory_sizes, self.memory)
+        time_sizes: tuple[Size, ...] = (log_calls, log_calls, lambda facts: 0.0)
+        return of(TIME, time_sizes, self.time), of(MEMORY, (weights, log_largest_gb), self.memory)
 
     def _prior(
-        self,
-        field: Field,
-        past: Floats,
-        size: float | None,
-        sizes: Sequence[float | None],
-        like: Likeness,
-        cells: Cells,
-        axes: Axes,
-        wide: bool,
+        self, field: Field, past: Floats, size: Size, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool
     ) -> Prior:
-        count = len(past)
+        count, mine, sizes = len(past), size(facts), [size(each) for each in self.facts]
         if not count:
-            return prior(field, cells, len(axes.categories))
+            return prior(field, cells)
         known = [each for each in sizes if each is not None]
-        if size is None or not known:
-            own, theirs = 0.0, np.zeros(count)
-        else:
-            own, theirs = size, np.array([each if each is not None else float(np.mean(known)) for each in sizes])
+        own, theirs = 0.0, np.zeros(count)
+        if mine is not None and known:
+            own, theirs = mine, np.array([each if each is not None else float(np.mean(known)) for each in sizes])
         relative = past - theirs[:, None]
         usual = relative.mean(axis=0)
         deviations = relative - usual
@@ -210,21 +192,16 @@ class Past:
         eta = 1.0 if wide else ETA
         level = math.sqrt(field.level**2 + doubt * field.spread.level**2)
         spread = field.spread.scaled(novelty * level, novelty * math.sqrt(eta**2 + doubt))
-        found = prior(field, cells, len(axes.categories), spread, [novelty * deviations.T / math.sqrt(count)])
-        return found.moved(own + usual + weights @ deviations)
+        found = prior(field, cells, spread, [novelty * deviations.T / math.sqrt(count)])
+        return replace(found, mean=own + usual + weights @ deviations)
 
 
 def past_of(
-    models: Sequence[SeenModel],
-    where: dict[Knobs, int],
-    cells: Cells,
-    axes: Axes,
-    profile_at: dict[tuple[int, int], int],
+    models: Sequence[SeenModel], where: dict[Knobs, int], cells: Cells, profile_at: dict[tuple[int, int], int]
 ) -> Past:
     """Split what every model showed. `where`, `profile_at`: the places of measured and of profiled cells among all."""
     batch = np.exp(cells.log_batch)
-    times, peaks = (np.full((len(models), len(cells)), np.nan) for _ in range(2))
-    profiles = np.full((len(models), len(cells)), np.nan)
+    times, peaks, profiles = (np.full((len(models), len(cells)), np.nan) for _ in range(3))
     runs = np.ones((len(models), len(cells)), bool)
     measured = sorted({where[knobs] for model in models for knobs in model.cells})
     for j, model in enumerate(models):
@@ -234,13 +211,13 @@ def past_of(
             runs[j, here] = True
             times[j, here] = math.log(batch[here] / cell.rate) if cell.rate > 0 else np.nan
             peaks[j, here] = math.log(cell.peak_gb) if cell.peak_gb else np.nan
-        for here, seconds in profile_times(model.facts, axes, profile_at):
+        for here, seconds in profile_times(model.facts, cells.axes, profile_at):
             profiles[j, here] = seconds
     at = np.array(measured[:: 1 + len(measured) // MOST_CELLS], dtype=np.intp)
     runs = _carried(runs, np.array(measured, dtype=np.intp), cells)
     seconds_at = np.array(sorted(set(profile_at.values())), dtype=np.intp)
-    time = _split(TIME, BATCH_TIME, cells.work, times, profiles, at, seconds_at, cells, axes)
-    held = _split(MEMORY, MEMORY_HELD, cells.log_batch, peaks, profiles, at, seconds_at[:0], cells, axes)
+    time = _split(TIME, BATCH_TIME, cells.work, cells, times, profiles, at, seconds_at)
+    held = _split(MEMORY, MEMORY_HELD, cells.log_batch, cells, peaks, profiles, at, seconds_at[:0])
     bias, sd = _profile_error(time, profiles, cells)
     least = float(np.exp(np.nanmin(peaks))) if np.isfinite(peaks).any() else 0.0
     off = times - BATCH_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work)
@@ -263,26 +240,25 @@ def _split(
     fields: Sequence[Field],
     law: Law,
     work: Floats,
+    cells: Cells,
     values: Floats,
     profiles: Floats,
     at: Indices,
     profile_at: Indices,
-    cells: Cells,
-    axes: Axes,
 ) -> Floats:
     """The fields that explain every model's measurements at once; models are the samples here."""
-    priors = [prior(field, cells, len(axes.categories)) for field in fields]
-    told = np.hstack([values[:, at], profiles[:, profile_at]])
+    measured = np.hstack([values[:, at], profiles[:, profile_at]])
+    missing, count = np.isnan(measured), measured.shape[1]
     sd = np.hstack([np.full(len(at), REPEATS), np.full(len(profile_at), PROFILE_SD)])
-    alone = np.arange(told.shape[1]) >= len(at)
     seen = Seen(
         np.concatenate([at, profile_at]),
-        np.where(np.isnan(told), 0.0, told),
-        np.where(np.isnan(told), MISSING, sd),
-        np.zeros(told.shape[1], dtype=int),
-        alone,
+        np.where(missing, 0.0, measured),
+        np.where(missing, MISSING, sd),
+        np.zeros(count, dtype=int),
+        np.arange(count) >= len(at),
     )
-    found = bent([each.means(len(values)) for each in priors], law, work, seen, steps=SPLIT_STEPS)
+    samples = [prior(field, cells).means(len(values)) for field in fields]
+    found = bent(samples, law, work, seen, steps=SPLIT_STEPS)
     return np.stack([each.at(np.arange(len(cells))) for each in found], axis=1)
 
 
@@ -299,12 +275,11 @@ def _carried(runs: Runs, measured: Indices, cells: Cells) -> Runs:
     """Where each ran; a cell that nobody measured runs where the nearest measured one of its category does."""
     if not len(measured):
         return runs
-    found, ours = runs.copy(), cells.taken(measured)
+    found = runs.copy()
     for at in np.setdiff1d(np.arange(len(cells)), measured):
-        apart = np.abs(ours.log_batch - cells.log_batch[at]) + np.abs(ours.log_amounts - cells.log_amounts[at]).sum(
-            axis=1
-        )
-        apart = np.where(ours.category == cells.category[at], apart, np.inf)
+        apart = np.abs(cells.log_batch[measured] - cells.log_batch[at])
+        apart += np.abs(cells.log_amounts[measured] - cells.log_amounts[at]).sum(axis=1)
+        apart = np.where(cells.category[measured] == cells.category[at], apart, np.inf)
         if np.isfinite(apart).any():
             found[:, at] = runs[:, measured[int(np.argmin(apart))]]
     return found

@@ -23,7 +23,7 @@ Symbols   S    samples          n    measurements          f    fields          
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -84,8 +84,9 @@ EACH = Field(np.log(0.01), Spread(3.0, 1.0, bend=0.3), 0.3, (Noise(0.05, True, F
 TIME, MEMORY = (HOST, EMPTY, WORK), (HELD, EACH)
 
 
-def basis(cells: Cells, spread: Spread, categories: int) -> Floats:
+def basis(cells: Cells, spread: Spread) -> Floats:
     """Phi: a row for each cell."""
+    categories = len(cells.axes.categories)
     apart = np.eye(categories)[cells.category]
     columns = [
         np.full((len(cells), 1), spread.level),
@@ -136,10 +137,6 @@ class Prior:
         noises = [np.zeros((count, _count(groups))) for _, groups in self.noises]
         return Samples(self, np.zeros((count, self.phi.shape[1])), noises)
 
-    def moved(self, mean: Floats) -> Prior:
-        """The same about another mean."""
-        return replace(self, mean=mean)
-
 
 @dataclass(frozen=True)
 class Samples:
@@ -171,11 +168,9 @@ def _count(groups: Indices) -> int:
     return int(groups.max(initial=-1)) + 1
 
 
-def prior(
-    field: Field, cells: Cells, categories: int, spread: Spread | None = None, more: Sequence[Floats] = ()
-) -> Prior:
+def prior(field: Field, cells: Cells, spread: Spread | None = None, more: Sequence[Floats] = ()) -> Prior:
     """A field as nobody has seen it; or with another spread, and more columns to its basis."""
-    phi = np.hstack([*more, basis(cells, spread or field.spread, categories)])
+    phi = np.hstack([*more, basis(cells, spread or field.spread)])
     noises = tuple((noise.sd, cells.groups(noise.batch, noise.amounts)) for noise in field.noises)
     return Prior(np.full(len(cells), float(field.mean)), phi, noises)
 

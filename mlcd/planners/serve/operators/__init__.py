@@ -1,8 +1,7 @@
 """The operators of a model, their time and memory, and the key ones."""
 
-from mlcd.planners.serve.operators.facts import facts_of
 from mlcd.planners.serve.operators.onnx_file import OnnxModel, Tensor, open_model
-from mlcd.planners.serve.operators.onnx_profile import KEY_SHARE, Part, key_operators, parts, profile_onnx
+from mlcd.planners.serve.operators.onnx_profile import KEY_SHARE, Part, facts_of, key_operators, parts, profile_onnx
 from mlcd.planners.serve.operators.onnx_session import example_feed, open_session
 
 __all__ = [

@@ -13,8 +13,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
 from mlcd.memory.models import ModelShelf, learned_models
-from mlcd.planners.serve.knowledge_folder import knowledge_bases
-from mlcd.planners.serve.known_models import SeenModel
+from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
 from mlcd.service.web.answers import problems
 from mlcd.service.web.catalog_answers import (
     Example,
