@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from mlcd.planners.serve.nouns import Profile
-    from mlcd.planners.serve.operators import OnnxModel, Part
+    from mlcd.planners.serve.operators.onnx_file import OnnxModel
+    from mlcd.planners.serve.operators.onnx_profile import Part
 
 LARGEST_BATCH = 4_096
 

@@ -74,10 +74,9 @@ def serve(model: str, output: str, **chosen: Any) -> int:
 
 def _beforehand(run: Run) -> str:
     """How many trials the search expects to need; only MLCD's own method knows."""
-    from mlcd.planners.serve.prepare import expectation
+    from mlcd.core.planner import planner_of
 
-    expected = expectation(run.job, run.cloud.space)
-    return str(expected) if expected is not None else ""
+    return planner_of(run.job).expectation(run.job, run.cloud.space)
 
 
 def read_model(model: str, chosen: Mapping[str, Any]) -> Job:

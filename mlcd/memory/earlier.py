@@ -38,9 +38,9 @@ def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...
                 newest.setdefault(_machines(m.configuration), m)
     # At today's price; what it cost then, another run has paid.
     return tuple(
-        Measurement(configuration, m.outcome, 0.0, 0.0, m.samples_per_s, m.rel_error)
+        Measurement(configuration, known.outcome, 0.0, 0.0, known.samples_per_s, known.rel_error)
         for configuration in space.configurations
-        if (m := newest.get(_machines(configuration))) is not None
+        if (known := newest.get(_machines(configuration))) is not None
     )
 
 

@@ -37,7 +37,7 @@ from mlcd.reports.finishing import finishes, last_metric
 from mlcd.reports.functions.terminal import first_words as functions_first_words
 from mlcd.reports.functions.terminal import say_decision, show_plan, show_run
 from mlcd.reports.functions.words import functions_of, work_words
-from mlcd.reports.serve.views import first_words, show_service
+from mlcd.reports.serve.terminal import first_words, show_service
 from mlcd.reports.words import (
     all_the_work_words,
     counted_on_words,

@@ -59,7 +59,7 @@ class ServeProblem:
         caps = self.job.ask.caps if isinstance(self.job.ask, ServingTask) else ()
         if done is None or any(done.figures.get(cap.figure, float("inf")) > cap.at_most_s for cap in caps):
             return 0.0
-        return worth(self.job, configuration, done.rate)
+        return worth(self.job, configuration.usd_per_hour, done.rate)
 
 
 def serve_problems(

@@ -180,7 +180,9 @@ def generate(
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 runner.run(main())
         except BaseException as error:  # passed to the caller
-            reports.put(_innermost(error))
+            while isinstance(error, BaseExceptionGroup):  # of the task groups
+                error = error.exceptions[0]
+            reports.put(error)
 
     thread = threading.Thread(target=work, name="load", daemon=True)
     thread.start()
@@ -192,13 +194,6 @@ def generate(
         with suppress(RuntimeError):  # the loop has already ended
             loop.call_soon_threadsafe(stop.set)
         thread.join()
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The error itself, without the exception groups of task groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def load(

@@ -110,7 +110,9 @@ class Http:
             try:
                 self._streams = await asyncio.open_connection(host, port, ssl=secure or None, limit=MOST_HEAD_BYTES)
             except OSError as error:
-                raise RequestFailed(f"cannot connect to {host}:{port}: {_reason(error)}") from error
+                refused = isinstance(error, ConnectionRefusedError)
+                why = "connection refused" if refused else error.strerror or str(error)
+                raise RequestFailed(f"cannot connect to {host}:{port}: {why}") from error
         reader, writer = self._streams
         writer.write(self.request.wire)
         try:
@@ -122,10 +124,6 @@ class Http:
         if answer.headers.get("connection", "").lower() == "close":
             self._abort()
         return answer
-
-
-def _reason(error: OSError) -> str:
-    return "connection refused" if isinstance(error, ConnectionRefusedError) else error.strerror or str(error)
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> Answer:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -58,16 +58,14 @@ class OverHttp:
 
     def target(self, inputs: Tensors, binary: bool) -> Target:
         """A connection that repeats this request."""
-        return Http(self.request(inputs, binary), check=_has_outputs)
-
-    def request(self, inputs: Tensors, binary: bool) -> Request:
-        """One inference request."""
         head = {"parameters": {"binary_data_output": True}} if binary else {}
         body, json_length = pack("inputs", inputs, head, binary)
         headers = {"Content-Type": "application/json"}
         if json_length is not None:
             headers = {"Content-Type": "application/octet-stream", JSON_LENGTH: str(json_length)}
-        return Request(f"{self.url}{self._path}/infer", body, headers)
+        request = Request(f"{self.url}{self._path}/infer", body, headers)
+        # Checked because a server may send an error with status 200.
+        return Http(request, check=lambda answer: b'"outputs"' in answer.body)
 
     @property
     def _path(self) -> str:
@@ -101,29 +99,8 @@ class OverHttp:
             await http.close()
 
 
-def _has_outputs(answer: Answer) -> bool:
-    """Checked because a server may send an error with status 200."""
-    return b'"outputs"' in answer.body
-
-
-class Oip(Protocol):
-    """One model of a server, over HTTP or gRPC."""
-
-    def is_ready(self) -> bool:
-        """Whether the server and its model report to be ready."""
-        ...
-
-    def inputs(self) -> tuple[Port, ...]:
-        """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
-        ...
-
-    def takes_bytes(self) -> bool:
-        """Whether it supports binary tensors."""
-        ...
-
-    def target(self, inputs: Tensors, binary: bool) -> Target:
-        """A connection that repeats this request."""
-        ...
+Oip = OverHttp | OverGrpc
+"""One model of a server."""
 
 
 def speak(url: str, model: str, timeout_s: float = 5.0) -> Oip:

@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -57,10 +56,6 @@ class Server:
     popen: subprocess.Popen[bytes]
     log: Path
 
-    def status(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
-        return self.popen.poll()
-
     def output(self) -> str:
         """The last part of its output."""
         with self.log.open("rb") as file:
@@ -102,7 +97,7 @@ class Trial:
         """Wait for a server; None when it is ready, or how it failed."""
         timeout_s = min(self.timing.startup_s, self._stop_s)
         while self._now_s() <= timeout_s:
-            if (status := server.status()) is not None:
+            if (status := server.popen.poll()) is not None:
                 return _ended(self._now_s(), status, server.output())
             if is_ready():
                 return None
@@ -120,11 +115,16 @@ class Trial:
                 if self._now_s() >= self._stop_s:
                     return
                 for server in self.servers:
-                    if (status := server.status()) is not None:
+                    if (status := server.popen.poll()) is not None:
                         yield _ended(self._now_s(), status, server.output())
                         return
                 window = replace(report.window, peak_gb=peak_gb(processes))
                 yield Sample(ready_s + report.elapsed_s, float(report.answered), evidence=window)
+
+    def reap(self) -> None:
+        """Wait for the servers, which have been killed."""
+        for server in self.servers:
+            server.popen.wait()
 
     @property
     def _stop_s(self) -> float:
@@ -153,7 +153,7 @@ class Trials:
         with ExitStack() as stack:
             stack.enter_context(Watchdog(folder, launch.lifetime_s))
             trial = Trial(launch, folder, self.clock, self.timing, started_s)
-            stack.callback(teardown.tear_down, folder, reap=partial(_reap, trial.servers))
+            stack.callback(teardown.tear_down, folder, reap=trial.reap)
             yield trial
 
     def reclaim(self, label: str) -> float | None:
@@ -192,8 +192,3 @@ def _ended(now_s: float, status: int, output: str) -> Ended:
         detail = "the server was killed from outside; systems do that when they run out of memory"
         return Ended(now_s, Outcome.OUT_OF_MEMORY, detail, log)
     return Ended(now_s, Outcome.FAILED, last, log)
-
-
-def _reap(servers: Sequence[Server]) -> None:
-    for server in servers:
-        server.popen.wait()

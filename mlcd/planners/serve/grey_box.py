@@ -30,7 +30,7 @@ from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
 from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
 from mlcd.planners.serve.nouns import service_of
-from mlcd.planners.serve.promise import best, certifies, keeps, value
+from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000
@@ -109,18 +109,7 @@ def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
         kept &= draws.figures[cap.figure] <= cap.at_most_s
     if service.min_rate is not None:
         kept &= draws.rate >= service.min_rate
-    return np.where(kept, _worth(job, space, draws.rate), 0.0)
-
-
-def _worth(job: Job, space: Space, rate: Floats) -> Floats:
-    """`promise.worth` of a whole space at once."""
-    match job.goal.objective:
-        case Objective.FASTEST:
-            return rate
-        case Objective.CHEAPEST:
-            return np.broadcast_to(1 / _price(space), rate.shape)
-        case _:
-            return rate / _price(space)
+    return np.where(kept, worth(job, _price(space), draws.rate), 0.0)
 
 
 def expected_gains(worths: Floats, top: float, wrong: Floats | None = None) -> Floats:
@@ -181,23 +170,18 @@ def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finis
 
 def _untried(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     """What may be tried: no answer yet, room for it in the limits, and cheaper or shorter than anything refused."""
-    open_ = _within_limits(job, space, history)
-    for configuration in history.tried:
-        if (at := space.index.get(configuration)) is not None:
-            open_[at] = False
-    for refusal in history.refusals:
-        seconds, usd = space.worst_probe(refusal.configuration)
-        open_ &= (space.probe_usd < usd) | (space.probe_s < seconds)
-    return open_
-
-
-def _within_limits(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     budget, deadline = job.goal.budget_usd, job.goal.deadline_s
     open_ = np.ones(len(space), bool)
     if budget is not None:
         open_ &= history.spent_usd + space.probe_usd <= budget
     if deadline is not None:
         open_ &= history.elapsed_s + space.probe_s <= deadline
+    for configuration in history.tried:
+        if (at := space.index.get(configuration)) is not None:
+            open_[at] = False
+    for refusal in history.refusals:
+        seconds, usd = space.worst_probe(refusal.configuration)
+        open_ &= (space.probe_usd < usd) | (space.probe_s < seconds)
     return open_
 
 

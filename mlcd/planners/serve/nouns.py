@@ -38,11 +38,14 @@ class KnobTable:
 
     def price(self, knobs: Knobs) -> float:
         """Dollars an hour with the knobs set so."""
-        total = self.base_usd
-        for name, setting in knobs:
-            rate = self.usd_per_hour.get(name, 0.0)
-            total += float(rate[str(setting)]) if isinstance(rate, Mapping) else rate * float(setting)
-        return total
+        return sum((self.usd(name, value) for name, value in knobs), start=self.base_usd)
+
+    def usd(self, name: str, value: Knob) -> float:
+        """Dollars an hour that a knob adds."""
+        rate = self.usd_per_hour.get(name, 0.0)
+        if isinstance(rate, Mapping):
+            return float(rate[str(value)])
+        return rate * float(value) if rate else 0.0
 
 
 UPLOAD = "upload:"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, prod
+from typing import TypeVar
 
-from mlcd.core.configuration import Configuration, Space
+from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.guarantee import beyond_limits, beyond_price_limits, why_nothing_was_measured
 from mlcd.core.history import History
@@ -20,21 +21,24 @@ from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
 from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by, service_of
 
+Number = TypeVar("Number", float, Floats)
 
-def worth(job: Job, configuration: Configuration, rate: float) -> float:
-    """What the goal makes large, of a configuration that answers so many a second and keeps everything else."""
+
+def worth(job: Job, usd_per_hour: Number, rate: Number) -> Number:
+    """What the goal makes large, at a price and a rate (or at many) that keep everything else."""
     match job.goal.objective:
         case Objective.FASTEST:
             return rate
         case Objective.CHEAPEST:
-            return 1 / configuration.usd_per_hour
+            return 1 / usd_per_hour
         case _:
-            return rate / configuration.usd_per_hour
+            return rate / usd_per_hour
 
 
 def value(job: Job, measurement: Measurement) -> float:
     """What a trial is worth: nothing where it failed, or broke what the service has to keep."""
-    return worth(job, measurement.configuration, measurement.rate) if keeps(job, measurement) else 0.0
+    price = measurement.configuration.usd_per_hour
+    return worth(job, price, measurement.rate) if keeps(job, measurement) else 0.0
 
 
 def keeps(job: Job, measurement: Measurement) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,30 @@ from mlcd.core.configuration import Choice, Offer, ProbeTime, Space
 from mlcd.core.errors import JobFileError
 from mlcd.core.units import parse_duration, parse_usd
 from mlcd.planners.jobfile.keys import nearest
-from mlcd.planners.jobfile.marks import Marks, at, read_yaml
+from mlcd.planners.jobfile.marks import at, read_yaml
 from mlcd.planners.serve.nouns import Endpoint, Knob, Knobs, KnobTable, ServerSettings
 
 TRIAL = ProbeTime(60.0, 0.0)
 """A trial of a server takes a minute at the most, where nobody says otherwise."""
+USD_PER_CORE_HOUR, USD_PER_GB_HOUR = 0.04048, 0.004445
+"""AWS Fargate's list prices in us-east-1: what a core and a GB cost where nobody says otherwise."""
+
+
+def usual_knobs() -> KnobTable:
+    """What may vary on this machine where no file says it."""
+    most = os.cpu_count() or 1
+    threads = tuple(sorted({min(2**i, most) for i in range(7)}))
+    return KnobTable(
+        {
+            "precision": ("fp32", "int8"),
+            "threads": threads,
+            "batch": (1, 2, 4, 8, 16, 32),
+            "memory_gb": (0.25, 0.5, 1.0, 2.0),
+        },
+        {"threads": USD_PER_CORE_HOUR, "memory_gb": USD_PER_GB_HOUR},
+        cores="threads",
+        memory="memory_gb",
+    )
 
 
 def serving_space(table: KnobTable, trial: ProbeTime = TRIAL, startup_limit_s: float = 0.0) -> Space:
@@ -54,6 +75,8 @@ SERVER_KEYS = ("url", "model", "command")
 TRIAL_S = 60.0
 MOST = 100_000
 """Settings of all knobs together: more would take seconds a step."""
+Wrong = Callable[..., JobFileError]
+"""The error about what is written at these keys of the file."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +86,6 @@ class KnobsFile:
     table: KnobTable
     trial_s: float = TRIAL_S
     server: Endpoint | None = None
-    path: Path = field(default_factory=Path)
 
 
 def load_knobs(path: Path) -> KnobsFile:
@@ -80,105 +102,84 @@ def load_knobs(path: Path) -> KnobsFile:
 def parse_knobs(text: str, path: Path) -> KnobsFile:
     """The knobs of a text; `path` names it in messages."""
     written, marks = read_yaml(text, path)
+
+    def wrong(what: str, *keys: str) -> JobFileError:
+        return JobFileError(at(path, marks, keys) + what)
+
     if not isinstance(written, dict) or not isinstance(written.get("knobs"), dict) or not written["knobs"]:
-        raise JobFileError(at(path, marks, ("knobs",)) + "a file of knobs needs `knobs:`, as in `batch: [1, 8, 32]`")
+        raise wrong("a file of knobs needs `knobs:`, as in `batch: [1, 8, 32]`", "knobs")
     for key in written:
         if key not in KEYS:
-            raise JobFileError(at(path, marks, (key,)) + f"unknown key '{key}': {nearest(str(key), KEYS)}")
-    knobs = {str(name): _values(name, told, path, marks) for name, told in written["knobs"].items()}
-    count = 1
-    for values in knobs.values():
-        count *= len(values)
-    if count > MOST:
-        raise JobFileError(at(path, marks, ("knobs",)) + f"{count:,} settings; at most {MOST:,} can be searched")
-    base, prices = _prices(written.get("price"), knobs, path, marks)
+            raise wrong(f"unknown key '{key}': {nearest(str(key), KEYS)}", key)
+    knobs = {str(name): _values(name, values, wrong) for name, values in written["knobs"].items()}
+    if (count := prod(map(len, knobs.values()))) > MOST:
+        raise wrong(f"{count:,} settings; at most {MOST:,} can be searched", "knobs")
+    base, prices = _prices(written.get("price"), knobs, wrong)
     table = KnobTable(knobs, prices, base, str(written.get("machine") or ""), "threads", "memory_gb")
-    if base + sum(_least_usd(table)) <= 0:
-        raise JobFileError(at(path, marks, ("price",)) + "a setting would be free: give it a price, as in `base: 0.1`")
-    return KnobsFile(table, _trial_s(written.get("trial"), path, marks), _server(written, path, marks), path)
+    if base + sum(min(table.usd(name, value) for value in values) for name, values in knobs.items()) <= 0:
+        raise wrong("a setting would be free: give it a price, as in `base: 0.1`", "price")
+    return KnobsFile(table, _trial_s(written.get("trial"), wrong), _server(written.get("server"), wrong))
 
 
-def _least_usd(table: KnobTable) -> list[float]:
-    """What each priced knob adds at the least."""
-    least = []
-    for name, rate in table.usd_per_hour.items():
-        values = table.knobs[name]
-        least.append(min(rate.values()) if isinstance(rate, Mapping) else min(rate * float(v) for v in values))
-    return least
-
-
-def _values(name: Any, told: Any, path: Path, marks: Marks) -> tuple[Knob, ...]:
-    here = at(path, marks, ("knobs", name))
-    values = told if isinstance(told, list) else [told]
+def _values(name: Any, written: Any, wrong: Wrong) -> tuple[Knob, ...]:
+    values = written if isinstance(written, list) else [written]
     if not values or any(isinstance(v, bool) or not isinstance(v, str | int | float) for v in values):
-        raise JobFileError(here + f"{name}: expected a list of numbers or of words, such as [1, 2, 4]")
+        raise wrong(f"{name}: expected a list of numbers or of words, such as [1, 2, 4]", "knobs", name)
     if len({isinstance(v, str) for v in values}) > 1:
-        raise JobFileError(here + f"{name}: numbers and words cannot be mixed: {told}")
+        raise wrong(f"{name}: numbers and words cannot be mixed: {written}", "knobs", name)
     if len(set(values)) < len(values):
-        raise JobFileError(here + f"{name}: a value is written twice: {told}")
+        raise wrong(f"{name}: a value is written twice: {written}", "knobs", name)
     if any(not isinstance(v, str) and not v > 0 for v in values):
-        raise JobFileError(here + f"{name}: numbers must be more than zero: {told}")
+        raise wrong(f"{name}: numbers must be more than zero: {written}", "knobs", name)
     return tuple(values) if isinstance(values[0], str) else tuple(sorted(values))
 
 
 def _prices(
-    told: Any, knobs: Mapping[str, tuple[Knob, ...]], path: Path, marks: Marks
+    written: Any, knobs: Mapping[str, tuple[Knob, ...]], wrong: Wrong
 ) -> tuple[float, dict[str, float | Mapping[str, float]]]:
-    if not isinstance(told, dict) or not told:
-        raise JobFileError(
-            at(path, marks, ("price",)) + "`price:` is missing: dollars an hour, as in `price: {threads: 0.04}`"
-        )
-    base = 0.0
-    prices: dict[str, float | Mapping[str, float]] = {}
-    for name, rate in told.items():
-        here = at(path, marks, ("price", name))
+    if not isinstance(written, dict) or not written:
+        raise wrong("`price:` is missing: dollars an hour, as in `price: {threads: 0.04}`", "price")
+    base, prices = 0.0, dict[str, float | Mapping[str, float]]()
+    for name, rate in written.items():
         if name == "base":
-            base = _usd(rate, here, "base")
+            base = _usd(rate, "base", name, wrong)
         elif name not in knobs:
-            raise JobFileError(here + f"a price for '{name}', which is no knob: {nearest(str(name), knobs)}")
-        elif isinstance(knobs[name][0], str):
-            prices[name] = _by_word(name, rate, knobs[name], here)
+            raise wrong(f"a price for '{name}', which is no knob: {nearest(str(name), knobs)}", "price", name)
+        elif not isinstance((words := knobs[name])[0], str):
+            prices[name] = _usd(rate, name, name, wrong)
+        elif not isinstance(rate, dict) or set(map(str, rate)) != set(words):
+            each = f"{name}: expected a price for each of {', '.join(map(str, words))}, as in {{{words[0]}: 0.5}}"
+            raise wrong(each, "price", name)
         else:
-            prices[name] = _usd(rate, here, name)
+            prices[name] = {str(word): _usd(usd, f"{name} {word}", name, wrong) for word, usd in rate.items()}
     return base, prices
 
 
-def _by_word(name: str, rate: Any, words: tuple[Knob, ...], here: str) -> dict[str, float]:
-    if not isinstance(rate, dict) or set(map(str, rate)) != set(words):
-        listed = ", ".join(map(str, words))
-        raise JobFileError(here + f"{name}: expected a price for each of {listed}, as in {{{words[0]}: 0.5}}")
-    return {str(word): _usd(usd, here, f"{name} {word}") for word, usd in rate.items()}
-
-
-def _usd(told: Any, here: str, name: str) -> float:
-    if told == 0 and not isinstance(told, bool):
+def _usd(written: Any, what: str, name: str, wrong: Wrong) -> float:
+    if written == 0 and not isinstance(written, bool):
         return 0.0
     try:
-        return parse_usd(told)
+        return parse_usd(written)
     except ValueError as error:
-        raise JobFileError(here + f"{name} {error}") from None
+        raise wrong(f"{what} {error}", "price", name) from None
 
 
-def _trial_s(told: Any, path: Path, marks: Marks) -> float:
-    if told is None:
-        return TRIAL_S
+def _trial_s(written: Any, wrong: Wrong) -> float:
     try:
-        return parse_duration(told)
+        return TRIAL_S if written is None else parse_duration(written)
     except ValueError as error:
-        raise JobFileError(at(path, marks, ("trial",)) + f"trial {error}") from None
+        raise wrong(f"trial {error}", "trial") from None
 
 
-def _server(written: Mapping[str, Any], path: Path, marks: Marks) -> Endpoint | None:
-    told = written.get("server")
-    if told is None:
+def _server(written: Any, wrong: Wrong) -> Endpoint | None:
+    if written is None:
         return None
-    here = at(path, marks, ("server",))
-    if not isinstance(told, dict):
-        raise JobFileError(here + "server: expected `url:` and `model:`, and `command:` if MLCD is to start it")
-    for key in told:
+    if not isinstance(written, dict):
+        raise wrong("server: expected `url:` and `model:`, and `command:` if MLCD is to start it", "server")
+    for key in written:
         if key not in SERVER_KEYS:
-            raise JobFileError(at(path, marks, ("server", key)) + f"unknown key '{key}': {nearest(key, SERVER_KEYS)}")
-    url, model = str(told.get("url") or ""), str(told.get("model") or "")
+            raise wrong(f"unknown key '{key}': {nearest(key, SERVER_KEYS)}", "server", key)
+    url, model = str(written.get("url") or ""), str(written.get("model") or "")
     if not url.startswith(("http://", "grpc://")) or not model:
-        raise JobFileError(here + "server: needs `url: http://HOST:PORT` (or grpc://) and `model:`, its name there")
-    return Endpoint(url, model, str(told.get("command") or ""))
+        raise wrong("server: needs `url: http://HOST:PORT` (or grpc://) and `model:`, its name there", "server")
+    return Endpoint(url, model, str(written.get("command") or ""))

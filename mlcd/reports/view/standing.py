@@ -15,7 +15,7 @@ from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.functions import answer as on_functions
 from mlcd.reports.run_document.part import taken
-from mlcd.reports.serve import views as served
+from mlcd.reports.serve import page as served
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
 from mlcd.reports.view.page import UnderWay

@@ -48,7 +48,7 @@ def test_values_at_once_are_those_of_one_configuration_after_the_other(kind, obj
             cell = world.seen.composed(model, configuration)
             keeps = cell is not None and cell.rate >= 30.0
             keeps = keeps and all(cell.figures[cap.figure] <= cap.at_most_s for cap in service.caps)
-            assert found[m, i] == pytest.approx(worth(job, configuration, cell.rate) if keeps else 0.0)
+            assert found[m, i] == pytest.approx(worth(job, configuration.usd_per_hour, cell.rate) if keeps else 0.0)
 
 
 def test_values_are_computed_once():

@@ -17,8 +17,7 @@ from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
 from mlcd.planners.serve.nouns import knobs_of, service_of
 from mlcd.planners.serve.operators import open_model
-from mlcd.planners.serve.prepare import usual_knobs
-from mlcd.planners.serve.space import serving_space
+from mlcd.planners.serve.space import serving_space, usual_knobs
 
 LIVE_NOISE = 0.02
 """Relative error that is assumed of a real trial at the least: seconds cannot see what hours bring."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from mlcd.planners.serve.beliefs.evidence import (
 from mlcd.planners.serve.beliefs.mixed_effects import sound, student
 from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
 from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Prior, Samples, Seen, bent, surface
-from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
 from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by, service_of
 
 LIKE_SEEN, LIKE_NONE = 0.8, 0.12
@@ -48,8 +49,8 @@ PREVIEWS = 128
 """Samples by which a belief foretells the first trials."""
 MOST_WEIGHED = 10
 """Trials that beliefs are weighed by."""
-KEPT = 7
-"""Grounds that are remembered besides the newest."""
+GROUNDS = 8
+"""Spaces with a model that are remembered: each is large."""
 Point = tuple[int, float, float, int]
 """A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Seen`)."""
 
@@ -103,13 +104,11 @@ class DeviceBelief:
     """Samples of time and memory that agree with the trials, composed to what each configuration does."""
 
     knowledge: Knowledge
-    _grounds: list[tuple[Space, ModelFacts, Ground]] = field(default_factory=list, repr=False, compare=False)
-    _ratios: dict[Figure, Ratio] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """So many samples of what each configuration does."""
         service = service_of(job)
-        ground, usual = self._ground(space, service.model), self._ratio(TYPICAL)
+        ground, usual = _ground(Same(self.knowledge, space, service.model)), _ratio(Same(self.knowledge), TYPICAL)
         told = [
             (int(ground.of[space.index[each.measurement.configuration]]), each)
             for each in told_by(self.knowledge, service, history, usual)
@@ -126,7 +125,7 @@ class DeviceBelief:
         self, figure: Figure, time: Floats, told: Sequence[tuple[int, Told]], rng: np.random.Generator
     ) -> Floats:
         """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
-        ratio = shown_ratio(self._ratio(figure), [each for _, each in told], figure)
+        ratio = shown_ratio(_ratio(Same(self.knowledge), figure), [each for _, each in told], figure)
         log = time + ratio.mean
         if ratio.sd > EXACT:
             log = log + ratio.sd * rng.standard_normal((len(time), 1))
@@ -137,26 +136,22 @@ class DeviceBelief:
                 log[:, at] = math.log(seconds)
         return np.asarray(np.exp(log))
 
-    def _ratio(self, figure: Figure) -> Ratio:
-        if figure not in self._ratios:
-            self._ratios[figure] = seen_ratio(self.knowledge, figure)
-        return self._ratios[figure]
 
-    def _ground(self, space: Space, facts: ModelFacts) -> Ground:
-        """Worked out once. A space is known again by being the same object: to compare all of it would take longer."""
-        for known, described, ground in self._grounds:
-            if known is space and described is facts:
-                return ground
-        ground = ground_of(self.knowledge, space, facts)
-        self._grounds[:] = [*self._grounds[-KEPT:], (space, facts, ground)]
-        return ground
+@lru_cache(KEPT)
+def _ratio(knowledge: Same, figure: Figure) -> Ratio:
+    return seen_ratio(knowledge.things[0], figure)
+
+
+@lru_cache(GROUNDS)
+def _ground(known: Same) -> Ground:
+    """Of a knowledge, a space and a model's facts, worked out once."""
+    return ground_of(*known.things)
 
 
 def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
     """All that is known of a model on a space before its first trial."""
-    told = [knowledge.cell_of(configuration) for configuration in space.configurations]
-    own = len(set(told))
-    rows = list(dict.fromkeys([*told, *(cell for model in knowledge.models for cell in model.cells)]))
+    cell_of = [knowledge.cell_of(configuration) for configuration in space.configurations]
+    rows = list(dict.fromkeys([*cell_of, *(cell for model in knowledge.models for cell in model.cells)]))
     axes, where = axes_of(rows, knowledge.anatomy.cell), {cell: i for i, cell in enumerate(rows)}
     everyone = [facts, *(model.facts for model in knowledge.models)]
     passes = {(axes.category_of(each), each.batch) for model in everyone for each in model.profiles}
@@ -170,8 +165,8 @@ def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
     allowed = [knowledge.memory_gb(configuration) for configuration in space.configurations]
     return Ground(
         cells,
-        np.array([where[cell] for cell in told], dtype=np.intp),
-        own,
+        np.array([where[cell] for cell in cell_of], dtype=np.intp),
+        len(set(cell_of)),
         np.array([np.inf if gb is None else gb for gb in allowed]),
         np.array([cores_of(knowledge, configuration) for configuration in space.configurations]),
         tuple(
@@ -223,24 +218,25 @@ def _drawn_by_trust(
     """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
     logs = np.array([each.log_chance(told, ground.cells) for each in ground.outlooks])
     chances = np.exp(logs - logs.max())
-    parts = []
-    for outlook, share in zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True):
-        if share:
-            time, held = _surfaces(ground, outlook, told, int(share), rng)
-            parts.append((time, held, _runs(ground, outlook, told, int(share), rng)))
+    shares = zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True)
+    parts = [_drawn(ground, outlook, told, int(share), rng) for outlook, share in shares if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
 
-def _surfaces(
+def _drawn(
     ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Log seconds of a batch and log GB held, sample x cell of the space."""
+) -> tuple[Floats, Floats, Runs]:
+    """The same of one outlook."""
     times = [(at, each.time, each.sd, each.time_bound) for at, each in told if each.time is not None]
     peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in told if each.memory is not None]
-    time = _drawn(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles), ground.own, count, rng)
-    held = _drawn(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []), ground.own, count, rng)
-    return time, held
+
+    def over(priors: Sequence[Prior], law: Law, work: Floats, seen: Seen) -> Floats:
+        return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, ground.own)
+
+    time = over(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles))
+    held = over(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []))
+    return time, held, outlook.patterns.sample(count, *_ran_and_failed(told), rng)[:, : ground.own]
 
 
 def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
@@ -252,20 +248,6 @@ def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
         np.array([bound for *_, bound in every], dtype=int),
         np.arange(len(every)) >= len(points),
     )
-
-
-def _drawn(
-    priors: Sequence[Prior], law: Law, work: Floats, seen: Seen, own: int, count: int, rng: np.random.Generator
-) -> Floats:
-    """Samples of a surface over the cells of the space, given what was seen of it."""
-    return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, own)
-
-
-def _runs(
-    ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
-) -> Runs:
-    """Whether each cell of the space runs, in so many samples."""
-    return outlook.patterns.sample(count, *_ran_and_failed(told), rng)[:, : ground.own]
 
 
 def _ran_and_failed(told: Sequence[tuple[int, Told]]) -> tuple[list[int], list[int]]:

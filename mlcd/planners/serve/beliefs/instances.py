@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
     machine_and_load,
-    machine_prices,
+    machines_and_resources,
     pairs,
     places,
     rows,
@@ -39,7 +39,7 @@ from mlcd.planners.serve.beliefs.load_points import (
     tried_points,
 )
 from mlcd.planners.serve.beliefs.mixed_effects import STRANGE, SURE, WIDER, Group, Shown, Trusted, trusted
-from mlcd.planners.serve.known_models import Knowledge
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
 from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
 
 USD_PER_VCPU_HOUR = 0.05
@@ -167,11 +167,12 @@ class InstancesBelief:
     """Draws of what an unseen model does on whole machines, from the seen ones and from its own trials."""
 
     knowledge: Knowledge
-    _lores: dict[tuple[InstanceType, ...], Lore] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of requests a second, and of every figure that has a cap."""
-        anatomy, lore = self.knowledge.anatomy, self._lore(space)
+        anatomy = self.knowledge.anatomy
+        types = instance_types(*machines_and_resources(self.knowledge, space))
+        lore = _lore(Same(self.knowledge), types)
         where = places(anatomy, (knobs_of(each) for each in space.configurations))
         features, points = lore.features(where), tried_points(anatomy, space, history)
 
@@ -201,11 +202,11 @@ class InstancesBelief:
                 runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
         return runs
 
-    def _lore(self, space: Space) -> Lore:
-        """Kept for the types of a space: learning takes longer than drawing."""
-        resources = self.knowledge.resources.get(self.knowledge.anatomy.cell[0], {})
-        types = instance_types(machine_prices(self.knowledge, space), resources)
-        return self._lores.setdefault(types, Lore(self.knowledge, types))
+
+@lru_cache(KEPT)
+def _lore(knowledge: Same, types: tuple[InstanceType, ...]) -> Lore:
+    """Kept for the types of a space: learning takes longer than drawing."""
+    return Lore(knowledge.things[0], types)
 
 
 def features(vcpus: Floats, accelerated: Floats, family: Floats, which: Floats, where: Places) -> Floats:

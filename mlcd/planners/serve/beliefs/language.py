@@ -18,7 +18,7 @@ Symbols   x    tokens a second, by physics alone      F    features (`features`)
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
     machine_and_load,
-    machine_prices,
+    machines_and_resources,
     pairs,
     places,
     rows,
@@ -43,7 +43,7 @@ from mlcd.planners.serve.beliefs.load_points import (
     tried_points,
 )
 from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Trusted, trusted
-from mlcd.planners.serve.known_models import Knowledge, Same
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
 from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of, service_of
 
 SHARING = 0.7
@@ -213,7 +213,7 @@ class Supposition:
 
     def _seen_as(self, where: Places, figure: Figure | None) -> Places:
         """Where the seen models' users waited as long; their rate is compared as it stands."""
-        return where if figure is None else where.with_load_over(self.crowd)
+        return where if figure is None else replace(where, loads=where.loads / self.crowd)
 
 
 @dataclass(frozen=True)
@@ -221,12 +221,12 @@ class LanguageBelief:
     """Draws of what an unseen language model does, from the seen ones and from its own trials."""
 
     knowledge: Knowledge
-    _lores: dict[tuple[Machine, ...], Lore] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of tokens a second, and of every figure that has a cap."""
         service, anatomy = service_of(job), self.knowledge.anatomy
-        lore = self._lore(space)
+        fleet = tuple(machines(*machines_and_resources(self.knowledge, space)).values())
+        lore = _lore(Same(self.knowledge), fleet)
         points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
         where = places(anatomy, (knobs_of(each) for each in space.configurations))
         outside, figures = self._outside(where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
@@ -245,20 +245,16 @@ class LanguageBelief:
 
     def _outside(self, where: Places) -> float:
         """The share of these on machines that nobody ran on, or with more users than anybody had."""
-        known = seen_on(Same(self.knowledge))
+        known, anatomy = seen_on(Same(self.knowledge)), self.knowledge.anatomy
+        users = [machine_and_load(anatomy, at)[1] for model in self.knowledge.models for at in model.cells]
         new = np.array([name not in known for name in where.machines])
-        return float(np.mean(new | (where.loads > self._most_users)))
+        return float(np.mean(new | (where.loads > max(users, default=0.0))))
 
-    def _lore(self, space: Space) -> Lore:
-        """Kept for a fleet: learning takes longer than drawing."""
-        resources = self.knowledge.resources.get(self.knowledge.anatomy.cell[0], {})
-        fleet = tuple(machines(machine_prices(self.knowledge, space), resources).values())
-        return self._lores.setdefault(fleet, Lore(self.knowledge, fleet))
 
-    @cached_property
-    def _most_users(self) -> float:
-        anatomy, models = self.knowledge.anatomy, self.knowledge.models
-        return max((machine_and_load(anatomy, at)[1] for model in models for at in model.cells), default=0.0)
+@lru_cache(KEPT)
+def _lore(knowledge: Same, fleet: tuple[Machine, ...]) -> Lore:
+    """Kept for a fleet: learning takes longer than drawing."""
+    return Lore(knowledge.things[0], fleet)
 
 
 def _crowds(outside: float) -> list[tuple[float, float]]:

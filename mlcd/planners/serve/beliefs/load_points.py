@@ -35,10 +35,6 @@ class Places:
         """The place of each one's machine in a list."""
         return np.array([names[machine] for machine in self.machines], dtype=np.intp)
 
-    def with_load_over(self, times: float) -> Places:
-        """The same machines under so many times less load."""
-        return Places(self.machines, self.loads / times)
-
 
 @dataclass(frozen=True)
 class LoadPoints:
@@ -113,8 +109,11 @@ def seen_on(knowledge: Same) -> frozenset[str]:
     return frozenset(machine_and_load(known.anatomy, knobs)[0] for model in known.models for knobs in model.cells)
 
 
-def machine_prices(knowledge: Knowledge, space: Space) -> dict[str, float]:
-    """Dollars an hour of each machine; one that only seen models ran on costs what is usual."""
+def machines_and_resources(
+    knowledge: Knowledge, space: Space
+) -> tuple[dict[str, float], Mapping[str, Mapping[str, float]]]:
+    """Dollars an hour of each machine (the median for one that only seen models ran on), and what is known of them."""
     usd = {machine_and_load(knowledge.anatomy, knobs_of(c))[0]: c.usd_per_hour for c in space.configurations}
     usual = float(np.median(list(usd.values())))
-    return {**usd, **{name: usual for name in sorted(seen_on(Same(knowledge))) if name not in usd}}
+    usd |= {name: usual for name in sorted(seen_on(Same(knowledge))) if name not in usd}
+    return usd, knowledge.resources.get(knowledge.anatomy.cell[0], {})

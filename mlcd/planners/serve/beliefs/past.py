@@ -110,11 +110,6 @@ def log_calls(facts: ModelFacts) -> float | None:
     return math.log(min(calls)) if calls else None
 
 
-def log_weights_gb(facts: ModelFacts, least_gb: float) -> float | None:
-    """The log of what its weights hold, beside the little that even an empty model does."""
-    return math.log(facts.weights_mb / 1_024 + least_gb) if facts.weights_mb is not None else None
-
-
 def log_largest_gb(facts: ModelFacts) -> float | None:
     """The log of the largest tensor that an operator makes for one request: a model holds a few of them at once."""
     largest = [
@@ -163,15 +158,16 @@ class Past:
     ) -> tuple[list[Prior], list[Prior]]:
         """Of a new model's time and memory. `wide`: it varies besides as if nobody had been seen."""
 
-        def weights(facts: ModelFacts) -> float | None:
-            return log_weights_gb(facts, self.least_gb)
+        def log_weights_gb(facts: ModelFacts) -> float | None:
+            """Beside the little that even an empty model holds."""
+            return math.log(facts.weights_mb / 1_024 + self.least_gb) if facts.weights_mb is not None else None
 
         def of(fields: Sequence[Field], sizes: Sequence[Size], past: Floats) -> list[Prior]:
             places = enumerate(zip(fields, sizes, strict=True))
             return [self._prior(field, past[:, i], size, facts, like, cells, wide) for i, (field, size) in places]
 
         time_sizes: tuple[Size, ...] = (log_calls, log_calls, lambda facts: 0.0)
-        return of(TIME, time_sizes, self.time), of(MEMORY, (weights, log_largest_gb), self.memory)
+        return of(TIME, time_sizes, self.time), of(MEMORY, (log_weights_gb, log_largest_gb), self.memory)
 
     def _prior(
         self, field: Field, past: Floats, size: Size, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool

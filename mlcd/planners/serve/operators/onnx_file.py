@@ -7,6 +7,7 @@ alone show, before anything is parsed, whether it is an ONNX file and complete. 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,10 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.serve.operators.onnx_graph import attends, missing_data, operators, table_rows, weights
+from mlcd.planners.serve.operators.onnx_graph import attends, missing_data, number_type, table_rows, weights
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
@@ -146,15 +145,15 @@ def open_model(path: Path | str) -> OnnxModel:
     for each in true_inputs:
         if not each.type.tensor_type.HasField("shape"):
             raise UserError(f"{path}: its input '{each.name}' has no shape; export it with one")
-    all_weights = weights(graph)
-    kind = max(all_weights.kinds, key=lambda name: all_weights.kinds[name], default="float32")
+    parameters, kinds = weights(graph)
+    kind = max(kinds, key=lambda name: kinds[name], default="float32")
     return OnnxModel(
         path=path,
         inputs=inputs,
         outputs=tuple(_tensor(path, each, {}) for each in graph.output),
-        weights_mb=all_weights.bytes / MB,
-        parameters=all_weights.parameters,
-        operators=operators(graph),
+        weights_mb=kinds.total() / MB,
+        parameters=parameters,
+        operators=Counter(node.op_type for node in graph.node),
         precision=_PRECISIONS.get(kind, "fp32"),
         attends=attends(graph),
     )
@@ -200,8 +199,6 @@ def _parsed(path: Path) -> Any:
 
 def _tensor(path: Path, value: Any, rows: Mapping[str, int]) -> Tensor:
     """An input or output; free axes without a name are called 'INPUT.AXIS'."""
-    from onnx.helper import tensor_dtype_to_np_dtype
-
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
         raise UserError(f"{path}: '{value.name}' is a {str(kind).removesuffix('_type')}; only tensors can be served")
@@ -209,5 +206,5 @@ def _tensor(path: Path, value: Any, rows: Mapping[str, int]) -> Tensor:
         axis.dim_value if axis.dim_value > 0 else axis.dim_param or f"{value.name}.{place}"
         for place, axis in enumerate(value.type.tensor_type.shape.dim)
     )
-    dtype = np.dtype(tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)).name
+    dtype = number_type(value.type.tensor_type.elem_type).name
     return Tensor(value.name, dtype, shape, rows.get(value.name))
