@@ -129,7 +129,7 @@ def _document(name: str, target: str, deployment: Deployment, export: Export) ->
         "files": dict(export.files),
         "main": export.main,
         "model_at": export.model_at,
-        "where": {knob.name: knob.where or None for knob in export.told},
+        "where": {knob.name: knob.where or None for knob in export.knobs},
         "not_expressed": [{"knob": knob.name, "value": knob.value, "note": knob.note} for knob in export.missing],
     }
 

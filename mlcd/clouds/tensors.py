@@ -87,7 +87,7 @@ def dtype_of(datatype: str) -> np.dtype[Any]:
 
 def pack(what: str, tensors: Tensors, head: Mapping[str, Any], binary: bool) -> tuple[bytes, int | None]:
     """A message of `inputs` or `outputs`, and the length of its JSON where bytes follow that."""
-    told: list[dict[str, Any]] = []
+    described: list[dict[str, Any]] = []
     contents: list[bytes] = []
     for name, tensor in tensors.items():
         one: dict[str, Any] = {"name": name, "datatype": datatype_of(tensor), "shape": list(tensor.shape)}
@@ -96,8 +96,8 @@ def pack(what: str, tensors: Tensors, head: Mapping[str, Any], binary: bool) -> 
             one["parameters"] = {"binary_data_size": len(contents[-1])}
         else:
             one["data"] = [text.decode() if isinstance(text, bytes) else text for text in tensor.ravel().tolist()]
-        told.append(one)
-    message = json.dumps({**head, what: told}, separators=(",", ":")).encode()
+        described.append(one)
+    message = json.dumps({**head, what: described}, separators=(",", ":")).encode()
     return message + b"".join(contents), len(message) if binary else None
 
 

@@ -65,8 +65,8 @@ class Bases(Shelf[T]):
 
     def readers(self) -> Mapping[str, Callable[[], T]]:
         """One's own takes the place of a shipped one of the same name."""
-        found = [about.parent for place in (SHIPPED, self.own) for about in sorted(place.glob(f"*/{ABOUT}"))]
-        return {folder.name: partial(self.read, folder) for folder in found}
+        folders = [about.parent for place in (SHIPPED, self.own) for about in sorted(place.glob(f"*/{ABOUT}"))]
+        return {folder.name: partial(self.read, folder) for folder in folders}
 
     def named(self, name: str) -> T:
         """The base of that name, or of the folder of that path."""

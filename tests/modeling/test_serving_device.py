@@ -15,7 +15,7 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import as_numbers, axes_of, profiled
 from mlcd.planners.serve.beliefs.device import DeviceBelief
-from mlcd.planners.serve.beliefs.evidence import Ratio, host_limits, patterns, seen_ratio, shown_ratio, told_by
+from mlcd.planners.serve.beliefs.evidence import Ratio, cell_trials, host_limits, patterns, seen_ratio, shown_ratio
 from mlcd.planners.serve.beliefs.past import likeness, log_calls, log_largest_gb
 from mlcd.planners.serve.beliefs.surfaces import (
     BATCH_TIME,
@@ -238,7 +238,7 @@ def test_a_trial_that_waited_for_its_host_tells_of_the_device_by_its_latency():
         if WORLD.recorded.composed(WORLD.unseen, c := WORLD.space.configurations[i]).rate
         == WORLD.recorded.host_rate(WORLD.unseen.facts.inputs, c)
     )
-    told = told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), History((trial(WORLD, at),)), NO_RATIO)[0]
+    told = cell_trials(WORLD.seen, ServingTask(WORLD.unseen.facts), History((trial(WORLD, at),)), NO_RATIO)[0]
     cell = WORLD.unseen.cells[WORLD.seen.cell_of(WORLD.space.configurations[at])]
     assert math.exp(told.time) == pytest.approx(cell.figures[Figure.P50])
     assert told.time_bound == 0
@@ -247,20 +247,20 @@ def test_a_trial_that_waited_for_its_host_tells_of_the_device_by_its_latency():
 def test_an_open_trial_that_answered_all_that_was_sent_is_a_bound():
     measured = trial(WORLD, ran(WORLD, 1)[0], rate=1.0)
     service = ServingTask(replace(WORLD.unseen.facts, inputs="image224"), min_rate=1.0, arrivals=Arrivals.OPEN)
-    told = told_by(WORLD.seen, service, History((measured,)), NO_RATIO)[0]
+    told = cell_trials(WORLD.seen, service, History((measured,)), NO_RATIO)[0]
     assert told.time_bound == -1
 
 
 def test_out_of_memory_bounds_memory_and_another_failure_says_that_the_cell_does_not_run():
     history = History((trial(WORLD, 0, Outcome.OUT_OF_MEMORY), trial(WORLD, 0, Outcome.FAILED)))
-    short, broken = told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO)
+    short, broken = cell_trials(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO)
     assert (short.memory, short.memory_bound, short.runs) == (math.log(1), 1, True)
     assert (broken.time, broken.memory, broken.runs) == (None, None, False)
 
 
 def test_bad_luck_tells_nothing():
     history = History((trial(WORLD, 0, Outcome.PREEMPTED),))
-    assert told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO) == ()
+    assert cell_trials(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO) == ()
 
 
 def test_what_a_host_prepares_is_read_between_its_table_or_learnt_from_a_trial_that_waited():
@@ -296,7 +296,7 @@ def test_a_tail_that_is_longer_than_a_batch_is_learnt_from_seen_models_and_then_
     measured = replace(
         measured, samples_per_s=dict(knobs_of(measured.configuration))["batch"] / figures[Figure.P95] * 3
     )
-    told = told_by(WORLD.seen, ServingTask(slow), History((measured,)), NO_RATIO)
+    told = cell_trials(WORLD.seen, ServingTask(slow), History((measured,)), NO_RATIO)
     after = shown_ratio(before, told, Figure.P95)
     assert math.exp(after.mean) == pytest.approx(3.0, rel=0.02)
     assert after.sd < 0.1

@@ -54,8 +54,8 @@ def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
 
 def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
     """The caps that were asked for."""
-    told = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
-    return tuple(Cap(Figure(figure), at) for figure, at in told.items() if at is not None and at != NO_LIMIT)
+    limits = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
+    return tuple(Cap(Figure(figure), at) for figure, at in limits.items() if at is not None and at != NO_LIMIT)
 
 
 def asked_again(service: ServingTask, chosen: Mapping[str, Any]) -> ServingTask:

@@ -27,7 +27,10 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Finish, Probe
+from mlcd.planners.serve.beliefs.device import DeviceBelief
 from mlcd.planners.serve.beliefs.draws import Belief, Draws
+from mlcd.planners.serve.beliefs.instances import InstancesBelief
+from mlcd.planners.serve.beliefs.language import LanguageBelief
 from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
 from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
@@ -66,8 +69,8 @@ class GreyBox:
         count = int(np.clip(MOST_NUMBERS // max(len(space), 1), FEWEST_SAMPLES, SAMPLES))
         draws = self.belief.draw(job, space, history, count, rng)
         worths, open_ = worths_of(job, space, draws), _untried(job, space, history)
-        found = best(job, history.good)
-        if found is None:
+        best_trial = best(job, history.good)
+        if best_trial is None:
             return _first_that_keeps(job, space, draws, worths, open_, trials)
         top = max(value(job, m) for m in history.good if keeps(job, m))
         gains = expected_gains(worths, top, misled(job, draws, history))
@@ -86,19 +89,8 @@ def _belief(knowledge: Same) -> Belief:
 
 def belief_of(knowledge: Knowledge) -> Belief:
     """The belief for a kind of machines."""
-    match knowledge.kind:
-        case Kind.DEVICE:
-            from mlcd.planners.serve.beliefs.device import DeviceBelief
-
-            return DeviceBelief(knowledge)
-        case Kind.LANGUAGE:
-            from mlcd.planners.serve.beliefs.language import LanguageBelief
-
-            return LanguageBelief(knowledge)
-        case Kind.INSTANCES:
-            from mlcd.planners.serve.beliefs.instances import InstancesBelief
-
-            return InstancesBelief(knowledge)
+    kinds = {Kind.DEVICE: DeviceBelief, Kind.LANGUAGE: LanguageBelief, Kind.INSTANCES: InstancesBelief}
+    return kinds[knowledge.kind](knowledge)
 
 
 def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
@@ -159,12 +151,12 @@ def _likely(draws: Draws, worths: Floats) -> Floats:
 
 
 def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
-    found = best(job, history.good)
-    if found is not None and not certifies(job, found):
-        times = sum(m.configuration == found.configuration for m in history.measurements)
-        refused = any(refusal.configuration == found.configuration for refusal in history.refusals)
+    trial = best(job, history.good)
+    if trial is not None and not certifies(job, trial):
+        times = sum(m.configuration == trial.configuration for m in history.measurements)
+        refused = any(refusal.configuration == trial.configuration for refusal in history.refusals)
         if times < CONFIRMATIONS and not refused:
-            return Probe(found.configuration, "the best so far, once more: it is too close to its limits to be sure")
+            return Probe(trial.configuration, "the best so far, once more: it is too close to its limits to be sure")
     return Finish(f"another trial is expected to add {max(gain, 0.0):.1%} at the most")
 
 

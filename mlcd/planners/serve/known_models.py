@@ -100,8 +100,8 @@ class Knowledge:
 
     def cell_of(self, configuration: Configuration) -> Knobs:
         """The knobs of a configuration that the device's work depends on."""
-        told = dict(knobs_of(configuration))
-        return tuple((name, told[name]) for name in self.anatomy.cell)
+        settings = dict(knobs_of(configuration))
+        return tuple((name, settings[name]) for name in self.anatomy.cell)
 
     def host_rate(self, inputs: str, configuration: Configuration) -> float | None:
         """Requests a second that the configuration's cores prepare; None where that is no limit, or not known."""

@@ -132,15 +132,16 @@ class _Seen:
 
     def stated(self, first: Sample) -> dict[Figure, float]:
         """Figures that a recording states of the windows after a report, a window counting by its answers."""
-        told: list[tuple[float, Mapping[Figure, float]]] = []
+        windows: list[tuple[float, Mapping[Figure, float]]] = []
         for before, report in pairwise(self.reports):
             window = report.evidence
             if report.elapsed_s > first.elapsed_s and isinstance(window, Window) and window.stated:
-                told.append((report.samples - before.samples, window.stated))
-        answered = math.fsum(weight for weight, _ in told)
+                windows.append((report.samples - before.samples, window.stated))
+        answered = math.fsum(weight for weight, _ in windows)
         if answered <= 0:
             return {}
-        return {figure: math.fsum(weight * each[figure] for weight, each in told) / answered for figure in told[0][1]}
+        figures = windows[0][1]
+        return {each: math.fsum(n * stated[each] for n, stated in windows) / answered for each in figures}
 
 
 @dataclass(frozen=True)

@@ -78,20 +78,20 @@ def refusal(
         return beyond
     if (too_dear := beyond_price_limits(job.search, space, configurations, "trial")) is not None:
         return too_dear
-    found = best(job, history.good)
-    if found is None or certifies(job, found) or found.configuration in configurations:
+    best_trial = best(job, history.good)
+    if best_trial is None or certifies(job, best_trial) or best_trial.configuration in configurations:
         return None
-    again_s, again_usd = space.worst_probe(found.configuration)
+    again_s, again_usd = space.worst_probe(best_trial.configuration)
     if not job.goal.allows(history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
-        return f"it would use what is reserved to confirm {found.configuration}"
+        return f"it would use what is reserved to confirm {best_trial.configuration}"
     return None
 
 
 def decide(job: Job, space: Space, history: History, finish: Finish) -> Decision:
     """The decision from what was tried: the best of what keeps what is asked, whatever a strategy would name."""
-    found = best(job, history.good)
-    if found is not None:
-        return Decision(found.configuration, finish.because, certified=certifies(job, found))
+    best_trial = best(job, history.good)
+    if best_trial is not None:
+        return Decision(best_trial.configuration, finish.because, certified=certifies(job, best_trial))
     return _infeasible(job, space, history, finish.because)
 
 
@@ -121,7 +121,7 @@ def _over(m: Measurement, cap: Cap) -> float:
 
 
 def _broken(service: ServingTask, m: Measurement) -> list[str]:
-    said = [str(cap) for cap in service.caps if _over(m, cap) > 1]
+    broken = [str(cap) for cap in service.caps if _over(m, cap) > 1]
     if service.min_rate is not None and m.rate < service.min_rate:
-        said.append(f"{service.min_rate:g} {service.counted} a second")
-    return said
+        broken.append(f"{service.min_rate:g} {service.counted} a second")
+    return broken

@@ -49,8 +49,8 @@ def serving_space(table: KnobTable, trial: ProbeTime = TRIAL, startup_limit_s: f
         cut = dict(zip(priced, bought, strict=True))
         settings = []
         for chosen in product(*(table.knobs[name] for name in free)):
-            told = {**cut, **dict(zip(free, chosen, strict=True))}
-            settings.append(ServerSettings(tuple((name, told[name]) for name in table.knobs)))
+            values = {**cut, **dict(zip(free, chosen, strict=True))}
+            settings.append(ServerSettings(tuple((name, values[name]) for name in table.knobs)))
         choices.append(Choice(_offer(table, tuple(cut.items())), settings=tuple(settings)))
     return Space(tuple(choices), trial, startup_limit_s)
 

@@ -24,7 +24,7 @@ from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.reports.deploy.deployment import MODEL, Deployment, Export, Part, Told, deployment_of, header, readme
+from mlcd.reports.deploy.deployment import MODEL, Deployment, Export, Part, PlacedKnob, deployment_of, header, readme
 
 REPOSITORY = "model_repository"
 CONFIG = {
@@ -72,7 +72,7 @@ def exported(run: str, account: Account, to: str) -> dict[str, Any]:
         text = json.dumps(lambda_configuration(run, account), indent=2) + "\n"
         return _document(run, to, "lambda.json", {"lambda.json": text})
     made = TARGETS[to](deployment_of(run, account))
-    notes = [f"not in the files: {told.name} = {told.value}: {told.note}" for told in made.missing]
+    notes = [f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing]
     return _document(run, to, made.main, dict(made.files), notes)
 
 
@@ -83,11 +83,11 @@ def _document(run: str, to: str, main: str, files: dict[str, str], notes: list[s
 def triton(deployment: Deployment) -> Export:
     """The model repository."""
     fields = _config_fields(deployment)
-    told = deployment.told(lambda part: fields.get(part, ""), NOTES)
+    placed = deployment.placed(lambda part: fields.get(part, ""), NOTES)
     at = f"{deployment.name}/config.pbtxt"
     start = "tritonserver --model-repository=DIR"
-    files = {at: _config(deployment, told), "README.md": readme(deployment, told, deployment.name, start)}
-    return Export(files, at, told, f"{deployment.name}/{MODEL}", start)
+    files = {at: _config(deployment, placed), "README.md": readme(deployment, placed, deployment.name, start)}
+    return Export(files, at, placed, f"{deployment.name}/{MODEL}", start)
 
 
 def kserve(deployment: Deployment) -> Export:
@@ -156,15 +156,15 @@ def _with_repository(
 ) -> Export:
     """A YAML file with fields of its own, and a Triton repository beside it. `more`: what its README says besides."""
     in_config = {part: f"config.pbtxt: {field}" for part, field in _config_fields(deployment).items()}
-    told = deployment.told(lambda part: in_config.get(part) or fields.get(part, ""), NOTES)
+    placed = deployment.placed(lambda part: in_config.get(part) or fields.get(part, ""), NOTES)
     folder = f"{REPOSITORY}/{deployment.name}"
     body: str = yaml.safe_dump(document, sort_keys=False, width=1_000)
     files = {
-        main: header(deployment, told) + top + body,
-        f"{folder}/config.pbtxt": _config(deployment, told),
-        "README.md": readme(deployment, told, folder, start, *more),
+        main: header(deployment, placed) + top + body,
+        f"{folder}/config.pbtxt": _config(deployment, placed),
+        "README.md": readme(deployment, placed, folder, start, *more),
     }
-    return Export(files, main, told, f"{folder}/{MODEL}", start)
+    return Export(files, main, placed, f"{folder}/{MODEL}", start)
 
 
 def _config_fields(deployment: Deployment) -> Mapping[Part, str]:
@@ -172,7 +172,7 @@ def _config_fields(deployment: Deployment) -> Mapping[Part, str]:
     return {**CONFIG, **({Part.MEMORY: "parameters gpu_mem_limit"} if deployment.on_gpu else {})}
 
 
-def _config(deployment: Deployment, told: tuple[Told, ...]) -> str:
+def _config(deployment: Deployment, placed: tuple[PlacedKnob, ...]) -> str:
     """`config.pbtxt`, with where every knob went on top."""
     batch, wait = deployment.whole(Part.BATCH), deployment.number(Part.WAIT)
     threads, copies = deployment.whole(Part.THREADS), deployment.whole(Part.INSTANCES)
@@ -190,7 +190,7 @@ def _config(deployment: Deployment, told: tuple[Told, ...]) -> str:
     for key, number in numbers.items():
         if number is not None:
             lines.append(f'parameters {{ key: "{key}" value {{ string_value: "{number}" }} }}')
-    return header(deployment, told) + "\n".join(lines) + "\n"
+    return header(deployment, placed) + "\n".join(lines) + "\n"
 
 
 def _kubernetes_size(deployment: Deployment) -> dict[str, str]:

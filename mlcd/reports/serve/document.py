@@ -37,13 +37,13 @@ def caps_of(caps: tuple[Cap, ...]) -> list[RunCap]:
 
 def trials_of(story: Story) -> list[RunTrial]:
     """Every trial. It is judged by what all trials of its configuration show together; one that failed, by itself."""
-    job, found = story.job, []
+    job, documents = story.job, []
     for trial in story.probes:
         m = trial.measurement
         judged = story.together(trial) if m.ok else m
         fields = taken(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
-        found.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
-    return found
+        documents.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
+    return documents
 
 
 def load_test(job: Job, m: Measurement) -> LoadTest:

@@ -36,16 +36,16 @@ def sentences(story: Story) -> tuple[str, str]:
     stopped = story.status is Status.STOPPED
     sentence = f"{'Stopped' if stopped else 'Still searching'} after {words.trials_words(story.search)}"
     sentence += f", {format_usd(story.settled_usd)} spent"
-    if (found := found_trial(story)) is not None:
-        sentence += f"; best so far {found.configuration}: {words.promise_words(found, service_of(story.job))}"
+    if (measured := found_trial(story)) is not None:
+        sentence += f"; best so far {measured.configuration}: {words.promise_words(measured, service_of(story.job))}"
     resume = f"Go on with: mlcd resume {story.run}"
     return f"{sentence}.", resume if stopped else "This page shows the run as it stood; make it again later."
 
 
 def _meaning(story: Story) -> str:
     """What the word at the end of the sentence promises."""
-    found = found_trial(story)
-    if found is None or not words.kept_words(service_of(story.job)):
+    measured = found_trial(story)
+    if measured is None or not words.kept_words(service_of(story.job)):
         return ""
     if story.decision is not None and story.decision.certified:
         return "Certified: what is asked is kept even at the unlucky end of what the trial measured."
@@ -54,8 +54,8 @@ def _meaning(story: Story) -> str:
 
 def cards(story: Story) -> list[Card]:
     """The key figures in words."""
-    history, goal, found = story.account.history, story.goal, found_trial(story)
-    shown = _found_cards(story, found, service_of(story.job)) if found is not None else []
+    history, goal, measured = story.account.history, story.goal, found_trial(story)
+    shown = _found_cards(story, measured, service_of(story.job)) if measured is not None else []
     failed = len(story.failed)
     shown.append(("Trials", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"))
     spent = format_duration(sum(trial.measurement.seconds for trial in story.probes))
@@ -68,15 +68,15 @@ def cards(story: Story) -> list[Card]:
     return shown
 
 
-def _found_cards(story: Story, found: Measurement, service: ServingTask) -> list[Card]:
+def _found_cards(story: Story, measured: Measurement, service: ServingTask) -> list[Card]:
     best_so_far = "" if story.decision is not None else ", the best so far"
-    per_million = f"at {format_price(found.configuration.usd_per_hour)} an hour{best_so_far}"
+    per_million = f"at {format_price(measured.configuration.usd_per_hour)} an hour{best_so_far}"
     shown = [
-        (f"A million {service.counted}", format_price(words.usd_per_million(found)), per_million),
-        (UNITS[service.counted].capitalize(), format_rate(found.rate), f"± {100 * Z * found.rel_error:.1f} %"),
+        (f"A million {service.counted}", format_price(words.usd_per_million(measured)), per_million),
+        (UNITS[service.counted].capitalize(), format_rate(measured.rate), f"± {100 * Z * measured.rel_error:.1f} %"),
     ]
-    served = served_by(found)
-    for figure in words.promised(service, found):
+    served = served_by(measured)
+    for figure in words.promised(service, measured):
         high = served.high.get(figure, math.inf)
         limits = [f"at most {format_s(high)}"] if math.isfinite(high) else []
         limits += [f"cap {format_s(cap.at_most_s)}" for cap in service.caps if cap.figure is figure]
@@ -86,18 +86,18 @@ def _found_cards(story: Story, found: Measurement, service: ServingTask) -> list
 
 def asked(story: Story) -> list[Table]:
     """Everything that is asked, beside what was measured and its unlucky end; none where nothing is asked."""
-    service, found = service_of(story.job), found_trial(story)
-    if found is None or not words.kept_words(service):
+    service, measured = service_of(story.job), found_trial(story)
+    if measured is None or not words.kept_words(service):
         return []
-    served, rows = served_by(found), []
+    served, rows = served_by(measured), []
     for cap in service.caps:
         value, end = (each.get(cap.figure, math.inf) for each in (served.figures, served.high))
         rows.append([str(cap.figure), f"≤ {format_s(cap.at_most_s)}", format_s(value), format_s(end)])
     if service.min_rate is not None:
-        least, measured, slow = map(format_rate, (service.min_rate, found.rate, found.slow_samples_per_s))
-        rows.append([UNITS[service.counted], f"≥ {least}", measured, slow])
+        least, rate, slow = map(format_rate, (service.min_rate, measured.rate, measured.slow_samples_per_s))
+        rows.append([UNITS[service.counted], f"≥ {least}", rate, slow])
     columns = (("What", ""), ("Asked", "num"), ("Measured", "num"), ("At the unlucky end", "num"))
-    return [Table(f"What is asked of {found.configuration}", columns, rows, folded=False)]
+    return [Table(f"What is asked of {measured.configuration}", columns, rows, folded=False)]
 
 
 def trials(story: Story) -> list[Table]:

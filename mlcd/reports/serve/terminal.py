@@ -41,8 +41,8 @@ def show_service(console: Console, account: Account, decision: Decision, goal: G
     console.print()
     label = f" ({account.provenance})" if account.provenance is not Provenance.LIVE else ""
     style = "bold green" if decision.configuration is not None else "bold yellow"
-    said = words.decision_sentence(decision, job, history)
-    console.print(f"Decision{label}: {said}", style=style, highlight=False, markup=False, soft_wrap=True)
+    sentence = words.decision_sentence(decision, job, history)
+    console.print(f"Decision{label}: {sentence}", style=style, highlight=False, markup=False, soft_wrap=True)
     spent = f"{words.trials_words(history)}, {format_usd(history.spent_usd)} spent"
     console.print(f"{spent}  ({words.asked_words(goal, service_of(job))})", highlight=False, markup=False)
 

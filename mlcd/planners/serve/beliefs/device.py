@@ -24,16 +24,16 @@ from mlcd.planners.serve.beliefs.evidence import (
     EXACT,
     REPEATS,
     TYPICAL,
+    CellTrial,
     Patterns,
     Ratio,
     Runs,
-    Told,
+    cell_trials,
     cores_of,
     host_limits,
     patterns,
     seen_ratio,
     shown_ratio,
-    told_by,
 )
 from mlcd.planners.serve.beliefs.mixed_effects import sound, student
 from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
@@ -51,6 +51,8 @@ MOST_WEIGHED = 10
 """Trials that beliefs are weighed by."""
 GROUNDS = 8
 """Spaces with a model that are remembered: each is large."""
+Trials = Sequence[tuple[int, CellTrial]]
+"""Each with the cell that it is of."""
 Point = tuple[int, float, float, int]
 """A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Seen`)."""
 
@@ -69,9 +71,9 @@ class Outlook:
     profiles: list[Point]
     previews: tuple[list[Samples], list[Samples]]
 
-    def log_chance(self, told: Sequence[tuple[int, Told]], cells: Cells) -> float:
+    def log_chance(self, trials: Trials, cells: Cells) -> float:
         """Of this belief, after the first trials: later ones change what each says, and hardly their chances."""
-        first = told[:MOST_WEIGHED]
+        first = trials[:MOST_WEIGHED]
         times = [(at, each.time, each.sd) for at, each in first if each.time is not None and each.time_bound == 0]
         sizes = [(at, each.memory, REPEATS) for at, each in first if each.memory is not None and each.memory_bound == 0]
         return (
@@ -109,29 +111,27 @@ class DeviceBelief:
         """So many samples of what each configuration does."""
         service = service_of(job)
         ground, usual = _ground(Same(self.knowledge, space, service.model)), _ratio(Same(self.knowledge), TYPICAL)
-        told = [
+        trials = [
             (int(ground.of[space.index[each.measurement.configuration]]), each)
-            for each in told_by(self.knowledge, service, history, usual)
+            for each in cell_trials(self.knowledge, service, history, usual)
             if each.measurement.configuration in space.index
         ]
-        time, held, runs = _drawn_by_trust(ground, told, count, rng)
+        time, held, runs = _drawn_by_trust(ground, trials, count, rng)
         host = host_limits(self.knowledge, service, history, ground.cores, usual)
         rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
         rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
         asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
-        return Draws(rate, {each: self._figure(each, time, told, rng)[:, ground.of] for each in asked})
+        return Draws(rate, {each: self._figure(each, time, trials, rng)[:, ground.of] for each in asked})
 
-    def _figure(
-        self, figure: Figure, time: Floats, told: Sequence[tuple[int, Told]], rng: np.random.Generator
-    ) -> Floats:
+    def _figure(self, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
         """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
-        ratio = shown_ratio(_ratio(Same(self.knowledge), figure), [each for _, each in told], figure)
+        ratio = shown_ratio(_ratio(Same(self.knowledge), figure), [each for _, each in trials], figure)
         log = time + ratio.mean
         if ratio.sd > EXACT:
             log = log + ratio.sd * rng.standard_normal((len(time), 1))
         if ratio.within > EXACT:
             log = log + ratio.within * rng.standard_normal(time.shape)
-        for at, each in told:
+        for at, each in trials:
             if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
                 log[:, at] = math.log(seconds)
         return np.asarray(np.exp(log))
@@ -195,11 +195,11 @@ def _outlook(
     looks: Sequence[tuple[int, float]],
 ) -> Outlook:
     time, memory = past.priors(facts, like, cells, wide)
-    found = patterns(past.runs, like.near, facts, customary, cells)
+    running = patterns(past.runs, like.near, facts, customary, cells)
     profiles = [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in looks]
     rng, seen = np.random.default_rng(0), _seen([], profiles)
     times = bent([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
-    return Outlook(chance, time, memory, found, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
+    return Outlook(chance, time, memory, running, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
 
 
 def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Samples], law: Law, work: Floats) -> float:
@@ -213,30 +213,30 @@ def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Sampl
 
 
 def _drawn_by_trust(
-    ground: Ground, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
+    ground: Ground, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
     """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
-    logs = np.array([each.log_chance(told, ground.cells) for each in ground.outlooks])
+    logs = np.array([each.log_chance(trials, ground.cells) for each in ground.outlooks])
     chances = np.exp(logs - logs.max())
     shares = zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True)
-    parts = [_drawn(ground, outlook, told, int(share), rng) for outlook, share in shares if share]
+    parts = [_drawn(ground, outlook, trials, int(share), rng) for outlook, share in shares if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
 
 def _drawn(
-    ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
+    ground: Ground, outlook: Outlook, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
     """The same of one outlook."""
-    times = [(at, each.time, each.sd, each.time_bound) for at, each in told if each.time is not None]
-    peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in told if each.memory is not None]
+    times = [(at, each.time, each.sd, each.time_bound) for at, each in trials if each.time is not None]
+    peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in trials if each.memory is not None]
 
     def over(priors: Sequence[Prior], law: Law, work: Floats, seen: Seen) -> Floats:
         return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, ground.own)
 
     time = over(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles))
     held = over(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []))
-    return time, held, outlook.patterns.sample(count, *_ran_and_failed(told), rng)[:, : ground.own]
+    return time, held, outlook.patterns.sample(count, *_ran_and_failed(trials), rng)[:, : ground.own]
 
 
 def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
@@ -250,6 +250,6 @@ def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
     )
 
 
-def _ran_and_failed(told: Sequence[tuple[int, Told]]) -> tuple[list[int], list[int]]:
-    ran = {at for at, each in told if each.runs}
-    return sorted(ran), sorted({at for at, each in told if not each.runs} - ran)
+def _ran_and_failed(trials: Trials) -> tuple[list[int], list[int]]:
+    ran = {at for at, each in trials if each.runs}
+    return sorted(ran), sorted({at for at, each in trials if not each.runs} - ran)

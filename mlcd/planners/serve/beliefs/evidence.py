@@ -36,7 +36,7 @@ EXACT = 1e-9
 
 
 @dataclass(frozen=True)
-class Told:
+class CellTrial:
     """One trial of a cell, in the log; None where it tells nothing. `bound`: as in `surfaces.Seen`."""
 
     measurement: Measurement
@@ -64,22 +64,21 @@ class Ratio:
     within: float = 0.0
 
 
-def told_by(knowledge: Knowledge, service: ServingTask, history: History, usual: Ratio) -> tuple[Told, ...]:
+def cell_trials(knowledge: Knowledge, service: ServingTask, history: History, usual: Ratio) -> tuple[CellTrial, ...]:
     """What the trials tell, those left out that say nothing. `usual`: of a typical latency, over the seen models."""
-    asked = [m for m in history.measurements if not m.outcome.is_bad_luck]
-    return tuple(_told(knowledge, service, m, usual) for m in asked)
+    return tuple(_cell_trial(knowledge, service, m, usual) for m in history.measurements if not m.outcome.is_bad_luck)
 
 
-def _told(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> Told:
+def _cell_trial(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> CellTrial:
     allowed = knowledge.memory_gb(m.configuration)
     if m.outcome is Outcome.OUT_OF_MEMORY and allowed is not None:
-        return Told(m, memory=math.log(allowed), memory_bound=1)
+        return CellTrial(m, memory=math.log(allowed), memory_bound=1)
     if not m.ok or m.rate <= 0:
-        return Told(m, runs=False)
+        return CellTrial(m, runs=False)
     time, bound = _device_time(knowledge, service, m, usual)
     peak = served_by(m).peak_gb
     memory = math.log(peak) if peak else math.log(allowed) if allowed else None
-    return Told(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
+    return CellTrial(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
 
 
 def _device_time(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> tuple[float, int]:
@@ -158,13 +157,13 @@ def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
     return Ratio(float(means.mean()), float(means.std()), float(within.mean()))
 
 
-def shown_ratio(before: Ratio, told: Sequence[Told], figure: Figure) -> Ratio:
+def shown_ratio(before: Ratio, trials: Sequence[CellTrial], figure: Figure) -> Ratio:
     """The same once trials have shown theirs; those that waited for their host are no evidence of it."""
     if before.sd < EXACT:
         return before
     shown = [
         math.log(seconds) - each.time
-        for each in told
+        for each in trials
         if each.time is not None and each.time_bound == 0
         if (seconds := served_by(each.measurement).figures.get(figure, 0.0)) > 0
     ]
@@ -239,10 +238,10 @@ def _plain(cells: Cells) -> Runs:
     spans = [np.ones(len(cells), bool)]
     spans += [cells.log_batch >= batch for batch in batches[1:]] + [cells.log_batch <= batch for batch in batches[:-1]]
     parts = [np.ones(len(cells), bool)] + ([] if whole.all() else [~whole])
-    found = [
+    plain = [
         ~((cells.category == i) & part & span)
         for i in range(len(cells.axes.categories))
         for part in parts
         for span in spans
     ]
-    return np.array(found, dtype=bool).reshape(len(found), len(cells))
+    return np.array(plain, dtype=bool).reshape(len(plain), len(cells))

@@ -8,7 +8,7 @@ the rate tells: the quantiles of one batch's time hardly differ.
     log(rate / batch)            =  F w + e
     log(figure x rate / batch)   =  F w' + e'
 
-Symbols   F    features (`features`)          w    weights: shared by models, plus a model's own
+Symbols   F    features (`Lore.features`)          w    weights: shared by models, plus a model's own
 
 vCPUs are stated, or read from the type's name as clouds write it, or guessed from the price.
 """
@@ -59,13 +59,13 @@ class InstanceType:
 
 def instance_types(usd: Mapping[str, float], resources: Mapping[str, Mapping[str, float]]) -> tuple[InstanceType, ...]:
     """Each type, by name with its dollars an hour. `resources`: what is told, such as 'vcpus' and 'accelerators'."""
-    found = []
+    types = []
     for name, usd_per_hour in usd.items():
         family, read = _parted(name)
-        told = resources.get(name, {})
-        vcpus = told.get("vcpus") or read or usd_per_hour / USD_PER_VCPU_HOUR
-        found.append(InstanceType(name, family, vcpus, told.get("accelerators", 0.0) > 0))
-    return tuple(found)
+        known = resources.get(name, {})
+        vcpus = known.get("vcpus") or read or usd_per_hour / USD_PER_VCPU_HOUR
+        types.append(InstanceType(name, family, vcpus, known.get("accelerators", 0.0) > 0))
+    return tuple(types)
 
 
 def _parted(name: str) -> tuple[str, float | None]:
@@ -130,21 +130,22 @@ class Lore:
         return rows(points, self.features(points.places), values)
 
     def features(self, where: Places) -> Floats:
-        """F: `GROUPS` in order."""
-        which = where.among({each.name: place for place, each in enumerate(self.types)})
-        vcpus = np.array([each.vcpus for each in self.types])[which]
-        accelerated = np.array([float(each.accelerated) for each in self.types])[which]
-        return features(
-            vcpus, accelerated, np.eye(len(self._families))[self._family[which]], np.eye(len(self.types))[which], where
-        )
+        """F: `GROUPS` in order, a row for each load test. Of `family` and of `which` type, one in each row is 1."""
+        at = where.among({each.name: place for place, each in enumerate(self.types)})
+        vcpus = np.array([each.vcpus for each in self.types])[at]
+        accelerated = np.array([float(each.accelerated) for each in self.types])[at][:, None]
+        families = np.array([self._families.index(each.family) for each in self.types], dtype=np.intp)
+        family, which = np.eye(len(self._families))[families[at]], np.eye(len(self.types))[at]
+        log_batch = np.log(where.loads)
+        batch, size = np.log(where.loads / BATCH)[:, None], np.log(vcpus / VCPUS)[:, None]
+        bends = np.maximum(0.0, log_batch[:, None] - BENDS)
+        family_bends = [family * np.maximum(0.0, log_batch - bend)[:, None] for bend in FAMILY_BENDS]
+        general = [np.ones_like(batch), batch, bends, size, size * batch, accelerated, accelerated * batch]
+        return np.hstack([*general, family, family * batch, *family_bends, which])
 
     @cached_property
     def _families(self) -> list[str]:
         return sorted({each.family for each in self.types})
-
-    @cached_property
-    def _family(self) -> NDArray[np.intp]:
-        return np.array([self._families.index(each.family) for each in self.types], dtype=np.intp)
 
     @cached_property
     def _groups(self) -> NDArray[np.intp]:
@@ -156,9 +157,9 @@ class Lore:
     def _guess(self) -> Floats:
         """The weights by physics alone, as if nobody had been seen."""
         weights = np.zeros(len(self._groups))
-        for name, told in GUESSES.items():
+        for name, values in GUESSES.items():
             place = [group.name for group in GROUPS].index(name)
-            weights[np.flatnonzero(self._groups == place)[: len(told)]] = told
+            weights[np.flatnonzero(self._groups == place)[: len(values)]] = values
         return weights
 
 
@@ -195,10 +196,10 @@ class InstancesBelief:
         for m in history.measurements:
             if not m.ok and not m.outcome.is_bad_luck:
                 name, load = machine_and_load(self.knowledge.anatomy, knobs_of(m.configuration))
-                here = np.array([machine == name for machine in where.machines])
+                same_type = np.array([machine == name for machine in where.machines])
                 sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
-                runs[:, here & (where.loads >= load)] = False
-                perhaps = here & (where.loads < load) & (where.loads > sure)
+                runs[:, same_type & (where.loads >= load)] = False
+                perhaps = same_type & (where.loads < load) & (where.loads > sure)
                 runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
         return runs
 
@@ -207,27 +208,3 @@ class InstancesBelief:
 def _lore(knowledge: Same, types: tuple[InstanceType, ...]) -> Lore:
     """Kept for the types of a space: learning takes longer than drawing."""
     return Lore(knowledge.things[0], types)
-
-
-def features(vcpus: Floats, accelerated: Floats, family: Floats, which: Floats, where: Places) -> Floats:
-    """F, a row for each load test. `family` and `which` (type): one in each row is 1."""
-    log_batch = np.log(where.loads)
-    batch, size = np.log(where.loads / BATCH)[:, None], np.log(vcpus / VCPUS)[:, None]
-    special = accelerated[:, None]
-    bends = np.maximum(0.0, log_batch[:, None] - BENDS)
-    family_bends = [family * np.maximum(0.0, log_batch - bend)[:, None] for bend in FAMILY_BENDS]
-    return np.hstack(
-        [
-            np.ones_like(batch),
-            batch,
-            bends,
-            size,
-            size * batch,
-            special,
-            special * batch,
-            family,
-            family * batch,
-            *family_bends,
-            which,
-        ]
-    )

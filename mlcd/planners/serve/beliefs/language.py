@@ -10,7 +10,7 @@ over the seen models (`mixed_effects`); where a model runs at all is a matter of
 On machines that nobody ran on, and with more users than anybody had, an engine may also bear k times the users before
 they wait for each other: u of them wait as long as u / k of the seen ones did.
 
-Symbols   x    tokens a second, by physics alone      F    features (`features`)
+Symbols   x    tokens a second, by physics alone      F    features (`Lore.features`)
           w    weights: shared by models, plus a model's own
           k    how many users crowd as much as one of the seen (`CROWDS`)
 """
@@ -99,7 +99,8 @@ class Lore:
         if figure not in self._regressions:
             anatomy, models = self.knowledge.anatomy, self.knowledge.models
             shown = [self.shown(seen_points(anatomy, each), figure, self.size_gb(each.facts)) for each in models]
-            of = groups(len(self.fleet))
+            sizes = [1, 4, len(BENDS), len(SQUEEZES), len(self.fleet), len(self.fleet)]
+            of = np.repeat(np.arange(len(GROUPS)), sizes)
             level = np.where(of == 0, ELSEWHERE**2, 0.0)
             self._regressions[figure] = trusted(pairs(shown), GROUPS, of, NOISE, elsewhere=level)
         return self._regressions[figure]
@@ -118,8 +119,22 @@ class Lore:
         return x if figure is None else users - x
 
     def features(self, where: Places, weights_gb: float) -> Floats:
-        """F: `GROUPS` in order."""
-        return features(self._numbers, where.among(self.place), where.loads, weights_gb)
+        """F: `GROUPS` in order, a row for each load test."""
+        machine, users = where.among(self.place), where.loads
+        bandwidth, memory, count = self._numbers[machine].T
+        load = np.log(users / USERS)
+        free = np.maximum(memory - weights_gb, LEAST_FREE * memory)
+        plain = [
+            np.ones(len(users)),
+            load,
+            np.log(bandwidth / weights_gb / PASSES),
+            np.full(len(users), np.log(weights_gb / (GB_PER_BILLION * BILLIONS))),
+            np.log(count),
+            np.maximum(0.0, np.log(users)[:, None] - BENDS),
+            np.maximum(0.0, np.log(users / free)[:, None] - SQUEEZES),
+        ]
+        which = np.eye(len(self.fleet))[machine]
+        return np.hstack([np.column_stack(plain), which, which * load[:, None]])
 
     def weights_gb(self, facts: ModelFacts) -> float | None:
         """The size of a model's weights; None if nobody tells."""
@@ -133,11 +148,11 @@ class Lore:
 
     def supposed_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
         """The sizes that a model's weights may have, and the chance of each."""
-        told = self.weights_gb(facts)
-        if told is None:
+        known_gb = self.weights_gb(facts)
+        if known_gb is None:
             quantiles = ndtri((np.arange(SIZES) + 0.5) / SIZES)
             return tuple((float(each), 1 / SIZES) for each in self.typical_gb * np.exp(self._spread * quantiles))
-        return ((told, 1.0),) if facts.weights_mb else tuple((told * share, chance) for share, chance in BITS)
+        return ((known_gb, 1.0),) if facts.weights_mb else tuple((known_gb * share, chance) for share, chance in BITS)
 
     @cached_property
     def typical_gb(self) -> float:
@@ -156,8 +171,8 @@ class Lore:
 
     @cached_property
     def _log_sizes(self) -> list[float]:
-        told = [self.weights_gb(model.facts) for model in self.knowledge.models]
-        return [float(np.log(each)) for each in told if each is not None]
+        sizes = [self.weights_gb(model.facts) for model in self.knowledge.models]
+        return [float(np.log(each)) for each in sizes if each is not None]
 
     @cached_property
     def _numbers(self) -> Floats:
@@ -270,28 +285,3 @@ def _shares(supposed: list[Supposition], count: int, rng: np.random.Generator) -
     logs = np.array([each.log_chance for each in supposed])
     chances = np.exp(logs - logs.max())
     return [int(each) for each in rng.multinomial(count, chances / chances.sum())]
-
-
-def features(numbers: Floats, machine: NDArray[np.intp], users: Floats, weights_gb: float) -> Floats:
-    """F, a row for each load test. `numbers`: bandwidth, memory and count of every machine."""
-    bandwidth, memory, count = numbers[machine].T
-    load = np.log(users / USERS)
-    free = np.maximum(memory - weights_gb, LEAST_FREE * memory)
-    plain = np.column_stack(
-        [
-            np.ones(len(users)),
-            load,
-            np.log(bandwidth / weights_gb / PASSES),
-            np.full(len(users), np.log(weights_gb / (GB_PER_BILLION * BILLIONS))),
-            np.log(count),
-            np.maximum(0.0, np.log(users)[:, None] - BENDS),
-            np.maximum(0.0, np.log(users / free)[:, None] - SQUEEZES),
-        ]
-    )
-    which = np.eye(len(numbers))[machine]
-    return np.hstack([plain, which, which * load[:, None]])
-
-
-def groups(fleet: int) -> NDArray[np.intp]:
-    """For each column of F, its group."""
-    return np.repeat(np.arange(len(GROUPS)), [1, 4, len(BENDS), len(SQUEEZES), fleet, fleet])

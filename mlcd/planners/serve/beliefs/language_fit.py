@@ -46,26 +46,26 @@ def machines(names: Mapping[str, float], resources: Mapping[str, Mapping[str, fl
     """
     usual_gb = _usual(names, resources, "memory_gb", GB_FOR_A_DOLLAR)
     usual_gb_s = _usual(names, resources, "bandwidth_gb_s", GB_S_FOR_A_DOLLAR)
-    found = {}
+    by_name = {}
     for name, usd in names.items():
-        told = resources.get(name, {})
+        known = resources.get(name, {})
         count, kind = counted(name)
-        count = int(told.get("count", count))
-        each_gb_s = told.get("bandwidth_gb_s")
-        found[name] = Machine(
+        count = int(known.get("count", count))
+        each_gb_s = known.get("bandwidth_gb_s")
+        by_name[name] = Machine(
             name,
             kind,
             count,
-            told.get("memory_gb", usual_gb * usd),
+            known.get("memory_gb", usual_gb * usd),
             each_gb_s * count if each_gb_s is not None else usual_gb_s * usd,
         )
-    return found
+    return by_name
 
 
 def counted(name: str) -> tuple[int, str]:
     """How many of which kind: '4 x T4' is four of T4; a name without a number is one of its kind."""
-    told = re.fullmatch(r"\s*(\d+)\s*x\s*(.+?)\s*", name)
-    return (int(told[1]), told[2]) if told else (1, name)
+    match = re.fullmatch(r"\s*(\d+)\s*x\s*(.+?)\s*", name)
+    return (int(match[1]), match[2]) if match else (1, name)
 
 
 def _usual(
@@ -74,10 +74,10 @@ def _usual(
     """How much of it a dollar an hour buys, in the middle of the machines that tell."""
     bought = []
     for name, usd in names.items():
-        told = resources.get(name, {})
-        if number in told:
-            together = told.get("count", counted(name)[0]) if number == "bandwidth_gb_s" else 1.0
-            bought.append(told[number] * together / usd)
+        known = resources.get(name, {})
+        if number in known:
+            together = known.get("count", counted(name)[0]) if number == "bandwidth_gb_s" else 1.0
+            bought.append(known[number] * together / usd)
     return float(np.exp(np.mean(np.log(bought)))) if bought else otherwise
 
 
@@ -205,16 +205,16 @@ def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Fit:
 
 def tried_in(anatomy: Anatomy, history: History, by_name: Mapping[str, Machine]) -> tuple[Tried, ...]:
     """What a history tells, machine by machine. Bad luck tells nothing."""
-    found: dict[str, Tried] = {}
+    by_machine: dict[str, Tried] = {}
     for m in history.measurements:
         name, users = machine_and_load(anatomy, knobs_of(m.configuration))
-        before = found.get(name, Tried(by_name[name]))
+        before = by_machine.get(name, Tried(by_name[name]))
         if m.ok:
-            found[name] = replace(before, served=max(before.served, users))
+            by_machine[name] = replace(before, served=max(before.served, users))
         elif not m.outcome.is_bad_luck:
             short = before.short_of_memory or m.outcome is Outcome.OUT_OF_MEMORY
-            found[name] = replace(before, refused=min(before.refused, users), short_of_memory=short)
-    return tuple(found.values())
+            by_machine[name] = replace(before, refused=min(before.refused, users), short_of_memory=short)
+    return tuple(by_machine.values())
 
 
 def tried_by_seen(
@@ -224,12 +224,12 @@ def tried_by_seen(
     ran = [[machine_and_load(anatomy, knobs) for knobs in model.cells] for model in models]
     names = sorted({name for each in ran for name, _ in each})
     loads = sorted({load for each in ran for _, load in each})
-    found = []
+    tried = []
     for each in ran:
         most = {name: max((load for where, load in each if where == name), default=0.0) for name in names}
         refused = {name: min((load for load in loads if load > most[name]), default=np.inf) for name in names}
-        found.append(tuple(Tried(by_name[name], most[name], refused[name]) for name in names))
-    return found
+        tried.append(tuple(Tried(by_name[name], most[name], refused[name]) for name in names))
+    return tried
 
 
 def _smooth(chances: Floats) -> Floats:

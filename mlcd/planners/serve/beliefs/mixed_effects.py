@@ -105,14 +105,14 @@ class Weights:
         Where it was shown already, only the error of showing it is left to chance.
         """
         weights = self.mean + rng.standard_normal((count, len(self.mean))) @ self._root.T
-        told: Floats = weights @ features.T
-        drawn: Floats = told + np.sqrt(self.noise) * rng.standard_normal(told.shape)
-        here = shown.at >= 0
-        at, error = shown.at[here], shown.error[here]
-        off = shown.values[here] - told[:, at]
+        means: Floats = weights @ features.T
+        drawn: Floats = means + np.sqrt(self.noise) * rng.standard_normal(means.shape)
+        in_space = shown.at >= 0
+        at, error = shown.at[in_space], shown.error[in_space]
+        off = shown.values[in_space] - means[:, at]
         rest = self.noise / _trust(off**2, self.noise + error)
         kept = rest / (rest + error)
-        drawn[:, at] = told[:, at] + kept * off + np.sqrt(kept * error) * rng.standard_normal(off.shape)
+        drawn[:, at] = means[:, at] + kept * off + np.sqrt(kept * error) * rng.standard_normal(off.shape)
         return drawn
 
     @cached_property
@@ -303,8 +303,8 @@ def sound(rest: float, usual: float) -> float:
 
 def _where_untold(learnt: Weights, seen: Sequence[tuple[Floats, Floats]], guess: Floats) -> Weights:
     """A feature that no seen model has, such as an accelerator, keeps its guess: none of them spoke against it."""
-    told = np.any([np.any(features != 0, axis=0) for features, _ in seen], axis=0) if seen else False
-    return replace(learnt, mean=np.where(told, learnt.mean, guess))
+    has_feature = np.any([np.any(features != 0, axis=0) for features, _ in seen], axis=0) if seen else False
+    return replace(learnt, mean=np.where(has_feature, learnt.mean, guess))
 
 
 def _wider(belief: Weights, by: Floats) -> Weights:

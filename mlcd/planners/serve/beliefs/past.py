@@ -90,11 +90,11 @@ def _evidence(own: float, between: Floats, deviations: Floats) -> float:
 
 def time_shares(facts: ModelFacts) -> Mapping[str, float]:
     """Of each operator in the time of all profiles, each profile counting the same."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for profile in facts.profiles:
         for name, share in profile.shares.items():
-            found[name] = found.get(name, 0.0) + max(share, 0.0) / len(facts.profiles)
-    return found
+            shares[name] = shares.get(name, 0.0) + max(share, 0.0) / len(facts.profiles)
+    return shares
 
 
 def _kappa(a: Mapping[str, float], b: Mapping[str, float]) -> float:
@@ -188,8 +188,8 @@ class Past:
         eta = 1.0 if wide else ETA
         level = math.sqrt(field.level**2 + doubt * field.spread.level**2)
         spread = field.spread.scaled(novelty * level, novelty * math.sqrt(eta**2 + doubt))
-        found = prior(field, cells, spread, [novelty * deviations.T / math.sqrt(count)])
-        return replace(found, mean=own + usual + weights @ deviations)
+        widened = prior(field, cells, spread, [novelty * deviations.T / math.sqrt(count)])
+        return replace(widened, mean=own + usual + weights @ deviations)
 
 
 def past_of(
@@ -203,12 +203,12 @@ def past_of(
     for j, model in enumerate(models):
         runs[j, measured] = False
         for knobs, cell in model.cells.items():
-            here = where[knobs]
-            runs[j, here] = True
-            times[j, here] = math.log(batch[here] / cell.rate) if cell.rate > 0 else np.nan
-            peaks[j, here] = math.log(cell.peak_gb) if cell.peak_gb else np.nan
-        for here, seconds in profile_times(model.facts, cells.axes, profile_at):
-            profiles[j, here] = seconds
+            place = where[knobs]
+            runs[j, place] = True
+            times[j, place] = math.log(batch[place] / cell.rate) if cell.rate > 0 else np.nan
+            peaks[j, place] = math.log(cell.peak_gb) if cell.peak_gb else np.nan
+        for place, seconds in profile_times(model.facts, cells.axes, profile_at):
+            profiles[j, place] = seconds
     at = np.array(measured[:: 1 + len(measured) // MOST_CELLS], dtype=np.intp)
     runs = _carried(runs, np.array(measured, dtype=np.intp), cells)
     seconds_at = np.array(sorted(set(profile_at.values())), dtype=np.intp)
@@ -224,12 +224,12 @@ def past_of(
 
 def profile_times(facts: ModelFacts, axes: Axes, profile_at: dict[tuple[int, int], int]) -> list[tuple[int, float]]:
     """(place, log seconds) of each profile that has a place."""
-    found = []
+    times = []
     for profile in facts.profiles:
         category = axes.category_of(profile)
         if category is not None and profile.seconds > 0 and (category, profile.batch) in profile_at:
-            found.append((profile_at[category, profile.batch], math.log(profile.seconds)))
-    return found
+            times.append((profile_at[category, profile.batch], math.log(profile.seconds)))
+    return times
 
 
 def _split(
@@ -254,8 +254,8 @@ def _split(
         np.arange(count) >= len(at),
     )
     samples = [prior(field, cells).means(len(values)) for field in fields]
-    found = bent(samples, law, work, seen, steps=SPLIT_STEPS)
-    return np.stack([each.at(np.arange(len(cells))) for each in found], axis=1)
+    explained = bent(samples, law, work, seen, steps=SPLIT_STEPS)
+    return np.stack([each.at(np.arange(len(cells))) for each in explained], axis=1)
 
 
 def _profile_error(time: Floats, profiles: Floats, cells: Cells) -> tuple[float, float]:
@@ -271,11 +271,11 @@ def _carried(runs: Runs, measured: Indices, cells: Cells) -> Runs:
     """Where each ran; a cell that nobody measured runs where the nearest measured one of its category does."""
     if not len(measured):
         return runs
-    found = runs.copy()
+    carried = runs.copy()
     for at in np.setdiff1d(np.arange(len(cells)), measured):
         apart = np.abs(cells.log_batch[measured] - cells.log_batch[at])
         apart += np.abs(cells.log_amounts[measured] - cells.log_amounts[at]).sum(axis=1)
         apart = np.where(cells.category[measured] == cells.category[at], apart, np.inf)
         if np.isfinite(apart).any():
-            found[:, at] = runs[:, measured[int(np.argmin(apart))]]
-    return found
+            carried[:, at] = runs[:, measured[int(np.argmin(apart))]]
+    return carried

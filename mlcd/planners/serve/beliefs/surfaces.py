@@ -122,10 +122,10 @@ class Prior:
 
     def covariance(self, at: Indices) -> Floats:
         """Between the cells at these places."""
-        found = self.phi[at] @ self.phi[at].T
+        total = self.phi[at] @ self.phi[at].T
         for sd, groups in self.noises:
-            found += sd**2 * (groups[at][:, None] == groups[at])
-        return np.asarray(found)
+            total += sd**2 * (groups[at][:, None] == groups[at])
+        return np.asarray(total)
 
     def sample(self, count: int, rng: np.random.Generator) -> Samples:
         """So many samples of the field."""
@@ -148,10 +148,10 @@ class Samples:
 
     def at(self, cells: Indices) -> Floats:
         """The field at the cells of these places, sample x cell."""
-        found = self.prior.mean[cells] + self.beta @ self.prior.phi[cells].T
+        values = self.prior.mean[cells] + self.beta @ self.prior.phi[cells].T
         for noise, (_, groups) in zip(self.noises, self.prior.noises, strict=True):
-            found += noise[:, groups[cells]]
-        return np.asarray(found)
+            values += noise[:, groups[cells]]
+        return np.asarray(values)
 
     def pushed(self, push: Floats, at: Indices) -> Samples:
         """Moved by the prior's covariance with the cells at these places, times a push for each (sample x place)."""
@@ -283,8 +283,8 @@ def _nearest(
     variances = np.broadcast_to(seen.sd, values.shape) ** 2
     pulls = np.broadcast_to(seen.bound == 0, values.shape)
     for step in range(steps):
-        told, slopes = _told(z, law, work, seen)
-        missed = values - told
+        predicted, slopes = _predicted(z, law, work, seen)
+        missed = values - predicted
         # A bound pulls once it is broken, and from then on: let go when it is met, it would be broken again.
         pulls = pulls | (seen.bound * missed > 0)
         slopes = np.where(pulls[:, None, :], slopes, 0.0)
@@ -294,18 +294,18 @@ def _nearest(
             system += slopes[:, i, :, None] * within * slopes[:, i, None, :]
         system[:, np.arange(len(work)), np.arange(len(work))] += variances
         push = slopes * np.linalg.solve(system, wanted[..., None])[:, None, :, 0]
-        there = start + np.stack([push[:, i] @ within for i, within in enumerate(covariances)], axis=1)
-        z = z + np.clip(there - z, -LONGEST_STEP, LONGEST_STEP) if step < steps - 1 else there
+        moved = start + np.stack([push[:, i] @ within for i, within in enumerate(covariances)], axis=1)
+        z = z + np.clip(moved - z, -LONGEST_STEP, LONGEST_STEP) if step < steps - 1 else moved
     return push
 
 
-def _told(z: Floats, law: Law, work: Floats, seen: Seen) -> tuple[Floats, Floats]:
+def _predicted(z: Floats, law: Law, work: Floats, seen: Seen) -> tuple[Floats, Floats]:
     """What the fields say of each measurement, and the slopes of that."""
     fields = list(np.moveaxis(z, 1, 0))
-    told = law.value(fields, work)
-    slopes = law.slopes(fields, work, told)
+    predicted = law.value(fields, work)
+    slopes = law.slopes(fields, work, predicted)
     if seen.alone.any():
         alone = DEVICE_TIME.value(fields, work)
         slopes = np.where(seen.alone, DEVICE_TIME.slopes(fields, work, alone), slopes)
-        told = np.where(seen.alone, alone, told)
-    return told, slopes
+        predicted = np.where(seen.alone, alone, predicted)
+    return predicted, slopes

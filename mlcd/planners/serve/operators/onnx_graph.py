@@ -155,7 +155,8 @@ def number_type(data_type: int) -> np.dtype[Any]:
     """numpy's type for ONNX's number of one."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    return np.dtype(tensor_dtype_to_np_dtype(data_type))
+    kind: np.dtype[Any] = np.dtype(tensor_dtype_to_np_dtype(data_type))
+    return kind
 
 
 LARGEST_VALUE = 1 << 30
