@@ -88,9 +88,9 @@ def main(seconds: int, repeats: int) -> None:
         reports = ours(url, Open(ENOUGH, seed=0), seconds)
     # Without the first half second, in which connections are made: profilers drop it too.
     seen = np.concatenate([report.window.latencies_s for report in reports[2:]])
-    rate = reports[-1].answered / reports[-1].elapsed_s
+    rate, late = reports[-1].answered / reports[-1].elapsed_s, reports[-1].late
     quantiles = ", ".join(f"p{q:g} {1e3 * np.percentile(seen, q):.2f} ms" for q in (50, 95, 99))
-    click.echo(f"open loop at {ENOUGH:,} a second: {rate:,.0f} answered, {quantiles}")
+    click.echo(f"open loop at {ENOUGH:,} a second: {rate:,.0f} answered, {late} late, {quantiles}")
     reached = min(closed) >= ENOUGH
     click.echo(f"at least {ENOUGH:,} requests a second: {'yes' if reached else 'NO'}")
     sys.exit(0 if reached else 1)

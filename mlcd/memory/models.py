@@ -151,16 +151,13 @@ class InFiles(ModelShelf):
         body = _written(stored)
         self.folder.mkdir(parents=True, exist_ok=True)
         # in the same folder, so that the replacement is atomic; hidden, so that a crash leaves no partial model
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".new")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".") as scratch:
+            fresh = Path(scratch) / "model"
+            with fresh.open("w", encoding="utf-8") as file:
                 file.write(body)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, self.folder / f"{stored.name}.json")
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            os.replace(fresh, self.folder / f"{stored.name}.json")
 
     def forget(self, name: str) -> None:
         """Delete its file."""

@@ -1,4 +1,8 @@
-"""The one interface to what runs leave for later ones: records by name, wherever they are kept."""
+"""The one interface to what runs leave for later ones: records by name, wherever they are kept.
+
+What a record is, its planner says. Knowledge bases are folders of measurements: those of `mlcd learn`, and those that
+come with MLCD.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Open:
     """Poisson arrivals, `rate` a second.
 
     `most_outstanding`: most connections. A request that is due while all are busy waits for one; its latency still
-    counts from when it was due.
+    counts from when it was due, and it is reported as late.
     """
 
     rate: float
@@ -119,11 +119,15 @@ MakeTarget = Callable[[], Target]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The state of a load, `elapsed_s` after its start: answers so far, and the window since the last report."""
+    """The state of a load, `elapsed_s` after its start: answers so far, and the window since the last report.
+
+    `late`: requests so far that were due while every connection was busy.
+    """
 
     elapsed_s: float
     answered: int
     window: Window
+    late: int = 0
 
 
 @dataclass
@@ -132,6 +136,7 @@ class _Tally:
 
     timeout_s: float
     answered: int = 0
+    late: int = 0
     latencies_s: list[float] = field(default_factory=list)
     failures: int = 0
     error: str = ""
@@ -156,7 +161,7 @@ class _Tally:
     def report(self, elapsed_s: float) -> Report:
         window = Window(tuple(self.latencies_s), self.failures, error=self.error)
         self.latencies_s, self.failures, self.error = [], 0, ""
-        return Report(elapsed_s, self.answered, window)
+        return Report(elapsed_s, self.answered, window, self.late)
 
 
 def generate(
@@ -236,6 +241,7 @@ async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally,
     loop = asyncio.get_running_loop()
     idle: asyncio.LifoQueue[Target] = asyncio.LifoQueue()
     targets: list[Target] = []
+    busy_until_s = start_s  # requests due before this time had to wait for a connection
 
     async def send(target: Target, due_s: float) -> None:
         await tally.send(target, due_s)
@@ -249,7 +255,11 @@ async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally,
                 if idle.empty() and len(targets) < arrivals.most_outstanding:
                     targets.append(make_target())
                     idle.put_nowait(targets[-1])
-                sending.create_task(send(await idle.get(), start_s + due_s))
+                all_busy = idle.empty()
+                target = await idle.get()
+                busy_until_s = loop.time() if all_busy else busy_until_s
+                tally.late += start_s + due_s < busy_until_s
+                sending.create_task(send(target, start_s + due_s))
     finally:
         for target in targets:
             await target.close()

@@ -21,14 +21,8 @@ from mlcd.clouds.tensors import Port, Tensors
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.operators.onnx_session import open_session
 
-DATATYPES = {
-    "float": "FP32",
-    "double": "FP64",
-    "float16": "FP16",
-    "bool": "BOOL",
-    "string": "BYTES",
-    **{f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
+DATATYPES = {"float": "FP32", "double": "FP64", "float16": "FP16", "bool": "BOOL", "string": "BYTES"}
+DATATYPES |= {f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 """Names of types in ONNX Runtime, and in the protocol."""
 
 

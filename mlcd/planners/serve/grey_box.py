@@ -16,6 +16,7 @@ docs/methods/grey-box.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -35,6 +36,9 @@ from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
 from mlcd.planners.serve.nouns import service_of
 from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
+BELIEFS: Mapping[Kind, Callable[[Knowledge], Belief]] = {
+    Kind.DEVICE: DeviceBelief, Kind.LANGUAGE: LanguageBelief, Kind.INSTANCES: InstancesBelief
+}  # fmt: skip
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000
 """Samples times configurations: more configurations are judged by fewer samples."""
@@ -89,8 +93,7 @@ def _belief(knowledge: Same) -> Belief:
 
 def belief_of(knowledge: Knowledge) -> Belief:
     """The belief for a kind of machines."""
-    kinds = {Kind.DEVICE: DeviceBelief, Kind.LANGUAGE: LanguageBelief, Kind.INSTANCES: InstancesBelief}
-    return kinds[knowledge.kind](knowledge)
+    return BELIEFS[knowledge.kind](knowledge)
 
 
 def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
