@@ -1,4 +1,8 @@
-"""A client of the Open Inference Protocol v2: http://host:port or grpc://host:port."""
+"""A client of the Open Inference Protocol v2, http://host:port or grpc://host:port, and example inputs for it.
+
+They fit the model's file, or its server's description. A server states only types and sizes, not the valid values:
+integers are 0 and 1, which are tokens of any vocabulary.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,16 @@
 
 cell        the knobs that set what a model does on a device: its rate, its latency, its memory
 composed    what a whole configuration comes to: the slower of device and host, or out of memory
+
+As a knowledge base they are a folder of files that anybody can read; docs/reference/knowledge.md describes them:
+
+knowledge.json        what was measured, on what, when and how
+points.csv            a row for each model and cell: what it is, its rate, latencies and memory
+operators.csv         a row for each operator of a model's profile
+host.csv              a row for each kind of input and number of cores: requests a second that they prepare
+
+operator_curves.csv, of operators by themselves, is not read by any search. Tables are read exactly: a name may begin
+with a space or contain a line break.
 """
 
 from __future__ import annotations
@@ -188,7 +198,7 @@ def _read_models(path: Path, anatomy: Anatomy, profiles: Mapping[str, tuple[Prof
         of_model = cells.setdefault(name, {})
         if not line.cells["rate"]:  # a model that ran nowhere is known, too
             continue
-        knobs = tuple((knob, as_knob(line.text(knob))) for knob in anatomy.cell)
+        knobs = tuple((each, as_knob(line.text(each))) for each in anatomy.cell)
         if knobs in of_model:
             raise line.error(f"{name} is already measured with these settings; remove one of the two lines")
         figures = {figure: line.perhaps(f"{figure}_s") for figure in Figure}

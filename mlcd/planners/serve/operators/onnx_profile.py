@@ -1,4 +1,4 @@
-"""Profiles the operators of an ONNX model with ONNX Runtime, and finds the key ones, which decide how it behaves.
+"""Facts about a model's file before the first trial: size, family, kind of input, and profiles of its operators.
 
 They are the operators that run, after fusion: a batch normalisation that was fused into a convolution does not appear.
 The memory of an operator is that of its results (activations); views take none.
