@@ -20,8 +20,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mlcd.clouds.load import Closed, Http, Open, Report, Request, generate
-from mlcd.clouds.load.arrivals import Arrivals
+from mlcd.clouds.load.generate import Arrivals, Closed, Open, Report, generate
+from mlcd.clouds.load.http import Http, Request
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "load"))
 from endpoint import endpoint

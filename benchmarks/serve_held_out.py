@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from mlcd.planners.serve.knowledge.recordings import read_folder
+from mlcd.planners.serve.recordings import read_folder
 
 POINTS = ("model", "family", "precision", "sm_share", "batch", "rps", "peak_mb", "weights_mb", "inputs")
 OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us", "device_mem_mb")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlcd.core.errors import JobFileError
-from mlcd.planners.serve.knobs_file import load_knobs, parse_knobs
-from mlcd.planners.serve.space import serving_space
+from mlcd.planners.serve.space import load_knobs, parse_knobs, serving_space
 
 GOOD = """\
 machine: a laptop

@@ -30,8 +30,7 @@ from benchmarks.splits.other_sources import (
 )
 from mlcd.core.configuration import Space
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.planners.serve.knowledge import read_knowledge, shipped
-from mlcd.planners.serve.known_models import Knowledge, SeenModel
+from mlcd.planners.serve.known_models import Knowledge, SeenModel, knowledge_bases, read_knowledge
 from mlcd.planners.serve.nouns import Cap, Counted, Figure, ServingTask, knobs_of
 from mlcd_bench.serve import ServingFolder, play, read_folder
 from mlcd_bench.serve.problem import ServeProblem
@@ -108,8 +107,8 @@ def devices(shared: Path) -> Iterator[Part]:
     """Cuts of one GPU."""
     folder = read_folder(shared / "data" / "serve" / "h200")
     known, space = folder.knowledge, folder.space(folder.models[0])
-    ours, new = [list(map(even, each.models)) for each in (shipped("h200"), read_knowledge(STRANGERS))]
-    cpu = replace(known, models=tuple(as_cuts(shipped("cpu").models, 2)))
+    ours, new = [list(map(even, each.models)) for each in (knowledge_bases().load("h200"), read_knowledge(STRANGERS))]
+    cpu = replace(known, models=tuple(as_cuts(knowledge_bases().load("cpu").models, 2)))
     cnns = [model for model in known.models if model.facts.family == "cnn"]
     others = [model for model in known.models if model.facts.family != "cnn"]
     for ms in (10, 30):
@@ -137,7 +136,7 @@ def machines(shared: Path) -> Iterator[Part]:
         return 0.1 + 4 * share / 100
 
     cuts, new = as_machines(h200, "sm_share", of_gpu), as_machines(read_knowledge(STRANGERS).models, "sm_share", of_gpu)
-    cpu = as_machines(shipped("cpu").models, "threads", lambda threads: 0.02 + 0.05 * threads)
+    cpu = as_machines(knowledge_bases().load("cpu").models, "threads", lambda threads: 0.02 + 0.05 * threads)
     recommenders = ("dien", "mtwnd")
     cnns = tuple(name for name in ribbon.spaces if name not in recommenders)
     for ms in (5, 10, 30):

@@ -13,8 +13,7 @@ from mlcd.cli.options import open_ledger, output, print_json, run_name
 
 if TYPE_CHECKING:
     from mlcd.core.ledger import Account
-    from mlcd.reports.deploy.deployment import Deployment
-    from mlcd.reports.deploy.files import Export
+    from mlcd.reports.deploy.deployment import Deployment, Export
 
 TO = ("skypilot", "kserve", "triton", "compose", "lambda")
 
@@ -130,7 +129,7 @@ def _document(name: str, target: str, deployment: Deployment, export: Export) ->
         "files": dict(export.files),
         "main": export.main,
         "model_at": export.model_at,
-        "where": {knob.name: knob.where or None for knob in export.told},
+        "where": {knob.name: knob.where or None for knob in export.knobs},
         "not_expressed": [{"knob": knob.name, "value": knob.value, "note": knob.note} for knob in export.missing],
     }
 

@@ -12,7 +12,8 @@ from mlcd.cli.options import consoles, output, print_json
 from mlcd.cli.server import chosen_server
 
 if TYPE_CHECKING:
-    from mlcd.memory.models import StoredModel, Unreadable
+    from mlcd.memory.models import InFiles, StoredModel
+    from mlcd.memory.shelf import Unreadable
     from mlcd.service.remote import Server
 
 model_name = click.argument("name")
@@ -66,11 +67,10 @@ def export(name: str, file: Path | None) -> None:
     """
     from mlcd.cli.model_tables import document
     from mlcd.core.errors import UserError
-    from mlcd.memory.models import find
 
     stored = _one(name)  # checks that it can be read
     if chosen_server() is None:
-        body = find(_folder(), name).read_text(encoding="utf-8")
+        body = _files().path(name).read_text(encoding="utf-8")
     else:
         body = json.dumps(document(stored), indent=2) + "\n"
     if file is None:
@@ -94,13 +94,12 @@ def forget(name: str, output: str) -> None:
     \b
     mlcd models forget NAME
     """
-    from mlcd.memory.models import forget as forget_model
-
     if (server := chosen_server()) is not None:
         _delete_remote(server, name)
         document, words = {"forgotten": name}, f"Forgot {name}."
     else:
-        path = forget_model(_folder(), name)
+        path = _files().path(name)
+        _files().forget(name)
         document, words = {"forgotten": name, "path": str(path)}, f"Forgot {name}: {path} is deleted."
     if output == "json":
         print_json(document)
@@ -119,20 +118,22 @@ def _delete_remote(server: Server, name: str) -> None:
     server.send("DELETE", path_of("models", name))
 
 
-def _folder() -> Path:
+def _files() -> InFiles:
     from mlcd.core.home import home
+    from mlcd.memory.models import InFiles
 
-    return home() / "models"
+    return InFiles(home() / "models")
 
 
 def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
     """All models, of this machine or of the chosen server."""
     from pydantic import TypeAdapter
 
-    from mlcd.memory.models import StoredModel, Unreadable, all_models
+    from mlcd.memory.models import StoredModel
+    from mlcd.memory.shelf import Unreadable
 
     if (server := chosen_server()) is None:
-        return all_models(_folder())
+        return _files().all()
     answer, read = server.get("/models"), TypeAdapter(StoredModel)
     with server.reading():
         stored = {str(each.pop("name")): read.validate_python(each) for each in answer["models"]}
@@ -141,10 +142,9 @@ def _all() -> tuple[dict[str, StoredModel], list[Unreadable]]:
 
 def _one(name: str) -> StoredModel:
     from mlcd.core.errors import UnknownName
-    from mlcd.memory.models import load
 
     if chosen_server() is None:
-        return load(_folder(), name)
+        return _files().load(name)
     stored, _ = _all()
     if name not in stored:
         raise UnknownName("stored model", name, stored)

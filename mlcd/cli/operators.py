@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from mlcd.planners.serve.nouns import Profile
-    from mlcd.planners.serve.operators import OnnxModel, Part
+    from mlcd.planners.serve.operators.onnx_file import OnnxModel
+    from mlcd.planners.serve.operators.onnx_profile import Part
 
 LARGEST_BATCH = 4_096
 
@@ -89,7 +90,7 @@ def _document(
     threshold: float,
     shapes: Mapping[str, int],
 ) -> dict[str, Any]:
-    from mlcd.planners.serve.operators.facts import family, kind_of_input
+    from mlcd.planners.serve.operators.onnx_profile import family, kind_of_input
 
     return {
         "model": model.path.stem,

@@ -74,16 +74,15 @@ def serve(model: str, output: str, **chosen: Any) -> int:
 
 def _beforehand(run: Run) -> str:
     """How many trials the search expects to need; only MLCD's own method knows."""
-    from mlcd.planners.serve.prepare import expectation
+    from mlcd.core.planner import planner_of
 
-    expected = expectation(run.job, run.cloud.space)
-    return str(expected) if expected is not None else ""
+    return planner_of(run.job).expectation(run.job, run.cloud.space)
 
 
 def read_model(model: str, chosen: Mapping[str, Any]) -> Job:
     """The job of a command line: the model's file is read, or the model is found in a recording."""
     from mlcd.planners.serve.form import serving_job
-    from mlcd.planners.serve.knobs_file import load_knobs
+    from mlcd.planners.serve.space import load_knobs
 
     facts, counted = _prior_facts(model, chosen)
     knobs = load_knobs(chosen["knobs"]) if chosen.get("knobs") else None
@@ -94,7 +93,7 @@ def _prior_facts(model: str, chosen: Mapping[str, Any]) -> tuple[ModelFacts, Cou
     """What is known of the model before any trial, and the unit of its rate."""
     from mlcd.planners.serve.form import recorded_model
     from mlcd.planners.serve.nouns import Counted
-    from mlcd.planners.serve.operators.facts import facts_of
+    from mlcd.planners.serve.operators.onnx_profile import facts_of
 
     kind, _, place = chosen["on"].partition(":")
     if kind == "recorded" and place:

@@ -23,7 +23,7 @@ def submission_of_file(kind: str, path: Path, chosen: Mapping[str, Any]) -> Subm
 
 def submission_of_model(model: str, chosen: Mapping[str, Any]) -> Submission:
     """A model to serve, and its options."""
-    from mlcd.planners.serve.knobs_file import load_knobs
+    from mlcd.planners.serve.space import load_knobs
     from mlcd.service.remote import Submission
 
     knobs: Path | None = chosen.get("knobs")

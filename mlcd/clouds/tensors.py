@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,25 @@ def datatype_of(tensor: NDArray[Any]) -> str:
     raise ValueError(f"a tensor of {tensor.dtype}: the protocol knows {', '.join(DATATYPES)}")
 
 
+@dataclass(frozen=True)
+class Port:
+    """An input or an output of a model; -1 in the shape: any length."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+    def refuses(self, tensor: np.ndarray[Any, Any]) -> str | None:
+        """Why this tensor does not fit; None if it does."""
+        datatype, shape = datatype_of(tensor), tensor.shape
+        fits = len(shape) == len(self.shape) and all(
+            expected in (-1, side) for expected, side in zip(self.shape, shape, strict=True)
+        )
+        if datatype == self.datatype and fits:
+            return None
+        return f"input '{self.name}' is {self.datatype} {list(self.shape)}, not {datatype} {list(shape)}"
+
+
 def to_bytes(tensor: NDArray[Any]) -> bytes:
     """Row by row; texts each with its length before it."""
     if (datatype := datatype_of(tensor)) != "BYTES":
@@ -67,7 +87,7 @@ def dtype_of(datatype: str) -> np.dtype[Any]:
 
 def pack(what: str, tensors: Tensors, head: Mapping[str, Any], binary: bool) -> tuple[bytes, int | None]:
     """A message of `inputs` or `outputs`, and the length of its JSON where bytes follow that."""
-    told: list[dict[str, Any]] = []
+    described: list[dict[str, Any]] = []
     contents: list[bytes] = []
     for name, tensor in tensors.items():
         one: dict[str, Any] = {"name": name, "datatype": datatype_of(tensor), "shape": list(tensor.shape)}
@@ -76,8 +96,8 @@ def pack(what: str, tensors: Tensors, head: Mapping[str, Any], binary: bool) -> 
             one["parameters"] = {"binary_data_size": len(contents[-1])}
         else:
             one["data"] = [text.decode() if isinstance(text, bytes) else text for text in tensor.ravel().tolist()]
-        told.append(one)
-    message = json.dumps({**head, what: told}, separators=(",", ":")).encode()
+        described.append(one)
+    message = json.dumps({**head, what: described}, separators=(",", ":")).encode()
     return message + b"".join(contents), len(message) if binary else None
 
 

@@ -1,19 +1,28 @@
-"""What earlier runs have shown: of the same job its speed, and at the same place how far launches differ.
+"""What earlier runs tell of a job: its speed, how far launches differ at its place, and the stored model to start from.
 
 The speed tells a search where to look. It never certifies anything: machines, data and code may have changed, so
 what is promised rests on this run's own probes.
+
+The distance of two jobs is a sum: 1 for another architecture, the decades between their numbers of parameters (at most
+3), 1 for other data, 1/2 for another optimiser. If one of the two is not stated: 1/2, for the optimiser 1/4. A stored
+model within distance 1 is used unchanged; if there is none, the caller averages all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
 
+from mlcd.core.backend import Provenance
 from mlcd.core.configuration import Configuration, Space
-from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.launch_spread import NOTHING_SEEN, LogLikelihoods, repeated_launches
 from mlcd.core.ledger import Ledger
 from mlcd.core.measurement import Measurement, Outcome
+from mlcd.memory.models import Identity, ModelShelf, StoredModel
+from mlcd.memory.shelf import Unreadable
 
 MOST_RUNS = 20
 """Of the same job, or at the same place, that are looked at, the newest first."""
@@ -21,15 +30,18 @@ MOST_RUNS = 20
 
 def known_from(ledger: Ledger, job: Job, space: Space) -> tuple[Measurement, ...]:
     """One measurement for each configuration of the space that an earlier run of this job has measured."""
-    here = {_place(configuration): configuration for configuration in space.configurations}
-    found: dict[tuple[str, str, bool, int], Measurement] = {}
+    newest: dict[tuple[str, str, bool, int], Measurement] = {}
     for account in ledger.accounts(job.name, MOST_RUNS):
         if _same(account.job, job):
-            for measurement in _telling(account.history):
-                place = _place(measurement.configuration)
-                if place in here:
-                    found.setdefault(place, measurement)
-    return tuple(_at(found[place], configuration) for place, configuration in here.items() if place in found)
+            too_large = [m for m in account.history.measurements if m.outcome is Outcome.OUT_OF_MEMORY]
+            for m in (*account.history.good, *too_large):
+                newest.setdefault(_machines(m.configuration), m)
+    # At today's price; what it cost then, another run has paid.
+    return tuple(
+        Measurement(configuration, known.outcome, 0.0, 0.0, known.samples_per_s, known.rel_error)
+        for configuration in space.configurations
+        if (known := newest.get(_machines(configuration))) is not None
+    )
 
 
 def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikelihoods:
@@ -48,10 +60,8 @@ def seen_before(ledger: Ledger, job: Job, owner: str | None = None) -> LogLikeli
 
 def _same(one: Job, other: Job) -> bool:
     """Whether two jobs do the same work in the same place. How much of it, and within what limits, does not matter."""
-    if not _same_cloud(one, other):
-        return False
-    parts = ((job.on, job.communication, job.hints, job.task.get("setup"), job.task.get("run")) for job in (one, other))
-    return next(parts) == next(parts)
+    work, others = ((j.on, j.communication, j.hints, j.task.get("setup"), j.task.get("run")) for j in (one, other))
+    return _same_cloud(one, other) and work == others
 
 
 def _same_cloud(one: Job, other: Job) -> bool:
@@ -59,18 +69,82 @@ def _same_cloud(one: Job, other: Job) -> bool:
     return one.on != "simulated" or one.search.seed == other.search.seed
 
 
-def _telling(history: History) -> Iterable[Measurement]:
-    """What says something of a configuration: its rate, or that the job does not fit."""
-    yield from history.good
-    yield from (m for m in history.measurements if m.outcome is Outcome.OUT_OF_MEMORY)
-
-
-def _place(configuration: Configuration) -> tuple[str, str, bool, int]:
+def _machines(configuration: Configuration) -> tuple[str, str, bool, int]:
     """What makes the same machines, whatever they cost today."""
     offer = configuration.offer
     return offer.cloud, offer.instance_type, offer.spot, configuration.nodes
 
 
-def _at(measurement: Measurement, configuration: Configuration) -> Measurement:
-    """The measurement, told of the configuration at today's price; its own cost was another run's."""
-    return Measurement(configuration, measurement.outcome, 0.0, 0.0, measurement.samples_per_s, measurement.rel_error)
+SIMILAR = 1.0
+MOST_DECADES = 3.0
+
+
+class Kinship(StrEnum):
+    """The relation of the selected models to the job."""
+
+    SAME = "the same job"
+    SIMILAR = "the most similar job"
+    AVERAGE = "the average of all jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The selected models: one of the same or of the most similar job, or all of them, to be averaged."""
+
+    kinship: Kinship
+    models: tuple[StoredModel, ...]
+
+
+def nearest_models(job: Job, space: Space, shelf: ModelShelf) -> tuple[Nearest | None, list[Unreadable]]:
+    """The stored models to ask about a job, and those that cannot be read.
+
+    What was simulated or recorded is no lesson for real machines, nor the other way round.
+    """
+    kinds = {"simulated": Provenance.SIMULATED, "recorded": Provenance.RECORDED}
+    provenance = kinds.get(job.on.partition(":")[0], Provenance.LIVE)
+    stored, broken = shelf.all()
+    usable = [model for model in stored.values() if model.provenance is provenance]
+    return nearest(usable, Identity.of(job), {c.offer.name for c in space.configurations}), broken
+
+
+def nearest(models: Collection[StoredModel], job: Identity, instance_types: Collection[str] = ()) -> Nearest | None:
+    """The models for a job; None without any. Ties are broken by equal machines, then by date."""
+    if not models:
+        return None
+
+    def rank(model: StoredModel) -> tuple[bool, float, bool, float]:
+        other_machines = not any(machine.instance_type in instance_types for machine in model.machines)
+        return not same(model.identity, job), distance(model.identity, job), other_machines, -model.saved_at.timestamp()
+
+    best = min(models, key=rank)
+    if same(best.identity, job):
+        return Nearest(Kinship.SAME, (best,))
+    if distance(best.identity, job) <= SIMILAR:
+        return Nearest(Kinship.SIMILAR, (best,))
+    return Nearest(Kinship.AVERAGE, tuple(models))
+
+
+def same(one: Identity, other: Identity) -> bool:
+    """Whether two jobs are the same: equal complete fingerprints, or else the same name."""
+    sizes = {size for size in (one.parameters, other.parameters) if size}
+    complete = bool(one.fingerprint.architecture and one.fingerprint.data)
+    return one.fingerprint == other.fingerprint and len(sizes) < 2 and (complete or one.job == other.job)
+
+
+def distance(one: Identity, other: Identity) -> float:
+    """The distance of two jobs; 0 if both are fully stated and equal."""
+    mine, yours = one.fingerprint, other.fingerprint
+    return (
+        _differ(mine.architecture, yours.architecture)
+        + _decades(one.parameters, other.parameters)
+        + _differ(mine.data, yours.data)
+        + 0.5 * _differ(mine.optimizer, yours.optimizer)
+    )
+
+
+def _differ(one: str, other: str) -> float:
+    return float(one.casefold() != other.casefold()) if one and other else 0.5
+
+
+def _decades(one: float | None, other: float | None) -> float:
+    return min(MOST_DECADES, abs(math.log10(one / other))) if one and other else 0.5

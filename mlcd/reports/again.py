@@ -6,8 +6,7 @@ import shlex
 
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.scale.nouns import scaling_task
-from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import ServingTask, service_of
 from mlcd.reports.functions.words import functions_of
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table

@@ -16,7 +16,7 @@ from mlcd.core.errors import MlcdError
 from mlcd.core.ledger import Account, Line
 from mlcd.planners.functions.nouns import Planned, functions_task
 from mlcd.planners.serve.nouns import ServingTask
-from mlcd.reports.deploy.exported import exported
+from mlcd.reports.deploy.targets import exported
 from mlcd.reports.functions.boundary import brief
 from mlcd.reports.run_tables import run_tables
 from mlcd.reports.tradeoff import tradeoff_of

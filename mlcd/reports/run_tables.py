@@ -10,7 +10,7 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.reports.again import about
 from mlcd.reports.functions import tables as on_functions
-from mlcd.reports.serve import tables as served
+from mlcd.reports.serve import page as served
 from mlcd.reports.story import Story
 from mlcd.reports.tables import Table, expected, final_run, measured
 

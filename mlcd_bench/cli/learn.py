@@ -95,7 +95,7 @@ def _learn_cpu(
     from mlcd.core.errors import Interrupted, UserError
     from mlcd.core.home import home
     from mlcd.core.units import counted
-    from mlcd.planners.serve.knobs_file import load_knobs
+    from mlcd.planners.serve.space import load_knobs
     from mlcd_bench.learn.cells_process import Stopped
     from mlcd_bench.learn.on_cpu import Cells, Learning, describe
 

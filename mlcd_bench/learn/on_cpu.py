@@ -18,14 +18,13 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mlcd.clouds.servers.precision import at_precision
+from mlcd.clouds.servers.quantise import at_precision
 from mlcd.clouds.servers.settings import PRECISIONS
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.serve.knobs import Knob, KnobTable
-from mlcd.planners.serve.knowledge.folder import read_about
-from mlcd.planners.serve.operators.facts import BATCHES, family, kind_of_input
+from mlcd.planners.serve.known_models import read_about
+from mlcd.planners.serve.nouns import Knob, KnobTable
 from mlcd.planners.serve.operators.onnx_file import OnnxModel, open_model
-from mlcd.planners.serve.operators.onnx_profile import profile_onnx
+from mlcd.planners.serve.operators.onnx_profile import BATCHES, family, kind_of_input, profile_onnx
 from mlcd_bench.learn.cells_process import Batch, Stopped, measure_batches
 from mlcd_bench.learn.onnx_operators import OPERATORS, Alone, write_operators
 from mlcd_bench.learn.table import Table, Tables, key, profile_rows

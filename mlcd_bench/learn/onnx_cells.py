@@ -15,13 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from mlcd.clouds.servers.cores import server_cores
-from mlcd.clouds.servers.memory import peak_gb
 from mlcd.clouds.servers.model import Model
+from mlcd.clouds.servers.settings import peak_gb, server_cores
 from mlcd.core.errors import UserError
-from mlcd.planners.serve.operators.onnx_feed import example_feed
 from mlcd.planners.serve.operators.onnx_file import open_model
-from mlcd.planners.serve.operators.onnx_session import runtime_errors
+from mlcd.planners.serve.operators.onnx_session import example_feed, runtime_errors
 from mlcd_bench.learn.timing import timed
 
 

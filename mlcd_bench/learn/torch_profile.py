@@ -10,7 +10,7 @@ from typing import Any
 from mlcd.core.errors import MissingExtra
 from mlcd.planners.serve.nouns import Operator, Profile
 from mlcd.planners.serve.operators.onnx_file import MB
-from mlcd.planners.serve.operators.passes import Pass, typical
+from mlcd.planners.serve.operators.onnx_profile import Pass, typical
 
 WARM_UP = 2
 

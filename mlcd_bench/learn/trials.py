@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mlcd.clouds.serving import Embedded
+from mlcd.clouds.serving.live import Embedded
 from mlcd.clouds.serving.trial import Timing
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
@@ -57,7 +57,7 @@ def measure_trials(
 
 def _batch(batch: int, shown: Measurement) -> Batch:
     served = served_by(shown)
-    if not shown.ok or served is None:
+    if not shown.ok:
         return Batch(batch, reason=shown.ending)
     middle, high = served.figures[Figure.P50], served.figures[Figure.P95]
     return Batch(batch, shown.rate, middle, high, served.peak_gb)

@@ -1,6 +1,6 @@
 """Searches for serving configurations, replayed on recorded load tests."""
 
-from mlcd.planners.serve.knowledge.recordings import ServingFolder, read_folder
+from mlcd.planners.serve.recordings import ServingFolder, read_folder
 from mlcd_bench.serve.contest import ServeResult, compete, play
 from mlcd_bench.serve.problem import Caps, ServeProblem, serve_problems, unprofiled
 from mlcd_bench.serve.summary import summary

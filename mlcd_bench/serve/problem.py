@@ -12,10 +12,10 @@ from functools import cached_property
 
 from mlcd.core.configuration import Configuration, Space
 from mlcd.core.job import Goal, Job, Objective, Search
-from mlcd.planners.serve.knowledge.recordings import ServingFolder
 from mlcd.planners.serve.known_models import Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Cap, Figure, ServingTask, serving_task
 from mlcd.planners.serve.promise import worth
+from mlcd.planners.serve.recordings import ServingFolder
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ServeProblem:
         caps = self.job.ask.caps if isinstance(self.job.ask, ServingTask) else ()
         if done is None or any(done.figures.get(cap.figure, float("inf")) > cap.at_most_s for cap in caps):
             return 0.0
-        return worth(self.job, configuration, done.rate)
+        return worth(self.job, configuration.usd_per_hour, done.rate)
 
 
 def serve_problems(

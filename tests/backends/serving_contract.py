@@ -19,8 +19,7 @@ from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import ServerSettings
+from mlcd.planners.serve.nouns import Knob, ServerSettings
 
 RUN = f"serve{uuid4().hex[:8]}"
 """Another name in every process of the tests."""

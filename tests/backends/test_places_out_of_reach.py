@@ -12,7 +12,7 @@ import pytest
 from mlcd.clouds.functions import LithopsFunctions
 from mlcd.clouds.node_types import load_ray_types
 from mlcd.clouds.ray.backend import Ray
-from mlcd.clouds.serving import OpenInference
+from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Choice, ProbeTime, Space
 from mlcd.core.job import Job
@@ -23,9 +23,8 @@ from mlcd.planners.functions.space import calibration_space
 from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 from mlcd.planners.functions.workloads import facts
 from mlcd.planners.profilers.training import TrainingProfiler
-from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import Endpoint, ModelFacts, ServingTask
+from mlcd.planners.serve.nouns import Endpoint, KnobTable, ModelFacts, ServingTask
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.backends import OutageContract
 
@@ -59,7 +58,7 @@ class TestRay(OutageContract):
 class TestEndpoint(OutageContract):
     @pytest.fixture
     def cloud(self, tmp_path, nobody):
-        backend = OpenInference(Endpoint(f"http://{nobody}", "model"), tmp_path, clock())
+        backend = OpenInference(tmp_path, clock(), endpoint=Endpoint(f"http://{nobody}", "model"))
         space = serving_space(KnobTable({"concurrency": (1, 2, 4)}), ProbeTime(20.0, 0.0))
         return Cloud(space, backend, ServingProfiler(backend), backend.clock)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from serving_contract import TIMING, ServingContract, clock, events_of, launch, saved_model
 
-from mlcd.clouds.serving import Embedded
+from mlcd.clouds.serving.live import Embedded
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from serving_contract import TIMING, clock, launch
-from mlcd.clouds.serving import Embedded
+from mlcd.clouds.serving.live import Embedded
 from mlcd.core.job import Job
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
 service = ServingTask(ModelFacts("m"), path=sys.argv[3], shapes={"sequence": 16})

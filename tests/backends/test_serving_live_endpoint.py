@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from serving_contract import TIMING, ServingContract, clock, events_of, free_port, launch, saved_model
 
-from mlcd.clouds.serving import OpenInference
+from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.errors import UserError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome
@@ -67,7 +67,7 @@ class TestStartedByACommand(ServingContract):
     def backend(self, tmp_path, model):
         port = free_port()
         command = f"exec {sys.executable} -m mlcd.clouds.servers {model} --port {port} --name m --batch {{batch}}"
-        return OpenInference(Endpoint(f"http://127.0.0.1:{port}", "m", command), tmp_path, clock(), TIMING)
+        return OpenInference(tmp_path, clock(), TIMING, endpoint=Endpoint(f"http://127.0.0.1:{port}", "m", command))
 
     @pytest.fixture
     def job(self):
@@ -114,7 +114,7 @@ class TestRunningAlready:
     JOB = Job("m", 1.0, ask=ServingTask(ModelFacts("m"), shapes={"tokens.1": 16}))
 
     def backend(self, home: Path, url: str, **terms: object) -> OpenInference:
-        return OpenInference(Endpoint(url, "m", **terms), home, clock(), TIMING, request_timeout_s=0.5)  # type: ignore[arg-type]
+        return OpenInference(home, clock(), TIMING, endpoint=Endpoint(url, "m", **terms), request_timeout_s=0.5)  # type: ignore[arg-type]
 
     def test_it_is_loaded_and_left_alone(self, tmp_path, url):
         backend = self.backend(tmp_path, url)
@@ -157,7 +157,7 @@ class TestRunningAlready:
         assert "start the server, or give the command that starts it" in str(error.value)
 
     def test_a_model_that_it_does_not_have_is_told(self, tmp_path, url):
-        other = OpenInference(Endpoint(url, "nobody"), tmp_path, clock(), TIMING)
+        other = OpenInference(tmp_path, clock(), TIMING, endpoint=Endpoint(url, "nobody"))
         with pytest.raises(UserError, match="no model 'nobody', only 'm'"):
             events_of(other, self.JOB, launch())
 

@@ -6,7 +6,7 @@ import pytest
 from real_mlserver import mlserver, repository
 from serving_contract import TIMING, clock, free_port, launch
 
-from mlcd.clouds.serving import OpenInference
+from mlcd.clouds.serving.live import OpenInference
 from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.planners.serve.measure import ServingProfiler
@@ -24,7 +24,7 @@ def test_mlserver_is_started_loaded_and_ended(tmp_path, scheme):
     folder = repository(tmp_path, ports["http"], ports["grpc"], free_port())
     command = f"MLSERVER_PARALLEL_WORKERS={{workers}} PATH={program.parent}:$PATH exec {program} start {folder}"
     endpoint = Endpoint(f"{scheme}://127.0.0.1:{ports[scheme]}", "sums", command)
-    backend = OpenInference(endpoint, tmp_path / "home", clock(), TIMING)
+    backend = OpenInference(tmp_path / "home", clock(), TIMING, endpoint=endpoint)
     trial = launch(lifetime_s=30.0, workers=0, concurrency=4)
     done = ServingProfiler(backend, tight=0.9).measure(JOB, trial)
     assert done.outcome is Outcome.OK, done

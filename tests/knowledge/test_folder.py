@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from mlcd_fixtures.knowledge_folders import write_knowledge
 
 from mlcd.core.errors import RecordingError
-from mlcd.planners.serve.knowledge import read_knowledge
-from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, read_knowledge
 from mlcd.planners.serve.nouns import Figure, ModelFacts, Operator, Profile
 
 CELL = ("precision", "batch")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_loop import latencies_s, loaded
 
-from mlcd.clouds.load import Closed, Open, RequestFailed, generate
+from mlcd.clouds.load.generate import Closed, Open, RequestFailed, generate
 from mlcd.core.errors import UserError
 
 STALL_FROM_S, STALL_TO_S, SERVICE_S = 4.0, 4.5, 0.005
@@ -113,7 +113,6 @@ def test_a_closed_loop_keeps_its_concurrency_and_has_the_rate_of_little_s_law(cl
     server = Served(lambda now_s: takes_s)
     reports = loaded(server.connect, Closed(clients), 3.0)
     assert server.most_busy == clients
-    assert reports[-1].outstanding == clients
     assert abs(reports[-1].answered - clients * reports[-1].elapsed_s / takes_s) <= clients * (1 + 1e-9)
     assert latencies_s(reports) == pytest.approx([takes_s] * reports[-1].answered)
 

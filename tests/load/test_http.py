@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mlcd.clouds.load import Answer, Http, Request, RequestFailed
-from mlcd.clouds.load.target import reason
-from mlcd.core.errors import UserError
+from mlcd.clouds.load.generate import RequestFailed, reason
+from mlcd.clouds.load.http import Answer, Http, Request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -185,12 +184,6 @@ def test_a_request_that_was_given_up_leaves_nothing_for_the_next_one_to_read() -
         await http.close()
 
     against(slow, use)
-
-
-@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x/", "http://", "http://x:port/", "http://x:99999/"])
-def test_an_address_that_is_none_is_said_before_anything_is_sent(url: str) -> None:
-    with pytest.raises(UserError, match="is not an address of an HTTP endpoint, such as http://"):
-        Request(url)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from mlcd.clouds.load import Closed, generate
-from mlcd.clouds.load.oip import speak, targets
-from mlcd.clouds.load.oip_example import Input, example_inputs
+from mlcd.clouds.load.generate import Closed, generate
+from mlcd.clouds.load.oip import example_inputs, speak, targets
 from mlcd.clouds.load.oip_grpc import SERVICE, message
-from mlcd.clouds.tensors import JSON_LENGTH, pack, unpack
+from mlcd.clouds.tensors import JSON_LENGTH, Port, pack, unpack
 from mlcd.core.errors import BackendError, UserError
 
-INPUTS = (Input("x", "FP32", (-1, 3)), Input("ids", "INT64", (-1, -1)))
+INPUTS = (Port("x", "FP32", (-1, 3)), Port("ids", "INT64", (-1, -1)))
 SHAPES = {"ids.1": 4}
 
 
@@ -237,7 +236,7 @@ def test_examples_are_one_sample_each_and_the_same_for_a_seed():
         (INPUTS, {}, "such as --shape ids.1=128"),
         (INPUTS, {**SHAPES, "ids.2": 4}, "shape 'ids.2': the model has no such free axis; it has: ids.1"),
         ((), {}, "does not say what its model's inputs are"),
-        ((Input("x", "BF16", (1,)),), {}, "input 'x': datatype 'BF16'"),
+        ((Port("x", "BF16", (1,)),), {}, "input 'x': datatype 'BF16'"),
     ],
 )
 def test_what_cannot_be_asked_is_told(inputs, shapes, told):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from endpoint import endpoint
 
-from mlcd.clouds.load import Closed, Http, Open, Report, Request, generate
-from mlcd.clouds.load.arrivals import Arrivals
+from mlcd.clouds.load.generate import Arrivals, Closed, Open, Report, generate
+from mlcd.clouds.load.http import Http, Request
 
 pytestmark = pytest.mark.live
 

@@ -7,9 +7,7 @@ import selectors
 from collections.abc import Callable
 from contextlib import suppress
 
-from mlcd.clouds.load.arrivals import Arrivals
-from mlcd.clouds.load.generate import Report, load
-from mlcd.clouds.load.target import Target
+from mlcd.clouds.load.generate import Arrivals, Report, Target, load
 
 
 class _Jump(selectors.SelectSelector):

@@ -7,8 +7,18 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mlcd.planners.serve.knowledge.folder import ABOUT, FACTS, HOST, HOST_COLUMNS, OPERATOR_COLUMNS, OPERATORS, POINTS
-from mlcd.planners.serve.known_models import Anatomy, Knowledge, SeenModel
+from mlcd.planners.serve.known_models import (
+    ABOUT,
+    FACTS,
+    HOST,
+    HOST_COLUMNS,
+    OPERATOR_COLUMNS,
+    OPERATORS,
+    POINTS,
+    Anatomy,
+    Knowledge,
+    SeenModel,
+)
 from mlcd.planners.serve.nouns import Figure
 
 

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from mlcd.core.history import History
 from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.beliefs.instances import InstancesBelief
-from mlcd.planners.serve.beliefs.instances_types import instance_types
-from mlcd.planners.serve.knobs import KnobTable
+from mlcd.planners.serve.beliefs.instances import InstancesBelief, instance_types
 from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, Figure, ModelFacts, Served, ServingTask, knobs_of
+from mlcd.planners.serve.nouns import Cap, Figure, KnobTable, ModelFacts, Served, ServingTask, knobs_of
 from mlcd.planners.serve.space import serving_space
 
 BATCHES = (8, 16, 32, 64, 128, 256)

@@ -15,11 +15,21 @@ from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.serve.beliefs.cells import as_numbers, axes_of, profiled
 from mlcd.planners.serve.beliefs.device import DeviceBelief
-from mlcd.planners.serve.beliefs.evidence import Ratio, host_limits, seen_ratio, shown_ratio, told_by
-from mlcd.planners.serve.beliefs.fields import MEMORY, TIME, WORK, prior
-from mlcd.planners.serve.beliefs.likeness import likeness, log_calls, log_largest_gb
-from mlcd.planners.serve.beliefs.running import patterns
-from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, Law, Seen, bent, surface
+from mlcd.planners.serve.beliefs.evidence import Ratio, cell_trials, host_limits, patterns, seen_ratio, shown_ratio
+from mlcd.planners.serve.beliefs.past import likeness, log_calls, log_largest_gb
+from mlcd.planners.serve.beliefs.surfaces import (
+    BATCH_TIME,
+    DEVICE_TIME,
+    MEMORY,
+    MEMORY_HELD,
+    TIME,
+    WORK,
+    Law,
+    Seen,
+    bent,
+    prior,
+    surface,
+)
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
 from mlcd.planners.serve.nouns import (
     Arrivals,
@@ -55,7 +65,7 @@ def points(at, values, sd=0.01, bound=0, alone=False) -> Seen:
 
 
 def fields_of(fields, count, rng):
-    return [prior(field, GRID, 2).sample(count, rng) for field in fields]
+    return [prior(field, GRID).sample(count, rng) for field in fields]
 
 
 def samples(fields, law, work, seen, count=400, seed=0):
@@ -103,7 +113,7 @@ def test_the_slopes_of_a_law_are_its_derivatives(fields, law):
 
 
 def test_where_the_law_is_linear_samples_are_those_of_the_exact_posterior():
-    field = prior(WORK, GRID, 2)
+    field = prior(WORK, GRID)
     at, values, sd = np.array([3, 17]), np.array([-8.0, -9.5]), 0.2
     linear = Law(lambda z, work: z[0], lambda z, work, value: np.ones((len(value), 1, value.shape[1])))
     rng, everything = np.random.default_rng(1), np.arange(len(GRID))
@@ -176,7 +186,7 @@ def test_sizes_are_read_from_a_profile_and_missing_without_one():
 
 def test_one_failure_makes_its_neighbours_doubtful_even_if_nobody_ever_failed():
     rng = np.random.default_rng(0)
-    found = patterns(np.ones((5, len(GRID)), bool), np.full(5, 0.2), ModelFacts("a"), frozenset(), GRID, AXES)
+    found = patterns(np.ones((5, len(GRID)), bool), np.full(5, 0.2), ModelFacts("a"), frozenset(), GRID)
     before, after = found.sample(500, [], [], rng), found.sample(500, [], [3], rng)
     same = np.flatnonzero(GRID.category == GRID.category[3])
     other = np.flatnonzero(GRID.category != GRID.category[3])
@@ -189,7 +199,7 @@ def test_one_failure_makes_its_neighbours_doubtful_even_if_nobody_ever_failed():
 def test_a_precision_that_could_not_be_profiled_is_doubted():
     profiles = (Profile(4, (Operator("conv", 1, 1.0),), "fp32"), Profile(64, (Operator("conv", 1, 8.0),), "fp32"))
     seen, both = np.ones((5, len(GRID)), bool), frozenset({0, 1})
-    found = patterns(seen, np.full(5, 0.2), ModelFacts("a", profiles=profiles), both, GRID, AXES)
+    found = patterns(seen, np.full(5, 0.2), ModelFacts("a", profiles=profiles), both, GRID)
     chance = found.weights @ found.runs
     assert chance[(GRID.category == 0) & np.isclose(GRID.log_batch, math.log(64))].max() < 0.9
     assert chance[GRID.category == 1].min() > 0.98
@@ -228,7 +238,7 @@ def test_a_trial_that_waited_for_its_host_tells_of_the_device_by_its_latency():
         if WORLD.recorded.composed(WORLD.unseen, c := WORLD.space.configurations[i]).rate
         == WORLD.recorded.host_rate(WORLD.unseen.facts.inputs, c)
     )
-    told = told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), History((trial(WORLD, at),)), NO_RATIO)[0]
+    told = cell_trials(WORLD.seen, ServingTask(WORLD.unseen.facts), History((trial(WORLD, at),)), NO_RATIO)[0]
     cell = WORLD.unseen.cells[WORLD.seen.cell_of(WORLD.space.configurations[at])]
     assert math.exp(told.time) == pytest.approx(cell.figures[Figure.P50])
     assert told.time_bound == 0
@@ -237,20 +247,20 @@ def test_a_trial_that_waited_for_its_host_tells_of_the_device_by_its_latency():
 def test_an_open_trial_that_answered_all_that_was_sent_is_a_bound():
     measured = trial(WORLD, ran(WORLD, 1)[0], rate=1.0)
     service = ServingTask(replace(WORLD.unseen.facts, inputs="image224"), min_rate=1.0, arrivals=Arrivals.OPEN)
-    told = told_by(WORLD.seen, service, History((measured,)), NO_RATIO)[0]
+    told = cell_trials(WORLD.seen, service, History((measured,)), NO_RATIO)[0]
     assert told.time_bound == -1
 
 
 def test_out_of_memory_bounds_memory_and_another_failure_says_that_the_cell_does_not_run():
     history = History((trial(WORLD, 0, Outcome.OUT_OF_MEMORY), trial(WORLD, 0, Outcome.FAILED)))
-    short, broken = told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO)
+    short, broken = cell_trials(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO)
     assert (short.memory, short.memory_bound, short.runs) == (math.log(1), 1, True)
     assert (broken.time, broken.memory, broken.runs) == (None, None, False)
 
 
 def test_bad_luck_tells_nothing():
     history = History((trial(WORLD, 0, Outcome.PREEMPTED),))
-    assert told_by(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO) == ()
+    assert cell_trials(WORLD.seen, ServingTask(WORLD.unseen.facts), history, NO_RATIO) == ()
 
 
 def test_what_a_host_prepares_is_read_between_its_table_or_learnt_from_a_trial_that_waited():
@@ -286,7 +296,7 @@ def test_a_tail_that_is_longer_than_a_batch_is_learnt_from_seen_models_and_then_
     measured = replace(
         measured, samples_per_s=dict(knobs_of(measured.configuration))["batch"] / figures[Figure.P95] * 3
     )
-    told = told_by(WORLD.seen, ServingTask(slow), History((measured,)), NO_RATIO)
+    told = cell_trials(WORLD.seen, ServingTask(slow), History((measured,)), NO_RATIO)
     after = shown_ratio(before, told, Figure.P95)
     assert math.exp(after.mean) == pytest.approx(3.0, rel=0.02)
     assert after.sd < 0.1
@@ -321,7 +331,7 @@ def made(rng: np.random.Generator, count: int = 9) -> World:
     """A world as the belief thinks it is: every model's fields are samples of the prior, about a level of its own."""
     spreads = (field.spread.scaled(0.5, 0.5) for field in (*TIME, *MEMORY))
     fields = [
-        prior(field, GRID, 2, spread).sample(count, rng).at(np.arange(len(GRID)))
+        prior(field, GRID, spread).sample(count, rng).at(np.arange(len(GRID)))
         for field, spread in zip((*TIME, *MEMORY), spreads, strict=True)
     ]
     time = BATCH_TIME.value(fields[:3], GRID.work)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, learn
-from mlcd.planners.serve.beliefs.trust import trusted
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, learn, trusted
 
 GROUPS = (Group("level", 1.0, 0.5), Group("slope", 1.0, 0.5))
 OF = np.array([0, 1])

@@ -16,8 +16,7 @@ from mlcd.core.database.schema import models
 from mlcd.core.errors import UnknownName
 from mlcd.core.ledger import Ledger
 from mlcd.core.runs.run import start
-from mlcd.memory.models import Identity, InDatabase, InFiles, Machine, StoredModel, shelf_of
-from mlcd.memory.stored_models import learned_models
+from mlcd.memory.models import Identity, InDatabase, InFiles, Machine, StoredModel, learned_models
 from mlcd.planners.form.jobs import of_text
 
 KEPT = StoredModel(
@@ -82,8 +81,8 @@ def test_a_row_that_cannot_be_read_is_told_and_can_be_forgotten():
 
 def test_one_persons_models_are_files_and_a_teams_are_in_its_database(tmp_path, team):
     with closing(open_database(None)) as own:
-        assert shelf_of(own, tmp_path) == InFiles(tmp_path)
-    assert shelf_of(team.database, tmp_path) == InDatabase(team.database)
+        assert learned_models(own, tmp_path) == InFiles(tmp_path)
+    assert learned_models(team.database, tmp_path) == InDatabase(team.database)
 
 
 def test_what_a_run_on_one_machine_has_learned_a_run_on_another_one_starts_from(tmp_path, monkeypatch, team):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.planners.serve.key_operators import key_operators, parts
 from mlcd.planners.serve.nouns import Operator, Profile
-from mlcd.planners.serve.operators.passes import added, typical
+from mlcd.planners.serve.operators.onnx_profile import added, key_operators, parts, typical
 
 amounts = st.floats(0, 1e3, allow_nan=False)
 profiles = st.lists(st.tuples(amounts, amounts), max_size=12).map(
@@ -34,7 +33,7 @@ def test_a_smaller_threshold_never_loses_a_key_operator(profile: Profile, one: f
 
 @given(profiles)
 def test_key_operators_come_by_the_mean_of_their_shares(profile: Profile) -> None:
-    weight = {part.operator.name: part.weight for part in parts(profile)}
+    weight = {part.operator.name: part.time_share + part.memory_share for part in parts(profile)}
     found = [weight[name] for name in key_operators(profile)]
     assert found == sorted(found, reverse=True)
 

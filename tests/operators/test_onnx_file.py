@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.serve.operators import example_feed, open_model, open_session, profile_onnx
-from mlcd.planners.serve.operators.onnx_wire import Wholeness, wholeness
+from mlcd.planners.serve.operators import example_feed, open_model, profile_onnx
+from mlcd.planners.serve.operators.onnx_file import Wholeness, wholeness
+from mlcd.planners.serve.operators.onnx_session import open_session
 from mlcd_bench.learn import zoo
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mlcd.clouds.serving.examples import EXAMPLES, MOST_BYTES, from_file
+from mlcd.clouds.load.oip import EXAMPLES, MOST_BYTES, from_file
 from mlcd.core.errors import UserError
 from mlcd.planners.serve.nouns import ModelFacts, ServingTask
-from mlcd.planners.serve.operators.onnx_sizes import LARGEST_VALUE, check_values
+from mlcd.planners.serve.operators.onnx_graph import LARGEST_VALUE, check_values
 
 onnx = pytest.importorskip("onnx", reason="pip install 'mlcd[serve]'")
 pytest.importorskip("onnxruntime", reason="pip install 'mlcd[serve]'")

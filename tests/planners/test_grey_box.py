@@ -36,7 +36,7 @@ def values(world: World, objective: Objective, cap_s: float = np.inf) -> np.ndar
     for configuration in world.space.configurations:
         cell = world.recorded.composed(world.unseen, configuration)
         kept = cell is not None and cell.figures[Figure.P95] <= cap_s
-        found.append(worth(job, configuration, cell.rate) if kept else 0.0)
+        found.append(worth(job, configuration.usd_per_hour, cell.rate) if kept else 0.0)
     return np.array(found)
 
 
@@ -117,7 +117,7 @@ def test_worth_at_once_is_that_of_one_configuration_after_the_other(objective):
     for s in range(3):
         for i, configuration in enumerate(world.space.configurations):
             kept = rate[s, i] >= 20 and latency[s, i] <= 0.5
-            assert found[s, i] == pytest.approx(worth(job, configuration, rate[s, i]) if kept else 0.0)
+            assert found[s, i] == pytest.approx(worth(job, configuration.usd_per_hour, rate[s, i]) if kept else 0.0)
 
 
 @given(seed=st.integers(0, 10_000), top=st.floats(0.01, 10))

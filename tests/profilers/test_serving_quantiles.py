@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mlcd.planners.serve.quantiles import WRONG, Interval, quantile
+from mlcd.planners.serve.measure import WRONG, Interval, quantile
 
 latencies = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200)
 

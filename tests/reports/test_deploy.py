@@ -24,10 +24,8 @@ from mlcd.core.decision import Decision
 from mlcd.core.errors import WrongState
 from mlcd.core.job import Job
 from mlcd.core.ledger import Decided, Ledger
-from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Endpoint, ServerSettings
-from mlcd.reports.deploy.deployment import OWN, Deployment, Part, deployment_of, holds, part_of, slug
-from mlcd.reports.deploy.files import Export
+from mlcd.planners.serve.nouns import Endpoint, Knob, ServerSettings
+from mlcd.reports.deploy.deployment import OWN, Deployment, Export, Part, deployment_of, holds, part_of, slug
 from mlcd.reports.deploy.targets import TARGETS
 from mlcd.reports.story import Story
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcd.clouds.servers.batching import Batcher
-from mlcd.clouds.servers.model import Port
+from mlcd.clouds.servers.model import Batcher
+from mlcd.clouds.tensors import Port
 
 LONG_S = 300.0
 """Longer than any test: what is answered before did not wait."""

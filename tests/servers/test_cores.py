@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-from mlcd.clouds.servers import other_cores
-from mlcd.clouds.servers.cores import server_cores
-from mlcd.clouds.serving.embedded import _pinned_to
+from mlcd.clouds.servers.settings import other_cores, server_cores
+from mlcd.clouds.serving.live import _pinned_to
 from mlcd.core.errors import UserError
 
 HERE = os.sched_getaffinity(0)

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.clouds.servers import OUT_OF_MEMORY, UNSUPPORTED, at_precision, peak_gb
+from mlcd.clouds.servers.quantise import at_precision
+from mlcd.clouds.servers.settings import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
 from mlcd.clouds.tensors import JSON_LENGTH, pack, unpack
 
 pytestmark = pytest.mark.live

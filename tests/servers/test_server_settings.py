@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlcd.clouds.servers import Settings
 from mlcd.clouds.servers.__main__ import _arguments
+from mlcd.clouds.servers.settings import Settings
 from mlcd.core.errors import UserError
 
 

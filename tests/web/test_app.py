@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from mlcd.core.errors import BackendError, LedgerCorrupt, LedgerError, MlcdError, UnknownName, UserError, WrongState
 from mlcd.planners.form.jobs import of_text
-from mlcd.planners.serve.knobs_file import parse_knobs
+from mlcd.planners.serve.space import parse_knobs
 from mlcd.service.web.app import create_app
 from mlcd.service.web.failures import Refusal, refusal
 from mlcd.service.web.pages import Built, page, read

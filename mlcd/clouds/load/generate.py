@@ -1,5 +1,8 @@
 """Runs a load against a target and reports the results twice a second.
 
+Open loop: requests are sent at times that are fixed in advance and do not depend on the server, as with independent
+users. Closed loop: a fixed number of clients, each of which sends its next request when its last one is answered.
+
 The load runs in its own thread and event loop; the caller iterates over the reports. Latencies count from the time a
 request was due: in an open loop that is fixed in advance, so a server that stalls is charged for all requests that
 should have been sent meanwhile ('coordinated omission': Tene 2013).
@@ -8,33 +11,123 @@ should have been sent meanwhile ('coordinated omission': Tene 2013).
 from __future__ import annotations
 
 import asyncio
+import select
+import selectors
+import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
+from typing import Protocol
 
-from mlcd.clouds.load.arrivals import Arrivals, Closed, Open
-from mlcd.clouds.load.precise import precise_loop
-from mlcd.clouds.load.target import Target, reason
+import numpy as np
+
 from mlcd.planners.serve.nouns import Window
 
+
+class RequestFailed(Exception):
+    """A failed request; `str(error)` is the reason in one line."""
+
+
+class Target(Protocol):
+    """One connection to a server. It is made in the load's event loop, and sends one request at a time."""
+
+    async def send(self) -> None:
+        """Send one request and read its whole response; raise if it is not correct.
+
+        It may be cancelled by a timeout: the next call must not read the rest of the old response.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+def reason(error: Exception) -> str:
+    """Why a request failed, in one line."""
+    match error:
+        case RequestFailed():
+            message = str(error)
+        case ConnectionRefusedError():
+            message = "connection refused: nothing listens there"
+        case ConnectionError():
+            message = "the connection was closed before the answer was whole"
+        case _:
+            message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return " ".join(message.split())[:200]
+
+
+BLOCK = 1_024
+"""Gaps drawn at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Poisson arrivals, `rate` a second.
+
+    `most_outstanding`: most connections. A request that is due while all are busy waits for one; its latency still
+    counts from when it was due, and it is reported as late.
+    """
+
+    rate: float
+    seed: int = 0
+    most_outstanding: int = 512
+
+    def due_s(self) -> Iterator[float]:
+        """When each request is due, in seconds from the start."""
+        rng, now_s = np.random.default_rng(self.seed), 0.0
+        while True:
+            for gap_s in rng.exponential(1 / self.rate, BLOCK).tolist():
+                now_s += gap_s
+                yield now_s
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """`concurrency` requests are in flight at any time. A client whose request failed pauses before its next one."""
+
+    concurrency: int
+    pause_s: float = 0.1
+
+
+Arrivals = Open | Closed
+
+
+def precise_loop() -> asyncio.AbstractEventLoop:
+    """A new event loop with precise timers.
+
+    epoll wakes up to a millisecond late, which would distort a small model's latency. select is precise, but slow with
+    many connections; waiting by select for epoll's own descriptor is precise and fast. Other systems have no epoll.
+    """
+    return asyncio.SelectorEventLoop(_Precise()) if sys.platform == "linux" else asyncio.new_event_loop()
+
+
+if sys.platform == "linux":
+
+    class _Precise(selectors.EpollSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            if timeout is not None and timeout > 0:
+                select.select([self.fileno()], [], [], timeout)
+                timeout = 0
+            return super().select(timeout)
+
+
 MakeTarget = Callable[[], Target]
-NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """The state of a load, `elapsed_s` after its start: answers so far, and the window since the last report.
 
-    `late`: requests so far that were due while every connection was busy. `outstanding`: requests in flight.
+    `late`: requests so far that were due while every connection was busy.
     """
 
     elapsed_s: float
     answered: int
     window: Window
     late: int = 0
-    outstanding: int = 0
 
 
 @dataclass
@@ -44,55 +137,39 @@ class _Tally:
     timeout_s: float
     answered: int = 0
     late: int = 0
-    outstanding: int = 0
     latencies_s: list[float] = field(default_factory=list)
     failures: int = 0
     error: str = ""
 
     async def send(self, target: Target, due_s: float) -> bool:
         """Send one request; return whether it succeeded."""
-        now_s = asyncio.get_running_loop().time
-        self.outstanding += 1
         try:
             async with asyncio.timeout(self.timeout_s):
                 await target.send()
         except TimeoutError:
-            self._failed(f"no answer within {self.timeout_s:g} s")
+            why = f"no answer within {self.timeout_s:g} s"
         except Exception as error:  # any error of a server or a library is a failed request
-            self._failed(reason(error))
+            why = reason(error)
         else:
-            self.latencies_s.append(now_s() - due_s)
+            self.latencies_s.append(asyncio.get_running_loop().time() - due_s)
             self.answered += 1
             return True
-        finally:
-            self.outstanding -= 1
-        return False
-
-    def _failed(self, why: str) -> None:
         self.failures += 1
         self.error = self.error or why
+        return False
 
     def report(self, elapsed_s: float) -> Report:
         window = Window(tuple(self.latencies_s), self.failures, error=self.error)
         self.latencies_s, self.failures, self.error = [], 0, ""
-        return Report(elapsed_s, self.answered, window, self.late, self.outstanding)
+        return Report(elapsed_s, self.answered, window, self.late)
 
 
 def generate(
-    make_target: MakeTarget,
-    arrivals: Arrivals,
-    *,
-    every_s: float = 0.5,
-    timeout_s: float = 10.0,
-    new_loop: NewLoop = precise_loop,
+    make_target: MakeTarget, arrivals: Arrivals, *, every_s: float = 0.5, timeout_s: float = 10.0
 ) -> Generator[Report, None, None]:
-    """Load a target until the generator is closed. The first report is of the start, before any request.
-
-    `timeout_s`: of a request. `new_loop` makes the event loop, whose clock is used for all times.
-    """
+    """Load a target until the generator is closed. The first report is of the start. `timeout_s`: of a request."""
     reports: SimpleQueue[Report | BaseException] = SimpleQueue()
-    loop = new_loop()
-    stop = asyncio.Event()
+    loop, stop = precise_loop(), asyncio.Event()
 
     async def main() -> None:
         loading = asyncio.create_task(load(make_target, arrivals, reports.put, every_s, timeout_s))
@@ -108,7 +185,9 @@ def generate(
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 runner.run(main())
         except BaseException as error:  # passed to the caller
-            reports.put(_innermost(error))
+            while isinstance(error, BaseExceptionGroup):  # of the task groups
+                error = error.exceptions[0]
+            reports.put(error)
 
     thread = threading.Thread(target=work, name="load", daemon=True)
     thread.start()
@@ -120,13 +199,6 @@ def generate(
         with suppress(RuntimeError):  # the loop has already ended
             loop.call_soon_threadsafe(stop.set)
         thread.join()
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The error itself, without the exception groups of task groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def load(
@@ -155,11 +227,13 @@ async def _report(tally: _Tally, start_s: float, on_report: Callable[[Report], o
 
 async def _send_in_turn(make_target: MakeTarget, arrivals: Closed, tally: _Tally) -> None:
     """One client of a closed loop."""
-    now_s = asyncio.get_running_loop().time
-    async with _connected(make_target) as target:
+    now_s, target = asyncio.get_running_loop().time, make_target()
+    try:
         while True:
             if not await tally.send(target, now_s()):
                 await asyncio.sleep(arrivals.pause_s)
+    finally:
+        await target.close()
 
 
 async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally, start_s: float) -> None:
@@ -179,23 +253,13 @@ async def _send_when_due(make_target: MakeTarget, arrivals: Open, tally: _Tally,
                 if (wait_s := start_s + due_s - loop.time()) > 0:
                     await asyncio.sleep(wait_s)
                 if idle.empty() and len(targets) < arrivals.most_outstanding:
-                    target = make_target()
-                    targets.append(target)
-                else:
-                    all_busy = idle.empty()
-                    target = await idle.get()
-                    busy_until_s = loop.time() if all_busy else busy_until_s
+                    targets.append(make_target())
+                    idle.put_nowait(targets[-1])
+                all_busy = idle.empty()
+                target = await idle.get()
+                busy_until_s = loop.time() if all_busy else busy_until_s
                 tally.late += start_s + due_s < busy_until_s
                 sending.create_task(send(target, start_s + due_s))
     finally:
         for target in targets:
             await target.close()
-
-
-@asynccontextmanager
-async def _connected(make_target: MakeTarget) -> AsyncIterator[Target]:
-    target = make_target()
-    try:
-        yield target
-    finally:
-        await target.close()

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from mlcd.clouds.load.target import RequestFailed
-from mlcd.core.errors import UserError
+from mlcd.clouds.load.generate import RequestFailed
 
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 256 << 20
@@ -27,21 +26,11 @@ class _ClosedEarly(RequestFailed):
 
 @dataclass(frozen=True)
 class Request:
-    """The request, the same each time."""
+    """The request, the same each time. `url`: a valid address."""
 
     url: str
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    method: str = ""
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        try:
-            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # the port is not a number
-            valid = False
-        if not valid:
-            raise UserError(f"'{self.url}' is not an address of an HTTP endpoint, such as http://localhost:8080/infer")
 
     @cached_property
     def endpoint(self) -> tuple[str, int, bool]:
@@ -55,7 +44,7 @@ class Request:
         """The bytes to send."""
         parts = urlsplit(self.url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        method = self.method or ("POST" if self.body else "GET")
+        method = "POST" if self.body else "GET"
         headers = {"Host": parts.netloc.rpartition("@")[2], "Content-Length": str(len(self.body)), **self.headers}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + self.body
@@ -121,11 +110,13 @@ class Http:
             try:
                 self._streams = await asyncio.open_connection(host, port, ssl=secure or None, limit=MOST_HEAD_BYTES)
             except OSError as error:
-                raise RequestFailed(f"cannot connect to {host}:{port}: {_reason(error)}") from error
+                refused = isinstance(error, ConnectionRefusedError)
+                why = "connection refused" if refused else error.strerror or str(error)
+                raise RequestFailed(f"cannot connect to {host}:{port}: {why}") from error
         reader, writer = self._streams
         writer.write(self.request.wire)
         try:
-            answer = await _read_answer(reader, bodiless=self.request.method == "HEAD")
+            answer = await _read_answer(reader)
         except asyncio.IncompleteReadError as error:
             raise RequestFailed(CUT_SHORT) from error
         except (ValueError, asyncio.LimitOverrunError) as error:
@@ -135,11 +126,7 @@ class Http:
         return answer
 
 
-def _reason(error: OSError) -> str:
-    return "connection refused" if isinstance(error, ConnectionRefusedError) else error.strerror or str(error)
-
-
-async def _read_answer(reader: asyncio.StreamReader, *, bodiless: bool) -> Answer:
+async def _read_answer(reader: asyncio.StreamReader) -> Answer:
     """Read a response; ValueError if it is not HTTP."""
     status = 100
     while status < 200:  # skip '100 Continue' and the like
@@ -149,7 +136,7 @@ async def _read_answer(reader: asyncio.StreamReader, *, bodiless: bool) -> Answe
             raise ValueError(first)
         status = int(code)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    if bodiless or status in (204, 304):
+    if status in (204, 304):
         body = b""
     elif "chunked" in headers.get("transfer-encoding", "").lower():
         body = await _read_chunks(reader)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from mlcd.clouds.load.generate import RequestFailed, Target
 from mlcd.clouds.load.http import MOST_BODY_BYTES
-from mlcd.clouds.load.oip_example import Input
-from mlcd.clouds.load.target import RequestFailed, Target
-from mlcd.clouds.tensors import Tensors, datatype_of, to_bytes
+from mlcd.clouds.tensors import Port, Tensors, datatype_of, to_bytes
 from mlcd.core.errors import BackendError, MissingExtra
 
 SERVICE = "/inference.GRPCInferenceService/"
@@ -22,6 +21,7 @@ TEXT, NUMBER, FLAG, BYTES = 9, 3, 8, 12
 """Protobuf's numbers for string, int64, bool and bytes."""
 REPEATED = 100
 """Added to the type of a repeated field."""
+MANY_NUMBERS, MANY_BYTES = NUMBER + REPEATED, BYTES + REPEATED
 
 FIELDS: Mapping[str, Mapping[str, tuple[int, int | str]]] = {
     "ServerReadyRequest": {},
@@ -29,25 +29,13 @@ FIELDS: Mapping[str, Mapping[str, tuple[int, int | str]]] = {
     "ModelReadyRequest": {"name": (1, TEXT), "version": (2, TEXT)},
     "ModelReadyResponse": {"ready": (1, FLAG)},
     "ModelMetadataRequest": {"name": (1, TEXT), "version": (2, TEXT)},
-    "TensorMetadata": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, NUMBER + REPEATED)},
+    "TensorMetadata": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, MANY_NUMBERS)},
     "ModelMetadataResponse": {"name": (1, TEXT), "inputs": (4, "TensorMetadata"), "outputs": (5, "TensorMetadata")},
-    "Tensor": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, NUMBER + REPEATED)},
-    "ModelInferRequest": {
-        "model_name": (1, TEXT),
-        "model_version": (2, TEXT),
-        "id": (3, TEXT),
-        "inputs": (5, "Tensor"),
-        "raw_input_contents": (7, BYTES + REPEATED),
-    },
-    "ModelInferResponse": {
-        "model_name": (1, TEXT),
-        "outputs": (5, "Tensor"),
-        "raw_output_contents": (6, BYTES + REPEATED),
-    },
+    "Tensor": {"name": (1, TEXT), "datatype": (2, TEXT), "shape": (3, MANY_NUMBERS)},
+    "ModelInferRequest": {"model_name": (1, TEXT), "inputs": (5, "Tensor"), "raw_input_contents": (7, MANY_BYTES)},
+    "ModelInferResponse": {"outputs": (5, "Tensor"), "raw_output_contents": (6, MANY_BYTES)},
 }
 """The fields of each message: number, and type, or the message that it repeats."""
-
-
 SIZE_OPTIONS = (("grpc.max_receive_message_length", MOST_BODY_BYTES), ("grpc.max_send_message_length", -1))
 
 
@@ -67,10 +55,10 @@ class OverGrpc:
         except BackendError:
             return False
 
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[Port, ...]:
         """The inputs of the model. BackendError, on one line, if the server does not answer correctly."""
         metadata = self._call("ModelMetadata", message("ModelMetadataRequest")(name=self.model))
-        return tuple(Input(each.name, each.datatype, tuple(each.shape)) for each in metadata.inputs)
+        return tuple(Port(each.name, each.datatype, tuple(each.shape)) for each in metadata.inputs)
 
     def takes_bytes(self) -> bool:
         """Always: gRPC sends tensors as bytes."""

@@ -9,23 +9,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 
-from mlcd.clouds.servers import memory
-from mlcd.clouds.servers.batching import Batcher
-from mlcd.clouds.servers.cores import server_cores
-from mlcd.clouds.servers.http import application
 from mlcd.clouds.servers.model import Model
-from mlcd.clouds.servers.precision import at_precision
-from mlcd.clouds.servers.settings import PRECISIONS, UNSUPPORTED, Settings
-from mlcd.core.errors import MlcdError, UserError
-
-SHUTDOWN_TIMEOUT_S = 0.5
-"""For requests in progress at the end."""
+from mlcd.clouds.servers.quantise import at_precision
+from mlcd.clouds.servers.settings import PRECISIONS, UNSUPPORTED, Settings, end, limit, server_cores
+from mlcd.core.errors import MissingExtra, MlcdError, UserError
 
 
 def main() -> int:
@@ -36,44 +27,28 @@ def main() -> int:
         settings = Settings.of({name: value for name, value in knobs.items() if value is not None})
         return _start(arguments, settings)
     except MemoryError:
-        memory.end(arguments.memory_gb, "there is less")
+        end(arguments.memory_gb, "there is less")
     except MlcdError as error:
         print(error, file=sys.stderr)
         return error.exit_code
 
 
 def _start(arguments: argparse.Namespace, settings: Settings) -> int:
+    try:
+        from mlcd.clouds.servers.http import serve
+    except ImportError:
+        raise MissingExtra("serving a model", "serve") from None
     os.sched_setaffinity(0, server_cores(settings.threads))
     if settings.memory_gb is not None:
-        memory.limit(settings.memory_gb)
+        limit(settings.memory_gb)
     try:
         path = at_precision(arguments.model, settings.precision, arguments.cache)
     except UserError as error:
         print(error, file=sys.stderr)
         return UNSUPPORTED
     model = Model(path, arguments.name or arguments.model.stem, settings.threads)
-    asyncio.run(_serve(model, settings, arguments.host, arguments.port))
+    asyncio.run(serve(model, settings, arguments.host, arguments.port))
     return 0
-
-
-async def _serve(model: Model, settings: Settings, host: str, port: int) -> None:
-    from aiohttp import web
-
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    batcher = partial(Batcher, model, settings.batch, settings.max_wait_ms / 1_000)
-    app = application(model, batcher, partial(memory.end, settings.memory_gb))
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT_S)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port, backlog=1_024).start()
-    except (OSError, OverflowError) as error:  # already in use, or not a port
-        await runner.cleanup()
-        raise UserError(f"{host}:{port}: cannot be listened on: {getattr(error, 'strerror', None) or error}") from error
-    print(f"ready: http://{host}:{runner.addresses[0][1]}", flush=True)
-    await stop.wait()
-    await runner.cleanup()
 
 
 def _arguments() -> argparse.ArgumentParser:

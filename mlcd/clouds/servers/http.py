@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from mlcd.clouds.servers.batching import Batcher
-from mlcd.clouds.servers.model import Runs, metadata
+from aiohttp import web
+
+from mlcd.clouds.servers.model import Batcher, Model, Runs, metadata
+from mlcd.clouds.servers.settings import Settings, end
 from mlcd.clouds.tensors import BINARY, JSON_LENGTH, pack, unpack
-from mlcd.core.errors import MissingExtra
+from mlcd.core.errors import UserError
 from mlcd.core.version import VERSION
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
+SHUTDOWN_TIMEOUT_S = 0.5
+"""For requests in progress at the end."""
 LARGEST_BYTES = 1 << 30
 """Largest request."""
-OutOfMemory = Callable[[str], None]
 
 
-def application(model: Runs, batcher: Callable[[], Batcher], out_of_memory: OutOfMemory) -> web.Application:
-    """The web application. `batcher` is called when the event loop runs."""
+async def serve(model: Model, settings: Settings, host: str, port: int) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    batcher = partial(Batcher, model, settings.batch, settings.max_wait_ms / 1_000)
+    app = application(model, batcher, partial(end, settings.memory_gb))
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT_S)
+    await runner.setup()
     try:
-        from aiohttp import web
-    except ImportError:
-        raise MissingExtra("serving a model", "serve") from None
+        await web.TCPSite(runner, host, port, backlog=1_024).start()
+    except (OSError, OverflowError) as error:  # already in use, or not a port
+        await runner.cleanup()
+        raise UserError(f"{host}:{port}: cannot be listened on: {getattr(error, 'strerror', None) or error}") from error
+    print(f"ready: http://{host}:{runner.addresses[0][1]}", flush=True)
+    await stop.wait()
+    await runner.cleanup()
 
+
+def application(model: Runs, batcher: Callable[[], Batcher], out_of_memory: Callable[[str], None]) -> web.Application:
+    """The web application. `batcher` is called when the event loop runs."""
     handlers = _Handlers(model, out_of_memory)
     app = web.Application(client_max_size=LARGEST_BYTES)
 
@@ -46,19 +62,18 @@ def application(model: Runs, batcher: Callable[[], Batcher], out_of_memory: OutO
 
 
 class _Handlers:
-    def __init__(self, model: Runs, out_of_memory: OutOfMemory) -> None:
-        self.model = model
-        self.out_of_memory = out_of_memory
+    def __init__(self, model: Runs, out_of_memory: Callable[[str], None]) -> None:
+        self.model, self.out_of_memory = model, out_of_memory
         self.batcher: Batcher
 
     async def server(self, _: web.Request) -> web.Response:
-        return _json({"name": "mlcd", "version": VERSION, "extensions": [BINARY]})
+        return web.json_response({"name": "mlcd", "version": VERSION, "extensions": [BINARY]})
 
     async def healthy(self, _: web.Request) -> web.Response:
-        return _json({"live": True, "ready": True})
+        return web.json_response({"live": True, "ready": True})
 
     async def model_metadata(self, request: web.Request) -> web.Response:
-        return self._unknown(request) or _json(dict(metadata(self.model)))
+        return self._unknown(request) or web.json_response(metadata(self.model))
 
     async def infer(self, request: web.Request) -> web.Response:
         if (unknown := self._unknown(request)) is not None:
@@ -68,30 +83,20 @@ class _Handlers:
             head, inputs = unpack("inputs", await request.read(), int(length) if length else None)
             answer = await self.batcher.answer(inputs)
         except ValueError as error:  # includes malformed JSON and UTF-8
-            return _json({"error": str(error)}, 400)
+            return web.json_response({"error": str(error)}, status=400)
         except Exception as error:  # any error of the model is a 500 with its reason
             if isinstance(error, MemoryError) or "allocat" in str(error):
                 self.out_of_memory("the model asked for more than there is")
-            return _json({"error": f"{type(error).__name__}: {error}".splitlines()[0]}, 500)
+            return web.json_response({"error": f"{type(error).__name__}: {error}".splitlines()[0]}, status=500)
         binary = bool((head.get("parameters") or {}).get("binary_data_output"))
         head_out = {"model_name": self.model.name, **({"id": head["id"]} if "id" in head else {})}
-        body, length_of_json = pack("outputs", answer, head_out, binary)
-        if length_of_json is None:
-            return _body(body, "application/json")
-        return _body(body, "application/octet-stream", {JSON_LENGTH: str(length_of_json)})
+        body, json_length = pack("outputs", answer, head_out, binary)
+        if json_length is None:
+            return web.Response(body=body, content_type="application/json")
+        return web.Response(body=body, content_type="application/octet-stream", headers={JSON_LENGTH: str(json_length)})
 
     def _unknown(self, request: web.Request) -> web.Response | None:
         name = request.match_info["name"]
-        return (
-            None if name == self.model.name else _json({"error": f"no model '{name}', only '{self.model.name}'"}, 404)
-        )
-
-
-def _json(document: dict[str, Any], status: int = 200) -> web.Response:
-    return _body(json.dumps(document).encode(), "application/json", status=status)
-
-
-def _body(body: bytes, kind: str, headers: dict[str, str] | None = None, status: int = 200) -> web.Response:
-    from aiohttp import web
-
-    return web.Response(body=body, content_type=kind, headers=headers, status=status)
+        if name == self.model.name:
+            return None
+        return web.json_response({"error": f"no model '{name}', only '{self.model.name}'"}, status=404)

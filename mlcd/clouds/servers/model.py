@@ -1,46 +1,29 @@
-"""A model loaded by ONNX Runtime on the CPU."""
+"""A model loaded by ONNX Runtime on the CPU, and dynamic batching: what waits at the same time is one pass of it.
+
+A pass starts when `batch` rows are waiting, or the oldest request has waited for `max_wait_s`. Requests are joined
+along the first axis, if their other axes are equal: nothing is padded. Meanwhile the next batch is collected.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from mlcd.clouds.tensors import Tensors, datatype_of
-from mlcd.core.errors import MissingExtra, UserError
-from mlcd.planners.serve.operators.onnx_session import runtime_errors
+from mlcd.clouds.tensors import Port, Tensors
+from mlcd.core.errors import UserError
+from mlcd.planners.serve.operators.onnx_session import open_session
 
-DATATYPES = {
-    "float": "FP32",
-    "double": "FP64",
-    "float16": "FP16",
-    "bool": "BOOL",
-    "string": "BYTES",
-    **{f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
+DATATYPES = {"float": "FP32", "double": "FP64", "float16": "FP16", "bool": "BOOL", "string": "BYTES"}
+DATATYPES |= {f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 """Names of types in ONNX Runtime, and in the protocol."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or an output of a model; -1 in the shape: any length."""
-
-    name: str
-    datatype: str
-    shape: tuple[int, ...]
-
-    def refuses(self, tensor: np.ndarray[Any, Any]) -> str | None:
-        """Why this tensor does not fit; None if it does."""
-        datatype, shape = datatype_of(tensor), tensor.shape
-        fits = len(shape) == len(self.shape) and all(
-            expected in (-1, side) for expected, side in zip(self.shape, shape, strict=True)
-        )
-        if datatype == self.datatype and fits:
-            return None
-        return f"input '{self.name}' is {self.datatype} {list(self.shape)}, not {datatype} {list(shape)}"
 
 
 class Runs(Protocol):
@@ -59,18 +42,8 @@ class Model:
     """A model in memory; `threads` compute one pass."""
 
     def __init__(self, path: Path, name: str, threads: int) -> None:
-        try:
-            import onnxruntime
-        except ImportError:
-            raise MissingExtra("serving a model", "serve") from None
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 4  # errors are raised as exceptions anyway
-        # Threads spin while they wait for each other, which is fast. Between two passes they must not: that would block
-        # the core that reads the next request.
-        options.add_session_config_entry("session.force_spinning_stop", "1")
-        with runtime_errors(path):
-            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        # Threads that spin between two passes would block the core that reads the next request.
+        self._session = open_session(path, threads, stop_spinning=True)
         self.name = name
         self.inputs = tuple(_port(each) for each in self._session.get_inputs())
         self.outputs = tuple(_port(each) for each in self._session.get_outputs())
@@ -81,7 +54,7 @@ class Model:
         return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
 
 
-def metadata(model: Runs) -> Mapping[str, Any]:
+def metadata(model: Runs) -> dict[str, Any]:
     """The model's description in the protocol."""
     described = {
         what: [{"name": port.name, "datatype": port.datatype, "shape": list(port.shape)} for port in ports]
@@ -96,3 +69,126 @@ def _port(node: Any) -> Port:
         raise UserError(f"'{node.name}' is a {node.type}: only tensors of numbers and texts can be served")
     shape = tuple(side if isinstance(side, int) and side >= 0 else -1 for side in node.shape)
     return Port(node.name, DATATYPES[inner], shape)
+
+
+Answer = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request that has not been answered."""
+
+    inputs: Tensors
+    rows: int
+    shape_key: object
+    since_s: float
+    answer: asyncio.Future[Answer]
+
+
+@dataclass
+class Batcher:
+    """Answers requests to one model; create, use and close it inside an event loop."""
+
+    model: Runs
+    batch: int
+    max_wait_s: float
+    _queue: deque[_Request] = field(default_factory=deque)
+    _new: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._can_join = all(port.shape and port.shape[0] == -1 for port in self.model.inputs)
+        self._pool = ThreadPoolExecutor(1, "model")
+        self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def answer(self, inputs: Tensors) -> Answer:
+        """The model's answer. ValueError if the inputs do not fit the model."""
+        self._check(inputs)
+        loop = asyncio.get_running_loop()
+        rows = next(iter(inputs.values())).shape[0] if self._can_join else self.batch
+        shape_key = tuple((name, inputs[name].shape[1:]) for name in sorted(inputs))
+        waiting = _Request(inputs, rows, shape_key, loop.time(), loop.create_future())
+        self._queue.append(waiting)
+        self._new.set()
+        return await waiting.answer
+
+    async def close(self) -> None:
+        """Stop, and cancel waiting requests."""
+        self._worker.cancel()
+        await asyncio.gather(self._worker, return_exceptions=True)
+        self._pool.shutdown()
+        for waiting in self._queue:
+            waiting.answer.cancel()
+
+    def _check(self, inputs: Tensors) -> None:
+        ports = {port.name: port for port in self.model.inputs}
+        if set(inputs) != set(ports):
+            raise ValueError(f"the inputs are {', '.join(sorted(ports))}, not {', '.join(sorted(inputs)) or 'none'}")
+        for name, tensor in inputs.items():
+            if (why := ports[name].refuses(tensor)) is not None:
+                raise ValueError(why)
+        if self._can_join and len({tensor.shape[0] for tensor in inputs.values()}) > 1:
+            raise ValueError("the inputs differ in their first axis, which counts the samples of a request")
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            taken = [each for each in await self._gather() if not each.answer.cancelled()]
+            if not taken:
+                continue
+            answers = await loop.run_in_executor(self._pool, self._answers, [each.inputs for each in taken])
+            for waiting, answer in zip(taken, answers, strict=True):
+                if waiting.answer.cancelled():  # the client has disconnected
+                    continue
+                if isinstance(answer, Exception):
+                    waiting.answer.set_exception(answer)
+                else:
+                    waiting.answer.set_result(answer)
+
+    async def _gather(self) -> list[_Request]:
+        """Wait for the next batch, and take it off the queue."""
+        while True:
+            self._new.clear()
+            if self._queue:
+                first = self._queue[0]
+                left_s = first.since_s + self.max_wait_s - asyncio.get_running_loop().time()
+                rows = sum(each.rows for each in self._queue if each.shape_key == first.shape_key)
+                if left_s <= 0 or rows >= self.batch:
+                    return self._take(first)
+            else:
+                left_s = None
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._new.wait(), left_s)
+
+    def _take(self, first: _Request) -> list[_Request]:
+        """Requests of the first one's shape, in order, while they fit; one that is larger than a batch runs alone."""
+        taken: list[_Request] = []
+        rows = 0
+        for each in list(self._queue):
+            if each.shape_key != first.shape_key or (taken and rows + each.rows > self.batch):
+                continue
+            taken.append(each)
+            rows += each.rows
+            if rows >= self.batch:
+                break
+        chosen = {id(each) for each in taken}
+        self._queue = deque(each for each in self._queue if id(each) not in chosen)
+        return taken
+
+    def _answers(self, requests: Sequence[Tensors]) -> list[Answer | Exception]:
+        """The answers, computed in a thread. If a batch fails, its requests are retried one by one."""
+        try:
+            return [*self._run_batch(requests)]
+        except Exception as error:  # an error of the model is the answer to its request
+            return [error] if len(requests) == 1 else [self._answers([request])[0] for request in requests]
+
+    def _run_batch(self, requests: Sequence[Tensors]) -> list[Answer]:
+        if len(requests) == 1:
+            return [self.model.run(requests[0])]
+        joined = {name: np.concatenate([request[name] for request in requests]) for name in requests[0]}
+        ends = np.cumsum([next(iter(request.values())).shape[0] for request in requests])
+        whole = self.model.run(joined)
+        for name, tensor in whole.items():
+            if tensor.ndim == 0 or tensor.shape[0] != ends[-1]:
+                raise ValueError(f"output '{name}' has no row for each sample: it cannot be batched")
+        parts = {name: np.split(tensor, ends[:-1]) for name, tensor in whole.items()}
+        return [{name: parts[name][i] for name in whole} for i in range(len(requests))]

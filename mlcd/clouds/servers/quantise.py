@@ -1,4 +1,4 @@
-"""Quantises a model to int8, and caches it under the hash of its source.
+"""A model at the requested precision: quantised to int8, and cached under the hash of its source.
 
 A program: `python -m mlcd.clouds.servers.quantise MODEL FOLDER` prints the path of the int8 model.
 """
@@ -8,11 +8,27 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from mlcd.core.errors import MissingExtra, UserError
+
+
+def at_precision(model: Path, precision: str, folder: Path) -> Path:
+    """The file to serve; a quantised one is cached in the folder. UserError if the model cannot be quantised.
+
+    In a separate process: quantising takes more memory than serving, and would count as the server's peak memory.
+    """
+    if precision == "fp32":
+        return model
+    command = [sys.executable, "-m", "mlcd.clouds.servers.quantise", str(model), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError((done.stderr.strip() or f"quantising ended with status {done.returncode}").splitlines()[-1])
+    return Path(done.stdout.strip().splitlines()[-1])
+
 
 QUANTISED = ("Integer", "DynamicQuantize", "QLinear", "DequantizeLinear")
 """Parts of the names of int8 operators."""

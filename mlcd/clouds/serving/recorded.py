@@ -16,7 +16,7 @@ from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError
 from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Event, Outcome, Sample
-from mlcd.planners.serve.known_models import Cell, Knowledge, SeenModel
+from mlcd.planners.serve.known_models import Knowledge, SeenModel
 from mlcd.planners.serve.nouns import Window
 
 REPORTS = 30
@@ -54,7 +54,9 @@ class RecordedService:
         answered = 0.0
         for i, factor in enumerate(factors, start=1):
             answered += done.rate * lasts_s / REPORTS * float(factor)
-            yield Sample(lasts_s * (i / REPORTS), answered, evidence=_window(done, float(factor)))
+            stated = {figure: seconds / float(factor) for figure, seconds in done.figures.items()}
+            window = Window(peak_gb=done.peak_gb, stated=stated)
+            yield Sample(lasts_s * (i / REPORTS), answered, evidence=window)
 
     def _failure(self, launch: Launch, at_s: float) -> Ended:
         cell = self.model.cells.get(self.knowledge.cell_of(launch.configuration))
@@ -62,7 +64,3 @@ class RecordedService:
         if cell is None or cell.peak_gb is None or allowed is None:
             return Ended(at_s, Outcome.FAILED, "it did not run there when it was recorded")
         return Ended(at_s, Outcome.OUT_OF_MEMORY, f"it needs more than {allowed:g} GB")
-
-
-def _window(done: Cell, factor: float) -> Window:
-    return Window(peak_gb=done.peak_gb, stated={figure: at / factor for figure, at in done.figures.items()})

@@ -11,25 +11,22 @@ import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
 from pathlib import Path
 
 import mlcd.clouds.local.teardown as teardown
 from mlcd.clouds.launches import Launches
-from mlcd.clouds.load import Closed, Open, Target, generate
+from mlcd.clouds.load.generate import Closed, Open, Target, generate
 from mlcd.clouds.local.teardown import Watchdog
 from mlcd.clouds.local.workspace import AnyWorkspace
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import KILLED, last_lines
-from mlcd.clouds.servers import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
-from mlcd.core.backend import Events, Launch
+from mlcd.clouds.servers.settings import OUT_OF_MEMORY, UNSUPPORTED, peak_gb
+from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import UserError
-from mlcd.core.job import Job
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.serve.knobs import Knob
-from mlcd.planners.serve.nouns import Arrivals, ServingTask
+from mlcd.planners.serve.nouns import Arrivals, Knob, ServingTask
 
 POLL_S = 0.05
 KEPT_OUTPUT = 20_000
@@ -58,10 +55,6 @@ class Server:
 
     popen: subprocess.Popen[bytes]
     log: Path
-
-    def status(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
-        return self.popen.poll()
 
     def output(self) -> str:
         """The last part of its output."""
@@ -104,7 +97,7 @@ class Trial:
         """Wait for a server; None when it is ready, or how it failed."""
         timeout_s = min(self.timing.startup_s, self._stop_s)
         while self._now_s() <= timeout_s:
-            if (status := server.status()) is not None:
+            if (status := server.popen.poll()) is not None:
                 return _ended(self._now_s(), status, server.output())
             if is_ready():
                 return None
@@ -122,11 +115,16 @@ class Trial:
                 if self._now_s() >= self._stop_s:
                     return
                 for server in self.servers:
-                    if (status := server.status()) is not None:
+                    if (status := server.popen.poll()) is not None:
                         yield _ended(self._now_s(), status, server.output())
                         return
                 window = replace(report.window, peak_gb=peak_gb(processes))
                 yield Sample(ready_s + report.elapsed_s, float(report.answered), evidence=window)
+
+    def reap(self) -> None:
+        """Wait for the servers, which have been killed."""
+        for server in self.servers:
+            server.popen.wait()
 
     @property
     def _stop_s(self) -> float:
@@ -139,11 +137,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Trials:
-    """Load tests on disk, under `home`, and their leftovers."""
+    """A backend whose launches are load tests on this machine. `home`: holds what is known of each."""
 
     home: Path
     clock: Clock
-    timing: Timing
+    timing: Timing = field(default_factory=Timing)
+
+    provenance = Provenance.LIVE
 
     @contextmanager
     def begun(self, launch: Launch) -> Generator[Trial]:
@@ -153,7 +153,7 @@ class Trials:
         with ExitStack() as stack:
             stack.enter_context(Watchdog(folder, launch.lifetime_s))
             trial = Trial(launch, folder, self.clock, self.timing, started_s)
-            stack.callback(teardown.tear_down, folder, reap=partial(_reap, trial.servers))
+            stack.callback(teardown.tear_down, folder, reap=trial.reap)
             yield trial
 
     def reclaim(self, label: str) -> float | None:
@@ -169,13 +169,6 @@ class Trials:
     @property
     def _launches(self) -> Launches:
         return Launches(self.home / "launches")
-
-
-def service_of(job: Job) -> ServingTask:
-    """What is to be served."""
-    if not isinstance(job.ask, ServingTask):
-        raise UserError(f"{job.name}: is no model to be served")
-    return job.ask
 
 
 def arrivals_of(service: ServingTask, knobs: Mapping[str, Knob], ordinal: int) -> Open | Closed:
@@ -199,8 +192,3 @@ def _ended(now_s: float, status: int, output: str) -> Ended:
         detail = "the server was killed from outside; systems do that when they run out of memory"
         return Ended(now_s, Outcome.OUT_OF_MEMORY, detail, log)
     return Ended(now_s, Outcome.FAILED, last, log)
-
-
-def _reap(servers: Sequence[Server]) -> None:
-    for server in servers:
-        server.popen.wait()

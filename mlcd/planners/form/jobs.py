@@ -65,7 +65,7 @@ def serving(
 ) -> Job:
     """The job of serving a model that is known already. `path`: its file; `knobs`: the text of a file of knobs."""
     from mlcd.planners.serve.form import serving_job
-    from mlcd.planners.serve.knobs_file import parse_knobs
+    from mlcd.planners.serve.space import parse_knobs
 
     chosen = parsed("serve", words)
     table = parse_knobs(knobs, Path("knobs.yaml")) if knobs else None

@@ -15,8 +15,8 @@ from mlcd.core.forecasts import remaining
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account
-from mlcd.memory.models import Identity, Kinship, Machine, Nearest, Shelf, StoredModel
-from mlcd.memory.stored_models import nearest_models
+from mlcd.memory.earlier import Kinship, Nearest, nearest_models
+from mlcd.memory.models import Identity, Machine, ModelShelf, StoredModel
 from mlcd.planners.modeling.iteration_time import fit_iteration_time
 from mlcd.planners.modeling.performance import (
     Direction,
@@ -34,7 +34,7 @@ LARGEST_SHARE = 4.0
 """A noise scale is about so many times the largest batch that is tried, where no stored model says."""
 
 
-def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | None, str]:
+def lesson(job: Job, space: Space, shelf: ModelShelf) -> tuple[Mapping[str, Any] | None, str]:
     """The stored model to start from, as plain data, and whose it is. Another job's only where nothing is measured."""
     if isinstance(job.ask, ScalingTask) and job.ask.mode is Mode.NONE and not job.search.earlier:
         raise UserError(
@@ -53,7 +53,7 @@ def lesson(job: Job, space: Space, shelf: Shelf) -> tuple[Mapping[str, Any] | No
     return _model_of(nearest, job, space).document(), f"{nearest.kinship}{whose}"
 
 
-def remember(run: str, account: Account, shelf: Shelf) -> None:
+def remember(run: str, account: Account, shelf: ModelShelf) -> None:
     """Keep what a run has learned, if it has."""
     job, space, history = account.job, account.space, account.history
     if not history.good and not history.runs:

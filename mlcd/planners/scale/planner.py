@@ -20,7 +20,7 @@ from mlcd.core.place import Cloud, cloud
 from mlcd.core.planner import Planner
 from mlcd.core.strategy import Strategy
 from mlcd.memory.earlier import seen_before
-from mlcd.memory.stored_models import learned_models
+from mlcd.memory.models import learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.profilers.training import TrainingProfiler
 from mlcd.planners.ready import check_goal, with_usual_place

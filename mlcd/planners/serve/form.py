@@ -14,7 +14,7 @@ from mlcd.planners.serve.caps import CAPS, METHOD, TRIALS, WHERE
 from mlcd.planners.serve.nouns import Arrivals, Cap, Counted, Figure, ModelFacts, ServingTask
 
 if TYPE_CHECKING:
-    from mlcd.planners.serve.knobs_file import KnobsFile
+    from mlcd.planners.serve.space import KnobsFile
 
 
 def serving_job(
@@ -44,7 +44,7 @@ def serving_job(
 
 def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
     """What a recording knows of a model before any trial, and what its rate counts."""
-    from mlcd.planners.serve.knowledge.recordings import read_folder
+    from mlcd.planners.serve.recordings import read_folder
 
     recording = read_folder(folder)
     if model not in recording.models:
@@ -54,8 +54,8 @@ def recorded_model(model: str, folder: Path) -> tuple[ModelFacts, Counted]:
 
 def caps_of(chosen: Mapping[str, Any]) -> tuple[Cap, ...]:
     """The caps that were asked for."""
-    told = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
-    return tuple(Cap(Figure(figure), at) for figure, at in told.items() if at is not None and at != NO_LIMIT)
+    limits = {figure: chosen.get(name) for name, (figure, _) in CAPS.items()}
+    return tuple(Cap(Figure(figure), at) for figure, at in limits.items() if at is not None and at != NO_LIMIT)
 
 
 def asked_again(service: ServingTask, chosen: Mapping[str, Any]) -> ServingTask:

@@ -16,6 +16,7 @@ docs/methods/grey-box.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -27,12 +28,17 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Finish, Probe
-from mlcd.planners.serve.beliefs.belief import Belief
-from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.known_models import Kind, Knowledge
-from mlcd.planners.serve.promise import best, certifies, keeps, service_of, value
-from mlcd.planners.serve.same import KEPT, Same
+from mlcd.planners.serve.beliefs.device import DeviceBelief
+from mlcd.planners.serve.beliefs.draws import Belief, Draws
+from mlcd.planners.serve.beliefs.instances import InstancesBelief
+from mlcd.planners.serve.beliefs.language import LanguageBelief
+from mlcd.planners.serve.known_models import KEPT, Kind, Knowledge, Same
+from mlcd.planners.serve.nouns import service_of
+from mlcd.planners.serve.promise import best, certifies, keeps, value, worth
 
+BELIEFS: Mapping[Kind, Callable[[Knowledge], Belief]] = {
+    Kind.DEVICE: DeviceBelief, Kind.LANGUAGE: LanguageBelief, Kind.INSTANCES: InstancesBelief
+}  # fmt: skip
 SAMPLES, FEWEST_SAMPLES = 128, 32
 MOST_NUMBERS = 640_000
 """Samples times configurations: more configurations are judged by fewer samples."""
@@ -67,8 +73,8 @@ class GreyBox:
         count = int(np.clip(MOST_NUMBERS // max(len(space), 1), FEWEST_SAMPLES, SAMPLES))
         draws = self.belief.draw(job, space, history, count, rng)
         worths, open_ = worths_of(job, space, draws), _untried(job, space, history)
-        found = best(job, history.good)
-        if found is None:
+        best_trial = best(job, history.good)
+        if best_trial is None:
             return _first_that_keeps(job, space, draws, worths, open_, trials)
         top = max(value(job, m) for m in history.good if keeps(job, m))
         gains = expected_gains(worths, top, misled(job, draws, history))
@@ -87,19 +93,7 @@ def _belief(knowledge: Same) -> Belief:
 
 def belief_of(knowledge: Knowledge) -> Belief:
     """The belief for a kind of machines."""
-    match knowledge.kind:
-        case Kind.DEVICE:
-            from mlcd.planners.serve.beliefs.device import DeviceBelief
-
-            return DeviceBelief(knowledge)
-        case Kind.LANGUAGE:
-            from mlcd.planners.serve.beliefs.language import LanguageBelief
-
-            return LanguageBelief(knowledge)
-        case Kind.INSTANCES:
-            from mlcd.planners.serve.beliefs.instances import InstancesBelief
-
-            return InstancesBelief(knowledge)
+    return BELIEFS[knowledge.kind](knowledge)
 
 
 def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
@@ -110,18 +104,7 @@ def worths_of(job: Job, space: Space, draws: Draws) -> Floats:
         kept &= draws.figures[cap.figure] <= cap.at_most_s
     if service.min_rate is not None:
         kept &= draws.rate >= service.min_rate
-    return np.where(kept, _worth(job, space, draws.rate), 0.0)
-
-
-def _worth(job: Job, space: Space, rate: Floats) -> Floats:
-    """`promise.worth` of a whole space at once."""
-    match job.goal.objective:
-        case Objective.FASTEST:
-            return rate
-        case Objective.CHEAPEST:
-            return np.broadcast_to(1 / _price(space), rate.shape)
-        case _:
-            return rate / _price(space)
+    return np.where(kept, worth(job, _price(space), draws.rate), 0.0)
 
 
 def expected_gains(worths: Floats, top: float, wrong: Floats | None = None) -> Floats:
@@ -171,34 +154,29 @@ def _likely(draws: Draws, worths: Floats) -> Floats:
 
 
 def _confirm_or_finish(job: Job, history: History, gain: float) -> Probe | Finish:
-    found = best(job, history.good)
-    if found is not None and not certifies(job, found):
-        times = sum(m.configuration == found.configuration for m in history.measurements)
-        refused = any(refusal.configuration == found.configuration for refusal in history.refusals)
+    trial = best(job, history.good)
+    if trial is not None and not certifies(job, trial):
+        times = sum(m.configuration == trial.configuration for m in history.measurements)
+        refused = any(refusal.configuration == trial.configuration for refusal in history.refusals)
         if times < CONFIRMATIONS and not refused:
-            return Probe(found.configuration, "the best so far, once more: it is too close to its limits to be sure")
+            return Probe(trial.configuration, "the best so far, once more: it is too close to its limits to be sure")
     return Finish(f"another trial is expected to add {max(gain, 0.0):.1%} at the most")
 
 
 def _untried(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     """What may be tried: no answer yet, room for it in the limits, and cheaper or shorter than anything refused."""
-    open_ = _within_limits(job, space, history)
-    for configuration in history.tried:
-        if (at := space.index.get(configuration)) is not None:
-            open_[at] = False
-    for refusal in history.refusals:
-        seconds, usd = space.worst_probe(refusal.configuration)
-        open_ &= (space.probe_usd < usd) | (space.probe_s < seconds)
-    return open_
-
-
-def _within_limits(job: Job, space: Space, history: History) -> NDArray[np.bool_]:
     budget, deadline = job.goal.budget_usd, job.goal.deadline_s
     open_ = np.ones(len(space), bool)
     if budget is not None:
         open_ &= history.spent_usd + space.probe_usd <= budget
     if deadline is not None:
         open_ &= history.elapsed_s + space.probe_s <= deadline
+    for configuration in history.tried:
+        if (at := space.index.get(configuration)) is not None:
+            open_[at] = False
+    for refusal in history.refusals:
+        seconds, usd = space.worst_probe(refusal.configuration)
+        open_ &= (space.probe_usd < usd) | (space.probe_s < seconds)
     return open_
 
 

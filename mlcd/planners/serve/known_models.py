@@ -2,17 +2,52 @@
 
 cell        the knobs that set what a model does on a device: its rate, its latency, its memory
 composed    what a whole configuration comes to: the slower of device and host, or out of memory
+
+As a knowledge base they are a folder of files that anybody can read; docs/reference/knowledge.md describes them:
+
+knowledge.json        what was measured, on what, when and how
+points.csv            a row for each model and cell: what it is, its rate, latencies and memory
+operators.csv         a row for each operator of a model's profile
+host.csv              a row for each kind of input and number of cores: requests a second that they prepare
+
+operator_curves.csv, of operators by themselves, is not read by any search. Tables are read exactly: a name may begin
+with a space or contain a line break.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from mlcd.core.configuration import Configuration
-from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
+from mlcd.core.csv_table import Line
+from mlcd.core.errors import RecordingError
+from mlcd.memory.shelf import ABOUT, SHIPPED, Bases
+from mlcd.planners.serve.nouns import Figure, Knob, Knobs, ModelFacts, Operator, Profile, knobs_of
+
+KEPT = 64
+"""Tables that are remembered: enough for leave-one-out over a few dozen models."""
+
+
+class Same:
+    """Stands for things as they are, not for what they equal: comparing a space of thousands takes long."""
+
+    def __init__(self, *things: Any) -> None:
+        self.things = things
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and all(a is b for a, b in zip(self.things, other.things, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(id(thing) for thing in self.things))
 
 
 class Kind(StrEnum):
@@ -75,8 +110,8 @@ class Knowledge:
 
     def cell_of(self, configuration: Configuration) -> Knobs:
         """The knobs of a configuration that the device's work depends on."""
-        told = dict(knobs_of(configuration))
-        return tuple((name, told[name]) for name in self.anatomy.cell)
+        settings = dict(knobs_of(configuration))
+        return tuple((name, settings[name]) for name in self.anatomy.cell)
 
     def host_rate(self, inputs: str, configuration: Configuration) -> float | None:
         """Requests a second that the configuration's cores prepare; None where that is no limit, or not known."""
@@ -102,3 +137,146 @@ class Knowledge:
 def knob(configuration: Configuration, name: str) -> Knob | None:
     """How a knob is set there; None if there is no such knob."""
     return dict(knobs_of(configuration)).get(name)
+
+
+POINTS, OPERATORS, HOST = "points.csv", "operators.csv", "host.csv"
+FACTS = ("model", "family", "inputs", "weights_mb", "parameters")
+OPERATOR_COLUMNS = ("model", "precision", "batch", "operator", "calls", "seconds", "memory_mb")
+HOST_COLUMNS = ("input", "cores", "requests_per_s")
+
+
+def knowledge_bases(own: Path = SHIPPED) -> Bases[Knowledge]:
+    """The knowledge bases that come with MLCD, and those of a folder."""
+    return Bases(_base, own)
+
+
+def _base(folder: Path) -> Knowledge:
+    """Shipped ones never change and are read once: what is worked out of one is cached by its identity."""
+    return _read_once(folder) if folder.parent == SHIPPED else read_knowledge(folder)
+
+
+def read_knowledge(folder: Path) -> Knowledge:
+    """The knowledge of a folder; `RecordingError` says what is wrong, and where."""
+    kind, anatomy, resources, source = read_about(folder / ABOUT)
+    models = _read_models(folder / POINTS, anatomy, _read_profiles(folder / OPERATORS))
+    hosts: dict[str, dict[float, float]] = {}
+    for line in _lines_if_there(folder / HOST, HOST_COLUMNS):
+        rates = hosts.setdefault(line.text("input"), {})
+        rates[line.number("cores")] = line.number("requests_per_s", above_zero=True)
+    return Knowledge(kind, anatomy, models, hosts, resources, source)
+
+
+_read_once = cache(read_knowledge)
+
+
+def read_about(path: Path) -> tuple[Kind, Anatomy, Mapping[str, Any], str]:
+    """What knowledge.json says: the kind, which knob does what, numbers of knobs, the source."""
+    try:
+        about = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise RecordingError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    try:
+        anatomy = Anatomy(
+            tuple(map(str, about["anatomy"]["cell"])), *(str(about["anatomy"][n]) for n in ("host", "memory"))
+        )
+        return Kind(about["kind"]), anatomy, dict(about.get("resources", {})), str(about.get("source", ""))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(
+            f"{path}:1: not as expected: {error}; it needs kind and anatomy: cell, host, memory"
+        ) from None
+
+
+def _read_models(path: Path, anatomy: Anatomy, profiles: Mapping[str, tuple[Profile, ...]]) -> tuple[SeenModel, ...]:
+    facts: dict[str, tuple[ModelFacts, Line]] = {}
+    cells: dict[str, dict[Knobs, Cell]] = {}
+    for line in read_lines(path, (*FACTS, *anatomy.cell, "rate")):
+        name, sizes = line.text("model"), (line.perhaps("weights_mb"), line.perhaps("parameters"))
+        model = ModelFacts(name, line.cells["family"], line.cells["inputs"], *sizes, profiles.get(name, ()))
+        known, first = facts.setdefault(name, (model, line))
+        if known != model:
+            raise line.error(f"{name} is not what it is in {first.where}: family, inputs and sizes must agree")
+        of_model = cells.setdefault(name, {})
+        if not line.cells["rate"]:  # a model that ran nowhere is known, too
+            continue
+        knobs = tuple((each, as_knob(line.text(each))) for each in anatomy.cell)
+        if knobs in of_model:
+            raise line.error(f"{name} is already measured with these settings; remove one of the two lines")
+        figures = {figure: line.perhaps(f"{figure}_s") for figure in Figure}
+        known_s = {figure: seconds for figure, seconds in figures.items() if seconds is not None}
+        of_model[knobs] = Cell(line.number("rate", above_zero=True), known_s, line.perhaps("peak_gb"))
+    for name in profiles:
+        if name not in facts:
+            raise RecordingError(f"{path.parent / OPERATORS}: {name} has operators, but no line in {POINTS}")
+    return tuple(SeenModel(model, cells[name]) for name, (model, _) in facts.items())
+
+
+def _read_profiles(path: Path) -> dict[str, tuple[Profile, ...]]:
+    return by_model(
+        (
+            (line.text("model"), line.cells["precision"], line.count("batch")),
+            Operator(line.text("operator"), line.count("calls"), line.number("seconds"), line.number("memory_mb")),
+        )
+        for line in _lines_if_there(path, OPERATOR_COLUMNS)
+    )
+
+
+def by_model(operators: Iterable[tuple[tuple[str, str, int], Operator]]) -> dict[str, tuple[Profile, ...]]:
+    """The profiles of each model from its operators, each with the (model, precision, batch) that it ran at."""
+    passes: dict[tuple[str, str, int], list[Operator]] = {}
+    for key, operator in operators:
+        passes.setdefault(key, []).append(operator)
+    profiles: dict[str, tuple[Profile, ...]] = {}
+    for (model, precision, batch), each in passes.items():
+        profiles[model] = (*profiles.get(model, ()), Profile(batch, tuple(each), precision))
+    return profiles
+
+
+def _lines_if_there(path: Path, columns: Sequence[str]) -> list[Line]:
+    return read_lines(path, columns) if path.exists() else []
+
+
+def read_lines(path: Path, columns: Sequence[str]) -> list[Line]:
+    """The data lines of a CSV file with these columns."""
+    text = _text(path).removeprefix("\ufeff")  # a spreadsheet may put a byte order mark in front
+    return list(_lines(csv.reader(io.StringIO(text, newline=""), strict=True), path, columns))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise RecordingError(f"{path}: no such file; a knowledge folder is made by `mlcd learn`") from None
+    except UnicodeDecodeError:
+        raise RecordingError(f"{path}: not UTF-8 text") from None
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _lines(reader: Iterator[list[str]], path: Path, columns: Sequence[str]) -> Iterator[Line]:
+    line = 1
+    try:
+        header = next(reader, [])
+        missing = [column for column in columns if column not in header]
+        if missing:
+            raise RecordingError(f"{path}:1: missing column {', '.join(missing)}; expected {','.join(columns)}")
+        for cells in reader:
+            line = reader.line_num  # type: ignore[attr-defined]
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                raise RecordingError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)} columns")
+            yield Line(f"{path}:{line}", dict(zip(header, cells, strict=True)), RecordingError)
+    except csv.Error as error:
+        raise RecordingError(f"{path}:{line + 1}: not a CSV line: {error}") from None
+
+
+def as_knob(written: str) -> Knob:
+    """A knob's value in text: an integer, a number, or a word."""
+    for kind in (int, float):
+        try:
+            value = kind(written)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return value
+    return written

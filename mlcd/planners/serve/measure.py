@@ -2,18 +2,27 @@
 
 A trial is a stress test, as in Falcon (section 5): answers a second and latencies of a server that is kept busy. It
 ends early where throughput is flat and every cap is clearly kept or broken, or at once where a cap is clearly broken.
+
+Quantiles of latencies have distribution-free confidence intervals, from order statistics. Of n independent requests,
+the number B below the q-quantile x_q is binomial, so X_(k) >= x_q with probability 1 - P(B >= k). Requests at the same
+moment are correlated: a batch is answered at once, a stall delays all that wait. The variance of the share above the
+quantile between windows shows by how much (Kish's design effect); n is divided by it.
+
+Symbols   X_(k)    the k-th smallest latency         D    design effect, 1 for independent requests
+          m        windows of requests               a    error probability of one end: that of Z normal standard errors
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
 
 import numpy as np
+from scipy.special import ndtr
 
 from mlcd.core.backend import Backend, Launch, Progress
 from mlcd.core.configuration import Floats
@@ -31,7 +40,54 @@ from mlcd.planners.profilers.rates import (
     warm_up_length,
 )
 from mlcd.planners.serve.nouns import Cap, Figure, Served, ServingTask, Window
-from mlcd.planners.serve.quantiles import WRONG, Interval, quantile
+
+WRONG = float(ndtr(-Z))
+"""The error probability a of one end of an interval: a one-sided Z-sigma bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A measured figure with its confidence interval."""
+
+    low: float
+    at: float
+    high: float
+
+    def widened(self, rel_error: float) -> Interval:
+        """With ends at least Z relative errors away."""
+        away = math.exp(Z * rel_error)
+        return Interval(min(self.low, self.at / away), self.at, max(self.high, self.at * away))
+
+    def clear_of(self, limit: float) -> bool:
+        """Whether a limit is outside of the interval."""
+        return self.high <= limit or self.low > limit
+
+
+def quantile(windows: Sequence[Floats], q: float) -> Interval:
+    """The quantile of all requests of these windows; with too few requests, an end is 0 or infinite."""
+    from scipy import stats  # slow to import, and rarely needed
+
+    ordered = np.sort(np.concatenate(windows))
+    n = len(ordered)
+    at = float(ordered[max(0, math.ceil(n * q) - 1)])
+    effective = max(1, int(n / _design_effect(windows, at)))
+    below, above = int(stats.binom.ppf(WRONG, effective, q)), int(stats.binom.isf(WRONG, effective, q)) + 1
+    low = float(ordered[math.floor(below / effective * n) - 1]) if below >= 1 else 0.0
+    high = float(ordered[math.ceil(above / effective * n) - 1]) if above <= effective else math.inf
+    return Interval(min(low, at), at, max(high, at))
+
+
+def _design_effect(windows: Sequence[Floats], threshold: float) -> float:
+    """The variance of the share above a threshold, relative to that of independent requests."""
+    sizes = np.array([len(window) for window in windows], dtype=float)
+    above = np.array([np.count_nonzero(window > threshold) for window in windows], dtype=float)
+    n, m = float(sizes.sum()), len(windows)
+    share = float(above.sum()) / n
+    if m < 2 or share == 0:
+        return 1.0
+    between = m / (m - 1) * float(((above - share * sizes) ** 2).sum())
+    return max(1.0, between / (n * share * (1 - share)))
+
 
 MOST_FAILING = 0.01
 """Of its requests, that a server may fail and still count as serving."""
@@ -75,22 +131,23 @@ class _Seen:
 
     def stated(self, first: Sample) -> dict[Figure, float]:
         """Figures that a recording states of the windows after a report, a window counting by its answers."""
-        told: list[tuple[float, Mapping[Figure, float]]] = []
+        windows: list[tuple[float, Mapping[Figure, float]]] = []
         for before, report in pairwise(self.reports):
             window = report.evidence
             if report.elapsed_s > first.elapsed_s and isinstance(window, Window) and window.stated:
-                told.append((report.samples - before.samples, window.stated))
-        answered = math.fsum(weight for weight, _ in told)
+                windows.append((report.samples - before.samples, window.stated))
+        answered = math.fsum(weight for weight, _ in windows)
         if answered <= 0:
             return {}
-        return {figure: math.fsum(weight * each[figure] for weight, each in told) / answered for figure in told[0][1]}
+        figures = windows[0][1]
+        return {each: math.fsum(n * stated[each] for n, stated in windows) / answered for each in figures}
 
 
 @dataclass(frozen=True)
 class ServingProfiler:
     """Runs a trial on a backend and concludes.
 
-    `noise_floor`, `stated_noise`, `settles_s`: see Floor. `tight`: a trial ends once the interval of its rate, Z
+    `noise_floor`, `stated_noise`: see Floor. `tight`: a trial ends once the interval of its rate, Z
     standard errors, is within this share of it, and so are the figures that caps are about, unless their caps are
     clearly kept or broken; None takes every trial to its full time. `warm_up`: whether the first reports may be off and
     are to be dropped. `progress` is told every report.
@@ -101,7 +158,6 @@ class ServingProfiler:
     tight: float | None = 0.05
     warm_up: bool = True
     stated_noise: float = 0.0
-    settles_s: float = 0.0
     progress: Progress = lambda job, launch, sample: None
 
     def telling(self, progress: Progress) -> Self:
@@ -206,7 +262,7 @@ class ServingProfiler:
         return even[max(1, warm_up_length(rates_between(even))) :]
 
     def _rel_error(self, launch: Launch, steady: list[Sample], seconds: float) -> float:
-        return Floor(self.noise_floor, self.stated_noise, self.settles_s).rel_error(launch, steady, seconds)
+        return Floor(self.noise_floor, self.stated_noise, settles_s=0.0).rel_error(launch, steady, seconds)
 
     def _figures(self, seen: _Seen, first: Sample, rel_error: float) -> dict[Figure, Interval]:
         """From single requests where there are any: they differ between launches by the floor too, not only by chance.

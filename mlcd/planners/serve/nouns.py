@@ -1,4 +1,4 @@
-"""A model to be served: what its owner asks of it, and what is known of it before the first trial."""
+"""A model to be served: its knobs, what its owner asks of it, and what is known of it before the first trial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,39 @@ from mlcd.core.decision import Relaxation
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask, Easing, Evidence, Setting
-from mlcd.planners.serve.knobs import Knobs, KnobTable
+
+Knob = str | int | float
+"""The value of something that may be set."""
+Knobs = tuple[tuple[str, Knob], ...]
+"""Every knob of a server with its value, in a fixed order."""
+
+
+@dataclass(frozen=True)
+class KnobTable:
+    """The knobs with their values, in order, and what they cost.
+
+    `usd_per_hour`: for each unit of a knob that is a number, or for each value of one that is a word. `base_usd`: of
+    the machine itself. `cores` and `memory`: the knobs that size a machine, for the offer's own words.
+    """
+
+    knobs: Mapping[str, tuple[Knob, ...]]
+    usd_per_hour: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
+    base_usd: float = 0.0
+    machine: str = ""
+    cores: str = ""
+    memory: str = ""
+
+    def price(self, knobs: Knobs) -> float:
+        """Dollars an hour with the knobs set so."""
+        return sum((self.usd(name, value) for name, value in knobs), start=self.base_usd)
+
+    def usd(self, name: str, value: Knob) -> float:
+        """Dollars an hour that a knob adds."""
+        rate = self.usd_per_hour.get(name, 0.0)
+        if isinstance(rate, Mapping):
+            return float(rate[str(value)])
+        return rate * float(value) if rate else 0.0
+
 
 UPLOAD = "upload:"
 """Stands before the hash of a model that was sent to a service, where otherwise the path of its file stands."""
@@ -233,6 +265,13 @@ class EasedTask(Easing):
     min_rate: float | None = None
 
 
+def service_of(job: Job) -> ServingTask:
+    """What is served; asking a job that serves nothing is a bug."""
+    if not isinstance(job.ask, ServingTask):
+        raise ValueError(f"job '{job.name}' is not a service")
+    return job.ask
+
+
 def serving_task(job: Job) -> ServingTask | None:
     """What is served; None of a job that serves nothing."""
     return job.ask if isinstance(job.ask, ServingTask) else None
@@ -243,9 +282,9 @@ def knobs_of(configuration: Configuration) -> Knobs:
     return configuration.setting.knobs if isinstance(configuration.setting, ServerSettings) else ()
 
 
-def served_by(measurement: Measurement) -> Served | None:
-    """What a load test showed besides its rate; None of what was none, or failed."""
-    return measurement.evidence if isinstance(measurement.evidence, Served) else None
+def served_by(measurement: Measurement) -> Served:
+    """What a load test showed besides its rate; nothing where it was none, or failed."""
+    return measurement.evidence if isinstance(measurement.evidence, Served) else Served({}, {})
 
 
 def eased(way: Relaxation) -> EasedTask:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 from mlcd.core.configuration import Space
 from mlcd.core.database import Database
@@ -20,10 +21,12 @@ from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Finish, Strategy
 from mlcd.planners.ready import one_at_a_time, with_usual_place
 from mlcd.planners.serve import promise
+from mlcd.planners.serve.foresight import expected_trials
 from mlcd.planners.serve.grey_box import GreyBox
-from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.prepare import expectation, knowledge_for
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.known_models import Anatomy, Kind, Knowledge, knowledge_bases
+from mlcd.planners.serve.nouns import KnobTable, service_of
+from mlcd.planners.serve.recordings import read_folder
+from mlcd.planners.serve.space import usual_knobs
 
 SERVE_METHODS: Plugins[Callable[[Knowledge, int], Strategy]] = Plugins("mlcd.methods", "serve", {"grey-box": GreyBox})
 """How to make each method that looks for a serving configuration, from models seen before and a seed."""
@@ -34,6 +37,52 @@ def serve_method(search: Search, knowledge: Knowledge) -> Strategy:
     if search.method not in SERVE_METHODS:
         raise UnknownName("method", search.method, SERVE_METHODS)
     return SERVE_METHODS[search.method](knowledge, search.seed)
+
+
+def knowledge_for(job: Job) -> Knowledge:
+    """What a search may learn from: models of the same kind of machine, fitted to the knobs of this one."""
+    service = service_of(job)
+    kind, _, rest = job.on.partition(":")
+    if kind == "recorded":
+        return read_folder(Path(rest)).knowledge.without(service.model.name)
+    table = service.table or usual_knobs()
+    if service.endpoint is not None and not service.knowledge:  # nothing is known of how another server behaves
+        return _nothing_seen(table)
+    return _fitted(knowledge_bases(home() / "knowledge").named(service.knowledge or "cpu"), table)
+
+
+def _nothing_seen(table: KnobTable) -> Knowledge:
+    cell = tuple(name for name in table.knobs if name != "memory_gb")
+    memory = "memory_gb" if "memory_gb" in table.knobs else ""
+    return Knowledge(Kind.DEVICE, Anatomy(cell, memory=memory), (), source="nothing was measured before")
+
+
+def _fitted(knowledge: Knowledge, table: KnobTable) -> Knowledge:
+    """The part of it that is about these knobs: those not to be set are as they usually are.
+
+    Of a knob that nobody has turned before nothing is known, and so of no model what it does here.
+    """
+    anatomy = knowledge.anatomy
+    if any(name not in (*anatomy.cell, anatomy.host, anatomy.memory) for name in table.knobs):
+        return _nothing_seen(table)
+    fixed = {name: "fp32" if name == "precision" else None for name in anatomy.cell if name not in table.knobs}
+    if None in fixed.values():
+        return _nothing_seen(table)
+    cell = tuple(name for name in anatomy.cell if name in table.knobs)
+    memory = anatomy.memory if anatomy.memory in table.knobs else ""
+    host = anatomy.host if anatomy.host in table.knobs else ""
+    models = tuple(
+        replace(
+            model,
+            cells={
+                tuple((name, value) for name, value in knobs if name in cell): measured
+                for knobs, measured in model.cells.items()
+                if all(dict(knobs)[name] == value for name, value in fixed.items())
+            },
+        )
+        for model in knowledge.models
+    )
+    return replace(knowledge, anatomy=Anatomy(cell, host, memory), models=models)
 
 
 class Serve(Planner):
@@ -65,9 +114,10 @@ class Serve(Planner):
         return cloud(job.on, job, elapsed_s, started_at, family=self.name)
 
     def expectation(self, job: Job, space: Space) -> str:
-        """How many trials it is expected to need."""
-        expected = expectation(job, space)
-        return str(expected) if expected is not None else ""
+        """How many trials the grey-box search expects to need; no other method says."""
+        if job.search.method != "grey-box":
+            return ""
+        return str(expected_trials(knowledge_for(job), job, space, seed=job.search.seed))
 
     def explore(self, job: Job) -> Strategy:
         """The method that the job names, with what it may learn from."""

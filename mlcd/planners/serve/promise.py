@@ -9,38 +9,36 @@ the upper end of each figure keeps its cap, and the slow end of the rate what wa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, prod
+from typing import TypeVar
 
-from mlcd.core.configuration import Configuration, Space
+from mlcd.core.configuration import Configuration, Floats, Space
 from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.guarantee import beyond_limits, beyond_price_limits, why_nothing_was_measured
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.measurement import Measurement
 from mlcd.core.strategy import Finish
-from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by
+from mlcd.planners.serve.nouns import Cap, EasedTask, ServingTask, served_by, service_of
+
+Number = TypeVar("Number", float, Floats)
 
 
-def service_of(job: Job) -> ServingTask:
-    """What is served; asking a job that serves nothing is a bug."""
-    if not isinstance(job.ask, ServingTask):
-        raise ValueError(f"job '{job.name}' is not a service")
-    return job.ask
-
-
-def worth(job: Job, configuration: Configuration, rate: float) -> float:
-    """What the goal makes large, of a configuration that answers so many a second and keeps everything else."""
+def worth(job: Job, usd_per_hour: Number, rate: Number) -> Number:
+    """What the goal makes large, at a price and a rate (or at many) that keep everything else."""
     match job.goal.objective:
         case Objective.FASTEST:
             return rate
         case Objective.CHEAPEST:
-            return 1 / configuration.usd_per_hour
+            return 1 / usd_per_hour
         case _:
-            return rate / configuration.usd_per_hour
+            return rate / usd_per_hour
 
 
 def value(job: Job, measurement: Measurement) -> float:
     """What a trial is worth: nothing where it failed, or broke what the service has to keep."""
-    return worth(job, measurement.configuration, measurement.rate) if keeps(job, measurement) else 0.0
+    price = measurement.configuration.usd_per_hour
+    return worth(job, price, measurement.rate) if keeps(job, measurement) else 0.0
 
 
 def keeps(job: Job, measurement: Measurement) -> bool:
@@ -53,18 +51,15 @@ def keeps(job: Job, measurement: Measurement) -> bool:
 
 def certifies(job: Job, measurement: Measurement) -> bool:
     """Whether a trial showed all that is asked, even at the unlucky end of what was measured."""
-    service, served = service_of(job), served_by(measurement)
-    if not keeps(job, measurement) or (service.caps and served is None):
-        return False
-    if served is not None and any(served.high.get(cap.figure, float("inf")) > cap.at_most_s for cap in service.caps):
+    service, high = service_of(job), served_by(measurement).high
+    if not keeps(job, measurement) or any(high.get(cap.figure, inf) > cap.at_most_s for cap in service.caps):
         return False
     return service.min_rate is None or measurement.slow_samples_per_s >= service.min_rate
 
 
 def figure_of(measurement: Measurement, cap: Cap) -> float:
     """The figure that a cap is about; without end where nobody measured it."""
-    served = served_by(measurement)
-    return served.figures.get(cap.figure, float("inf")) if served is not None else float("inf")
+    return served_by(measurement).figures.get(cap.figure, inf)
 
 
 def best(job: Job, measurements: Sequence[Measurement]) -> Measurement | None:
@@ -83,20 +78,20 @@ def refusal(
         return beyond
     if (too_dear := beyond_price_limits(job.search, space, configurations, "trial")) is not None:
         return too_dear
-    found = best(job, history.good)
-    if found is None or certifies(job, found) or found.configuration in configurations:
+    best_trial = best(job, history.good)
+    if best_trial is None or certifies(job, best_trial) or best_trial.configuration in configurations:
         return None
-    again_s, again_usd = space.worst_probe(found.configuration)
+    again_s, again_usd = space.worst_probe(best_trial.configuration)
     if not job.goal.allows(history.spent_usd + usd + again_usd, history.elapsed_s + seconds + again_s):
-        return f"it would use what is reserved to confirm {found.configuration}"
+        return f"it would use what is reserved to confirm {best_trial.configuration}"
     return None
 
 
 def decide(job: Job, space: Space, history: History, finish: Finish) -> Decision:
     """The decision from what was tried: the best of what keeps what is asked, whatever a strategy would name."""
-    found = best(job, history.good)
-    if found is not None:
-        return Decision(found.configuration, finish.because, certified=certifies(job, found))
+    best_trial = best(job, history.good)
+    if best_trial is not None:
+        return Decision(best_trial.configuration, finish.because, certified=certifies(job, best_trial))
     return _infeasible(job, space, history, finish.because)
 
 
@@ -118,10 +113,7 @@ def _infeasible(job: Job, space: Space, history: History, because: str) -> Decis
 
 def _excess(service: ServingTask, m: Measurement) -> float:
     """By how much a trial misses what is asked, every miss multiplied: 1 where it keeps all."""
-    excess = 1.0
-    for cap in service.caps:
-        excess *= max(1.0, _over(m, cap))
-    return excess * max(1.0, (service.min_rate or 0.0) / m.rate)
+    return prod(max(1.0, _over(m, cap)) for cap in service.caps) * max(1.0, (service.min_rate or 0.0) / m.rate)
 
 
 def _over(m: Measurement, cap: Cap) -> float:
@@ -129,7 +121,7 @@ def _over(m: Measurement, cap: Cap) -> float:
 
 
 def _broken(service: ServingTask, m: Measurement) -> list[str]:
-    said = [str(cap) for cap in service.caps if _over(m, cap) > 1]
+    broken = [str(cap) for cap in service.caps if _over(m, cap) > 1]
     if service.min_rate is not None and m.rate < service.min_rate:
-        said.append(f"{service.min_rate:g} {service.counted} a second")
-    return said
+        broken.append(f"{service.min_rate:g} {service.counted} a second")
+    return broken

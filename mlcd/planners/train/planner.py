@@ -21,9 +21,8 @@ from mlcd.core.options import new_job
 from mlcd.core.planner import Planner
 from mlcd.core.plugins import Plugins
 from mlcd.core.strategy import Strategy
-from mlcd.memory.earlier import known_from, seen_before
-from mlcd.memory.models import Kinship, Shelf
-from mlcd.memory.stored_models import learned_models, nearest_models
+from mlcd.memory.earlier import Kinship, known_from, nearest_models, seen_before
+from mlcd.memory.models import ModelShelf, learned_models
 from mlcd.planners.modeling.outlook import usual_probe_limit
 from mlcd.planners.modeling.performance import read_performance_model
 from mlcd.planners.ready import check_goal, with_usual_place
@@ -43,7 +42,7 @@ def method(search: Search) -> Strategy:
     return METHODS[search.method](search)
 
 
-def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: Shelf) -> tuple[Measurement, ...]:
+def known_by_model(job: Job, space: Space, known: Sequence[Measurement], shelf: ModelShelf) -> tuple[Measurement, ...]:
     """What is known, and what the model of an earlier `mlcd scale` adds: where to look, and no certificate."""
     batch, (nearest, _) = job.hints.global_batch, nearest_models(job, space, shelf)
     if batch is None or nearest is None or nearest.kinship is not Kinship.SAME:

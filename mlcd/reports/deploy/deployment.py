@@ -1,6 +1,6 @@
-"""What is deployed: the chosen configuration, knob by knob, each with the part that it plays in a server.
+"""What is deployed: the chosen configuration, knob by knob, each with the part that it plays in a server; its files.
 
-A number that a target's field cannot hold exactly has no part: it is told beside the file, never rounded.
+A number that a target's field cannot hold exactly has no part: it is placed beside the file, never rounded.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from enum import StrEnum
 
 from mlcd.core.errors import WrongState
 from mlcd.core.ledger import Account
-from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Counted, Figure, Served, ServingTask, knobs_of
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import Counted, Figure, Knob, Knobs, ServingTask, knobs_of, served_by, service_of
 from mlcd.reports.serve.words import decision_sentence
 
-LANGUAGE = (Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95)
+LANGUAGE = {Figure.TTFT_P50, Figure.TTFT_P95, Figure.ITL_P50, Figure.ITL_P95}
 
 
 class Part(StrEnum):
@@ -58,7 +56,7 @@ OWN: Mapping[str, Knob] = {"threads": 1, "batch": 1, "max_wait_ms": 5.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlacedKnob:
     """A knob, and where it went in a target's files; `where` is empty for one that is not in them, and `note` says
     what to do instead. `own`: it was no knob, but how the trials' server is set by itself.
     """
@@ -71,10 +69,10 @@ class Told:
 
     def __str__(self) -> str:
         name = self.name if re.fullmatch(r"[\w.-]+", self.name, re.ASCII) else json.dumps(self.name)
-        said = f"{name} = {json.dumps(self.value)}"
+        setting = f"{name} = {json.dumps(self.value)}"
         if not self.where:
-            return f"NOT IN HERE: {said}: {self.note}"
-        return f"{said}: {self.where}" + (f" ({self.note})" if self.note else "")
+            return f"NOT IN HERE: {setting}: {self.note}"
+        return f"{setting}: {self.where}" + (f" ({self.note})" if self.note else "")
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Deployment:
 
     run: str
     name: str
-    said: str
+    sentence: str
     source: str
     path: str
     knobs: Knobs
@@ -106,9 +104,9 @@ class Deployment:
 
     @property
     def cores(self) -> float | None:
-        """Cores of its machine; a server on the CPU that is told only its threads was pinned to as many."""
-        told = self.number(Part.CORES)
-        return self.number(Part.THREADS) if told is None and not self.on_gpu else told
+        """Cores of its machine; a server on the CPU that is placed only its threads was pinned to as many."""
+        stated = self.number(Part.CORES)
+        return self.number(Part.THREADS) if stated is None and not self.on_gpu else stated
 
     def name_of(self, part: Part) -> str | None:
         """The knob that plays this part."""
@@ -125,20 +123,20 @@ class Deployment:
         name = self.name_of(Part.PRECISION)
         return name is None or self.settings[name] == "fp32"
 
-    def told(self, where: Callable[[Part], str], notes: Mapping[Part, str]) -> tuple[Told, ...]:
+    def placed(self, where: Callable[[Part], str], notes: Mapping[Part, str]) -> tuple[PlacedKnob, ...]:
         """Where each knob went. `where`: a target's field for a part, '' if it has none; `notes`: what to do then."""
-        return tuple(self._told(name, value, where, notes) for name, value in self.settings.items())
+        return tuple(self._placed(name, value, where, notes) for name, value in self.settings.items())
 
-    def _told(self, name: str, value: Knob, where: Callable[[Part], str], notes: Mapping[Part, str]) -> Told:
+    def _placed(self, name: str, value: Knob, where: Callable[[Part], str], notes: Mapping[Part, str]) -> PlacedKnob:
         part, own = part_of(name), name not in dict(self.knobs)
         note = "no knob of this run: so the server of its trials was set" if own else ""
         if part is Part.PRECISION and value == "fp32":
-            return Told(name, value, "the model's file, as it is", note, own)
+            return PlacedKnob(name, value, "the model's file, as it is", note, own)
         if self.name_of(part) != name and part in SINGLE:
-            return Told(name, value, note=f"{self.name_of(part)} is the knob that sets this")
+            return PlacedKnob(name, value, note=f"{self.name_of(part)} is the knob that sets this")
         if holds(part, value) is None or not where(part):
-            return Told(name, value, note=notes.get(part, "nothing here is set by it; set it where it belongs"))
-        return Told(name, value, where(part), note, own)
+            return PlacedKnob(name, value, note=notes.get(part, "nothing here is set by it; set it where it belongs"))
+        return PlacedKnob(name, value, where(part), note, own)
 
 
 SINGLE = frozenset(Part) - {Part.OTHER, Part.LOAD, Part.PRECISION}
@@ -203,6 +201,56 @@ def _source(service: ServingTask, account: Account) -> str:
 
 
 def _speaks(service: ServingTask, account: Account) -> bool:
-    told = [figure for m in account.searched.good if isinstance(m.evidence, Served) for figure in m.evidence.figures]
-    figures = {*told, *(cap.figure for cap in service.caps)}
-    return service.counted is Counted.TOKENS or bool(figures & set(LANGUAGE))
+    measured = {figure for m in account.searched.good for figure in served_by(m).figures}
+    figures = measured | {cap.figure for cap in service.caps}
+    return service.counted is Counted.TOKENS or bool(figures & LANGUAGE)
+
+
+MODEL = "1/model.onnx"
+"""Where Triton looks for the first version of a model, in its folder."""
+QUANTISE = (
+    "python -c \"from onnxruntime.quantization import *; quantize_dynamic('MODEL', '{}', weight_type=QuantType.QInt8)\""
+)
+
+
+@dataclass(frozen=True)
+class Export:
+    """`files`: by their path in the folder. `main`: the one to show alone. `model_at`: where the model's file goes.
+    `start`: the command that uses the folder.
+    """
+
+    files: Mapping[str, str]
+    main: str
+    knobs: tuple[PlacedKnob, ...]
+    model_at: str
+    start: str
+
+    @property
+    def missing(self) -> tuple[PlacedKnob, ...]:
+        """The knobs that are not in the files."""
+        return tuple(each for each in self.knobs if not each.where)
+
+
+def header(deployment: Deployment, placed: tuple[PlacedKnob, ...]) -> str:
+    """Comments: what was chosen by which run, and where every knob went."""
+    chosen = f"Chosen by MLCD in run {deployment.run} ({deployment.source}): {deployment.sentence}"
+    return "".join(f"# {line}\n" for line in (chosen, *placed))
+
+
+def readme(deployment: Deployment, placed: tuple[PlacedKnob, ...], folder: str, start: str, *more: str) -> str:
+    """How to use the folder, and what is not in it."""
+    at = f"{folder}/{MODEL}"
+    model = f"The model's file{'' if deployment.as_it_is else ', at the precision that was chosen,'} belongs at `{at}`."
+    if "int8" in deployment.settings.values():
+        model += f" MLCD's own server makes it with `{QUANTISE.format(at)}`."
+    parts = [
+        f"# {deployment.name}, as MLCD chose it",
+        f"Run {deployment.run}: {deployment.sentence}.",
+        f"These figures are {deployment.source}. Another server, or another machine, has its own: load it before you "
+        "count on them. A limit on memory is that of the trial: a server that is ended for want of it needs more.",
+        model,
+        *more,
+        f"Start it with `{start}`.",
+        "\n".join(["Every knob, and where it went:", "", *(f"- {each}" for each in placed)]),
+    ]
+    return "\n\n".join(parts) + "\n"

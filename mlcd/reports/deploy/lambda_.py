@@ -54,7 +54,7 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         raise WrongState(f"run '{name}' has no plan{why}; there is nothing to export")
     ran = _ran(account)
     segments = ran or _planned(plan)
-    told = [_segment(name, task, each) for each in segments]
+    described = [_segment(name, task, each) for each in segments]
     tariff = task.tariff
     return {
         "run": name,
@@ -64,8 +64,8 @@ def lambda_configuration(name: str, account: Account) -> dict[str, Any]:
         "region": tariff.region if tariff is not None else "",
         "method": plan.method,
         "workload": _workload(task),
-        "functions": _functions(told),
-        "segments": told,
+        "functions": _functions(described),
+        "segments": described,
         "expected": {"seconds": sum(each.seconds for each in segments), "usd": sum(each.usd for each in segments)},
         "prices": prices_of(tariff).model_dump(mode="json") if tariff is not None else None,
     }
@@ -81,28 +81,29 @@ def _run_words(account: Account) -> str:
 
 
 def _planned(plan: StagePlan) -> list[_Segment]:
-    found, done = [], 0
+    segments, done = [], 0
     for each in plan.stages:
-        found.append(_Segment(each.stage, done + 1, each.allocation, each.seconds, each.usd))
+        segments.append(_Segment(each.stage, done + 1, each.allocation, each.seconds, each.usd))
         done += each.stage.epochs
-    return found
+    return segments
 
 
 def _ran(account: Account) -> list[_Segment]:
     """Of a training run that has ended: the allocations as the scheduler chose them, epochs alike together."""
     if account.ended is None or (isinstance(account.job.ask, FunctionsTask) and account.job.ask.tuning is not None):
         return []
-    found: list[_Segment] = []
+    segments: list[_Segment] = []
     for row in epoch_rows(account):
         if row.epoch is None or row.allocation is None:
             continue
-        here = _Segment(Stage(1, 1), row.epoch.number, row.allocation, row.epoch.seconds, row.epoch.usd)
-        if found and found[-1].allocation == here.allocation:
-            last = found.pop()
+        segment = _Segment(Stage(1, 1), row.epoch.number, row.allocation, row.epoch.seconds, row.epoch.usd)
+        if segments and segments[-1].allocation == segment.allocation:
+            last = segments.pop()
             epochs = Stage(1, last.stage.epochs + 1)
-            here = _Segment(epochs, last.first_epoch, last.allocation, last.seconds + here.seconds, last.usd + here.usd)
-        found.append(here)
-    return found
+            seconds, usd = last.seconds + segment.seconds, last.usd + segment.usd
+            segment = _Segment(epochs, last.first_epoch, last.allocation, seconds, usd)
+        segments.append(segment)
+    return segments
 
 
 def _segment(run: str, task: FunctionsTask, segment: _Segment) -> dict[str, Any]:
@@ -135,12 +136,12 @@ def _segment(run: str, task: FunctionsTask, segment: _Segment) -> dict[str, Any]
 
 def _functions(segments: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One for each memory size, with the longest time that any of its segments may take."""
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for each in segments:
         name = each["FunctionName"]
-        longest = max(each["Timeout"], found.get(name, each)["Timeout"])
-        found[name] = {"FunctionName": name, "MemorySize": each["MemorySize"], "Timeout": longest}
-    return list(found.values())
+        longest = max(each["Timeout"], by_name.get(name, each)["Timeout"])
+        by_name[name] = {"FunctionName": name, "MemorySize": each["MemorySize"], "Timeout": longest}
+    return list(by_name.values())
 
 
 def _storage(run: str, task: FunctionsTask, kind: str) -> dict[str, Any]:
@@ -158,8 +159,8 @@ def _storage(run: str, task: FunctionsTask, kind: str) -> dict[str, Any]:
 
 def _workload(task: FunctionsTask) -> dict[str, Any]:
     work = task.workload
-    told = {"model": work.model, "data": work.data, "samples": work.samples, "batch": work.batch}
-    return {**told, "learning_rate": work.learning_rate, "data_mb": work.data_mb, "model_mb": work.model_mb}
+    facts = {"model": work.model, "data": work.data, "samples": work.samples, "batch": work.batch}
+    return {**facts, "learning_rate": work.learning_rate, "data_mb": work.data_mb, "model_mb": work.model_mb}
 
 
 def _function_name(run: str, memory_mb: int) -> str:

@@ -1,13 +1,210 @@
-"""The tools that a serving run's decision is written for."""
+"""A decision as files for each tool that deploys it, by the tool's name: what the command line, API and report give.
+
+Triton Inference Server: a model repository with a `config.pbtxt` (ModelConfig of triton's model_config.proto).
+
+max_batch_size        batch          the most requests of one pass
+dynamic_batching      max_wait_ms    how long the first request of a batch waits for the others, in microseconds
+instance_group        instances      copies of the model, on the CPU or on each GPU
+intra_op_thread_count threads        of ONNX Runtime, which computes (a parameter of its backend)
+gpu_mem_limit         memory_gb      what it may hold of a GPU, in bytes, where one serves (the same)
+
+Inputs and outputs are left out: Triton reads them from the ONNX file. KServe and Docker Compose start Triton with that
+repository, held to the chosen size.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from mlcd.reports.deploy.compose import compose
-from mlcd.reports.deploy.deployment import Deployment
-from mlcd.reports.deploy.files import Export
-from mlcd.reports.deploy.kserve import kserve
-from mlcd.reports.deploy.triton import triton
+import yaml
+
+from mlcd.core.errors import WrongState
+from mlcd.core.ledger import Account
+from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.serve.nouns import ServingTask
+from mlcd.reports.deploy.deployment import MODEL, Deployment, Export, Part, PlacedKnob, deployment_of, header, readme
+
+REPOSITORY = "model_repository"
+CONFIG = {
+    Part.BATCH: "max_batch_size",
+    Part.WAIT: "dynamic_batching.max_queue_delay_microseconds",
+    Part.THREADS: "parameters intra_op_thread_count",
+    Part.INSTANCES: "instance_group.count",
+}
+NOTES = {
+    Part.CORES: "a model repository sizes no machine: start Triton with that many cores",
+    Part.MEMORY: "a model repository sizes no machine: start Triton with that much memory (in 1e9 bytes)",
+    Part.SHARE: "percent of a GPU: start Triton under MPS with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, or on a MIG slice",
+    Part.GPUS: "start Triton with that many GPUs",
+    Part.PRECISION: "Triton serves the file that it is given: put the model there at this precision",
+    Part.LOAD: "it is of the load that was sent, not of the server",
+}
+KSERVE_FIELDS = {
+    Part.CORES: "resources cpu",
+    Part.MEMORY: "resources memory",
+    Part.SHARE: "env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; needs MPS on the node, or name a MIG slice, not nvidia.com/gpu",
+    Part.GPUS: "resources nvidia.com/gpu",
+}
+COMPOSE_FIELDS = {
+    Part.CORES: "cpus",
+    Part.MEMORY: "mem_limit",
+    Part.SHARE: "environment CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; needs an MPS daemon on the host",
+    Part.GPUS: "deploy.resources.reservations.devices.count",
+}
+IMAGE = "${TRITON_IMAGE:?name a Triton server image, such as tritonserver:TAG}"
+"""Which image, from where, is the user's to say."""
+
+
+def exported(run: str, account: Account, to: str) -> dict[str, Any]:
+    """The files, which of them is the main one, and what they cannot say."""
+    if to == "skypilot":
+        from mlcd.reports.skypilot import task_text
+
+        if isinstance(account.job.ask, ServingTask | FunctionsTask):
+            other = "kserve, triton or compose" if isinstance(account.job.ask, ServingTask) else "lambda"
+            raise WrongState(f"run '{run}' is no task for machines: export it to {other}")
+        return _document(run, to, "task.yaml", {"task.yaml": task_text(run, account)})
+    if to == "lambda":
+        from mlcd.reports.deploy.lambda_ import lambda_configuration
+
+        text = json.dumps(lambda_configuration(run, account), indent=2) + "\n"
+        return _document(run, to, "lambda.json", {"lambda.json": text})
+    made = TARGETS[to](deployment_of(run, account))
+    notes = [f"not in the files: {knob.name} = {knob.value}: {knob.note}" for knob in made.missing]
+    return _document(run, to, made.main, dict(made.files), notes)
+
+
+def _document(run: str, to: str, main: str, files: dict[str, str], notes: list[str] | None = None) -> dict[str, Any]:
+    return {"run": run, "to": to, "main": main, "files": files, "notes": notes or []}
+
+
+def triton(deployment: Deployment) -> Export:
+    """The model repository."""
+    fields = _config_fields(deployment)
+    placed = deployment.placed(lambda part: fields.get(part, ""), NOTES)
+    at = f"{deployment.name}/config.pbtxt"
+    start = "tritonserver --model-repository=DIR"
+    files = {at: _config(deployment, placed), "README.md": readme(deployment, placed, deployment.name, start)}
+    return Export(files, at, placed, f"{deployment.name}/{MODEL}", start)
+
+
+def kserve(deployment: Deployment) -> Export:
+    """A KServe InferenceService, and the repository to upload."""
+    main = "inferenceservice.yaml"
+    model: dict[str, Any] = {
+        "modelFormat": {"name": "onnx"},
+        "runtime": "kserve-tritonserver",
+        "protocolVersion": "v2",
+        "storageUri": f"s3://BUCKET/{REPOSITORY}",
+        "resources": {"limits": _kubernetes_size(deployment), "requests": _kubernetes_size(deployment)},
+    }
+    if (share := deployment.number(Part.SHARE)) is not None:
+        model["env"] = [{"name": "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "value": f"{share!r}"}]
+    knobs = json.dumps(dict(deployment.knobs))
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": deployment.name, "annotations": {"mlcd-run": deployment.run, "mlcd-knobs": knobs}},
+        "spec": {"predictor": {"minReplicas": 1, "model": model}},
+    }
+    upload = (
+        f"Upload `{REPOSITORY}/` to where the cluster can read it, and write its address at `storageUri` in `{main}`. "
+        "The cluster needs the runtime `kserve-tritonserver`, which KServe brings."
+    )
+    replicas = "One replica is what the trial measured; more of them answer more, each as much."
+    top = f"# Upload {REPOSITORY}/ and write its address at storageUri.\n"
+    start = f"kubectl apply -f {main}"
+    return _with_repository(deployment, KSERVE_FIELDS, main, service, start, upload, replicas, top=top)
+
+
+def compose(deployment: Deployment) -> Export:
+    """A compose file of one Triton server, and the repository that it serves."""
+    service: dict[str, Any] = {
+        "image": IMAGE,
+        "command": ["tritonserver", "--model-repository=/models"],
+        "ports": ["8000:8000", "8001:8001"],
+        "volumes": [f"./{REPOSITORY}:/models:ro"],
+        "restart": "unless-stopped",
+    }
+    cores, memory = deployment.cores, None if deployment.on_gpu else deployment.number(Part.MEMORY)
+    service |= {"cpus": cores} if cores is not None else {}
+    service |= {"mem_limit": f"{round(1e9 * memory)}b"} if memory is not None else {}
+    if deployment.on_gpu:
+        device = {"driver": "nvidia", "count": deployment.whole(Part.GPUS) or 1, "capabilities": ["gpu"]}
+        service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
+    if (share := deployment.number(Part.SHARE)) is not None:
+        service["environment"] = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": f"{share!r}"}
+    start = "TRITON_IMAGE=tritonserver:TAG docker compose up"
+    document = {"services": {deployment.name: service}}
+    return _with_repository(deployment, COMPOSE_FIELDS, "docker-compose.yaml", document, start)
+
 
 TARGETS: Mapping[str, Callable[[Deployment], Export]] = {"kserve": kserve, "triton": triton, "compose": compose}
+"""The tools that a serving run's decision is written for."""
+
+
+def _with_repository(
+    deployment: Deployment,
+    fields: Mapping[Part, str],
+    main: str,
+    document: dict[str, Any],
+    start: str,
+    *more: str,
+    top: str = "",
+) -> Export:
+    """A YAML file with fields of its own, and a Triton repository beside it. `more`: what its README says besides."""
+    in_config = {part: f"config.pbtxt: {field}" for part, field in _config_fields(deployment).items()}
+    placed = deployment.placed(lambda part: in_config.get(part) or fields.get(part, ""), NOTES)
+    folder = f"{REPOSITORY}/{deployment.name}"
+    body: str = yaml.safe_dump(document, sort_keys=False, width=1_000)
+    files = {
+        main: header(deployment, placed) + top + body,
+        f"{folder}/config.pbtxt": _config(deployment, placed),
+        "README.md": readme(deployment, placed, folder, start, *more),
+    }
+    return Export(files, main, placed, f"{folder}/{MODEL}", start)
+
+
+def _config_fields(deployment: Deployment) -> Mapping[Part, str]:
+    """On a GPU, the memory that trials were held to is the GPU's."""
+    return {**CONFIG, **({Part.MEMORY: "parameters gpu_mem_limit"} if deployment.on_gpu else {})}
+
+
+def _config(deployment: Deployment, placed: tuple[PlacedKnob, ...]) -> str:
+    """`config.pbtxt`, with where every knob went on top."""
+    batch, wait = deployment.whole(Part.BATCH), deployment.number(Part.WAIT)
+    threads, copies = deployment.whole(Part.THREADS), deployment.whole(Part.INSTANCES)
+    lines = [f'name: "{deployment.name}"', 'backend: "onnxruntime"']
+    lines += [f"max_batch_size: {batch}"] if batch is not None else []
+    if batch is not None or wait is not None:
+        lines.append("dynamic_batching {")
+        lines += [f"  preferred_batch_size: [ {batch} ]"] if batch is not None else []
+        lines += [f"  max_queue_delay_microseconds: {round(1_000 * wait)}"] if wait is not None else []
+        lines.append("}")
+    kind = "KIND_GPU" if deployment.on_gpu else "KIND_CPU"
+    lines.append(f"instance_group [ {{ count: {1 if copies is None else copies} kind: {kind} }} ]")
+    memory = deployment.number(Part.MEMORY) if deployment.on_gpu else None
+    numbers = {"intra_op_thread_count": threads, "gpu_mem_limit": None if memory is None else round(1e9 * memory)}
+    for key, number in numbers.items():
+        if number is not None:
+            lines.append(f'parameters {{ key: "{key}" value {{ string_value: "{number}" }} }}')
+    return header(deployment, placed) + "\n".join(lines) + "\n"
+
+
+def _kubernetes_size(deployment: Deployment) -> dict[str, str]:
+    """Cores, memory and GPUs as Kubernetes writes them."""
+    cores, memory = deployment.cores, None if deployment.on_gpu else deployment.number(Part.MEMORY)
+    size = {"cpu": f"{cores:.10g}" if cores == int(cores) else f"{round(1_000 * cores)}m"} if cores is not None else {}
+    size |= {"memory": _kubernetes_bytes(memory)} if memory is not None else {}
+    return size | ({"nvidia.com/gpu": str(deployment.whole(Part.GPUS) or 1)} if deployment.on_gpu else {})
+
+
+def _kubernetes_bytes(gb: float) -> str:
+    """'4G' is 4e9 bytes; what is no whole number of MB is written in bytes."""
+    count = round(1e9 * gb)
+    for size, letter in ((10**9, "G"), (10**6, "M")):
+        if count % size == 0:
+            return f"{count // size}{letter}"
+    return str(count)

@@ -6,8 +6,8 @@ from typing import Any
 
 from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
-from mlcd.planners.serve.nouns import Cap, ServingTask, knobs_of, served_by
-from mlcd.planners.serve.promise import certifies, keeps, service_of, value
+from mlcd.planners.serve.nouns import Cap, Served, ServingTask, knobs_of, service_of
+from mlcd.planners.serve.promise import certifies, keeps, value
 from mlcd.reports.run_document.core import RunCap
 from mlcd.reports.run_document.part import taken
 from mlcd.reports.run_document.serve import LoadTest, OperatorShare, RunTrial, ServedModel
@@ -37,13 +37,13 @@ def caps_of(caps: tuple[Cap, ...]) -> list[RunCap]:
 
 def trials_of(story: Story) -> list[RunTrial]:
     """Every trial. It is judged by what all trials of its configuration show together; one that failed, by itself."""
-    job, found = story.job, []
+    job, documents = story.job, []
     for trial in story.probes:
         m = trial.measurement
         judged = story.together(trial) if m.ok else m
         fields = taken(RunTrial, trial, label=str(m.configuration), chosen=trial is story.chosen)
-        found.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
-    return found
+        documents.append(RunTrial(**fields, **_tested(job, m, judged), breaks=broken_words(judged, service_of(job))))
+    return documents
 
 
 def load_test(job: Job, m: Measurement) -> LoadTest:
@@ -52,6 +52,7 @@ def load_test(job: Job, m: Measurement) -> LoadTest:
 
 
 def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
+    served = m.evidence if isinstance(m.evidence, Served) else None
     return taken(
         LoadTest,
         m,
@@ -59,7 +60,7 @@ def _tested(job: Job, m: Measurement, judged: Measurement) -> dict[str, Any]:
         usd_per_hour=m.configuration.usd_per_hour,
         rate=m.samples_per_s,
         rel_error=m.rel_error if m.ok else None,
-        **{name: getattr(served_by(m), name, None) for name in ("figures", "high", "peak_gb", "requests", "failures")},
+        **{name: getattr(served, name, None) for name in ("figures", "high", "peak_gb", "requests", "failures")},
         value=value(job, judged),
         keeps=keeps(job, judged),
         certified=certifies(job, judged),

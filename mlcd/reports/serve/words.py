@@ -1,19 +1,19 @@
-"""Sentences about services: what is asked, what a trial showed, what was decided."""
+"""Words about services: what is asked, what a trial showed, what was decided; and what the goal compares trials by."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from mlcd.core.configuration import Configuration
 from mlcd.core.decision import Decision, Relaxation
 from mlcd.core.history import History
-from mlcd.core.job import Goal, Job
+from mlcd.core.job import Goal, Job, Objective
 from mlcd.core.measurement import Measurement, Z
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
-from mlcd.planners.serve.nouns import Counted, Figure, Served, ServingTask, eased, knobs_of
-from mlcd.planners.serve.promise import certifies, figure_of, service_of
+from mlcd.planners.serve.nouns import Counted, Figure, ServingTask, eased, knobs_of, served_by, service_of
+from mlcd.planners.serve.promise import certifies, figure_of
 
 UNITS = {Counted.REQUESTS: "requests/s", Counted.TOKENS: "tokens/s"}
 SHORT = {Counted.REQUESTS: "req/s", Counted.TOKENS: "tok/s"}
@@ -30,11 +30,10 @@ def asked_words(goal: Goal, service: ServingTask) -> str:
 
 def kept_words(service: ServingTask) -> list[str]:
     """What the service has to keep: 'p95 <= 30 ms', 'at least 200 requests/s'."""
-    return [*(str(cap) for cap in service.caps), *([least_words(service)] if service.min_rate is not None else [])]
+    return [*map(str, service.caps), *([_least_words(service)] if service.min_rate is not None else [])]
 
 
-def least_words(service: ServingTask) -> str:
-    """'at least 200 requests/s'."""
+def _least_words(service: ServingTask) -> str:
     return f"at least {format_rate(service.min_rate or 0.0)} {UNITS[service.counted]}"
 
 
@@ -42,28 +41,13 @@ def trial_words(m: Measurement, service: ServingTask) -> str:
     """'812 requests/s ± 3.1 %, p50 9.8 ms, p95 14.2 ms, 0.42 GB', and what it breaks; or how it failed."""
     if not m.ok:
         return m.ending
-    said = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %", *figure_words(m)]
-    if isinstance(m.evidence, Served) and m.evidence.peak_gb is not None:
-        said.append(f"{format_gb(m.evidence.peak_gb)} GB")
-    if isinstance(m.evidence, Served) and m.evidence.failures:
-        said.append(f"{m.evidence.failures} of {m.evidence.requests + m.evidence.failures} failed")
-    said += [f"breaks {' and '.join(broken)}"] if (broken := broken_words(m, service)) else []
-    return ", ".join([*said, *([m.detail] if m.detail else [])])
-
-
-def short_words(m: Measurement, service: ServingTask) -> str:
-    """'812 requests/s, p95 14.2 ms': the rate, and the figures that are asked for."""
-    if not m.ok:
-        return str(m.outcome).replace("_", " ")
-    figures = m.evidence.figures if isinstance(m.evidence, Served) else {}
-    told = [f"{figure} {format_s(figures[figure])}" for figure in promised(service, m)]
-    return ", ".join([f"{format_rate(m.rate)} {UNITS[service.counted]}", *told])
-
-
-def figure_words(m: Measurement) -> list[str]:
-    """'p50 9.8 ms', 'p95 14.2 ms' ..."""
-    figures = m.evidence.figures if isinstance(m.evidence, Served) else {}
-    return [f"{figure} {format_s(figures[figure])}" for figure in Figure if figure in figures]
+    served = served_by(m)
+    words = [f"{format_rate(m.rate)} {UNITS[service.counted]} ± {100 * Z * m.rel_error:.1f} %"]
+    words += [f"{figure} {format_s(served.figures[figure])}" for figure in Figure if figure in served.figures]
+    words += [f"{format_gb(served.peak_gb)} GB"] if served.peak_gb is not None else []
+    words += [f"{served.failures} of {served.requests + served.failures} failed"] if served.failures else []
+    words += [f"breaks {' and '.join(broken)}"] if (broken := broken_words(m, service)) else []
+    return ", ".join([*words, *([m.detail] if m.detail else [])])
 
 
 def broken_words(m: Measurement, service: ServingTask) -> list[str]:
@@ -72,7 +56,7 @@ def broken_words(m: Measurement, service: ServingTask) -> list[str]:
         return []
     broken = [str(cap) for cap in service.caps if figure_of(m, cap) > cap.at_most_s]
     short = service.min_rate is not None and m.rate < service.min_rate
-    return [*broken, *([least_words(service)] if short else [])]
+    return [*broken, *([_least_words(service)] if short else [])]
 
 
 def decision_sentence(decision: Decision, job: Job, history: History) -> str:
@@ -86,28 +70,13 @@ def decision_sentence(decision: Decision, job: Job, history: History) -> str:
     return f"{place}: {promise_words(m, service_of(job))}; {certificate_words(m, job, decision.certified)}"
 
 
-def promise_words(m: Measurement, service: ServingTask) -> str:
-    """The rate, the figures asked for with their upper ends, the price, and what a million answers cost."""
-    said = [f"{format_rate(m.rate)} {UNITS[service.counted]}"]
-    said += [_with_end(m, figure) for figure in promised(service, m)]
-    said.append(f"{format_price(m.configuration.usd_per_hour)} an hour")
-    said.append(f"{format_price(usd_per_million(m))} a million {service.counted}")
-    return ", ".join(said)
-
-
-def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
-    """'certified', or what is missing for it."""
-    service = service_of(job)
-    if not kept_words(service):
-        return "there was nothing to keep"
-    if certified:
-        return "certified"
-    high = m.evidence.high if isinstance(m.evidence, Served) else {}
-    loose = [cap for cap in service.caps if high.get(cap.figure, math.inf) > cap.at_most_s]
-    missing = [f"{cap.figure} may be {_end_words(high.get(cap.figure, math.inf))}" for cap in loose]
-    if service.min_rate is not None and m.slow_samples_per_s < service.min_rate:
-        missing.append(f"the rate may be {format_rate(m.slow_samples_per_s)} {UNITS[service.counted]}")
-    return f"not certified: {' and '.join(missing)}" if missing else "not certified"
+def _none_keeps(decision: Decision, job: Job, history: History) -> str:
+    if not decision.relaxations:
+        return decision.binding or decision.because
+    service, tried = service_of(job), len({m.configuration for m in history.measurements})
+    kept = " and ".join(kept_words(service))
+    none = f"none of {tried} configurations tried keeps" if tried > 1 else "the one configuration tried does not keep"
+    return f"{none} {kept}; {relaxation_sentence(decision.relaxations[0], service)}"
 
 
 def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
@@ -121,43 +90,59 @@ def relaxation_sentence(way: Relaxation, service: ServingTask) -> str:
     return f"the closest, {way.configuration}, {' and '.join(has)}"
 
 
-def _none_keeps(decision: Decision, job: Job, history: History) -> str:
-    if not decision.relaxations:
-        return decision.binding or decision.because
-    service, tried = service_of(job), len({m.configuration for m in history.measurements})
-    kept = " and ".join(kept_words(service))
-    said = f"none of {tried} configurations tried keeps" if tried > 1 else "the one configuration tried does not keep"
-    return f"{said} {kept}; {relaxation_sentence(decision.relaxations[0], service)}"
+def promise_words(m: Measurement, service: ServingTask) -> str:
+    """The rate, the figures asked for with their upper ends, the price, and what a million answers cost."""
+    served, words = served_by(m), [f"{format_rate(m.rate)} {UNITS[service.counted]}"]
+    for figure in promised(service, m):
+        high = served.high.get(figure, math.inf)
+        at_most = f" (at most {format_s(high)})" if math.isfinite(high) else ""
+        words.append(f"{figure} {format_s(served.figures[figure])}{at_most}")
+    words.append(f"{format_price(m.configuration.usd_per_hour)} an hour")
+    return ", ".join([*words, f"{format_price(usd_per_million(m))} a million {service.counted}"])
+
+
+def certificate_words(m: Measurement, job: Job, certified: bool) -> str:
+    """'certified', or what is missing for it."""
+    service = service_of(job)
+    if not kept_words(service):
+        return "there was nothing to keep"
+    if certified:
+        return "certified"
+    missing = []
+    for cap in service.caps:
+        high = served_by(m).high.get(cap.figure, math.inf)
+        if high > cap.at_most_s:
+            unknown = "anything: too few requests were answered"
+            missing.append(f"{cap.figure} may be {f'as high as {format_s(high)}' if math.isfinite(high) else unknown}")
+    if service.min_rate is not None and m.slow_samples_per_s < service.min_rate:
+        missing.append(f"the rate may be {format_rate(m.slow_samples_per_s)} {UNITS[service.counted]}")
+    return f"not certified: {' and '.join(missing)}" if missing else "not certified"
 
 
 def promised(service: ServingTask, m: Measurement) -> list[Figure]:
-    """The figures that a promise is about: those asked for, or the one that tells most."""
-    asked = list(dict.fromkeys(cap.figure for cap in service.caps))
-    measured = m.evidence.figures if isinstance(m.evidence, Served) else {}
-    if not asked and (main := main_figure(service, [m])) is not None:
-        asked = [main]
+    """The figures that a promise is about: those asked for, or the one that tells most, the 95th percentile first."""
+    measured = served_by(m).figures
+    asked = dict.fromkeys(cap.figure for cap in service.caps)
+    if not asked and m.ok:
+        return [figure for figure in (Figure.P95, Figure.P50, *Figure) if figure in measured][:1]
     return [figure for figure in asked if figure in measured]
-
-
-def main_figure(service: ServingTask, measurements: Sequence[Measurement]) -> Figure | None:
-    """The latency that matters: that of the first cap, or the 95th percentile, or whichever all trials tell."""
-    told = [set(m.evidence.figures) for m in measurements if m.ok and isinstance(m.evidence, Served)]
-    known = set.intersection(*told) if told else set()
-    wanted = [cap.figure for cap in service.caps] + [Figure.P95, Figure.P50, *Figure]
-    return next((figure for figure in wanted if figure in known), None)
 
 
 def trials_words(history: History) -> str:
     """'6 trials (1 out of memory)'."""
-    trials = len(history.measurements)
     failed = Counter(str(m.outcome).replace("_", " ") for m in history.measurements if not m.ok)
     how = ", ".join(f"{count} {outcome}" for outcome, count in failed.items())
-    return counted(trials, "trial") + (f" ({how})" if how else "")
+    return counted(len(history.measurements), "trial") + (f" ({how})" if how else "")
 
 
 def usd_per_million(m: Measurement) -> float:
     """Dollars that a million answers cost at the measured rate."""
     return m.configuration.usd_per_hour / 3_600 / m.rate * 1e6
+
+
+def per_dollar(m: Measurement) -> float:
+    """Answers a second, for each dollar an hour."""
+    return m.rate / m.configuration.usd_per_hour
 
 
 def certified(job: Job, m: Measurement) -> str:
@@ -169,13 +154,46 @@ def certified(job: Job, m: Measurement) -> str:
     return "no" if broken_words(m, service_of(job)) else "as measured"
 
 
-def knob_names(configurations: Sequence[Configuration]) -> list[str]:
+def knob_names(configurations: Iterable[Configuration]) -> list[str]:
     """The knobs that are not set alike everywhere, in their order; all of them where only one is known."""
-    seen: dict[str, set[object]] = {}
+    values: dict[str, set[object]] = {}
     for configuration in configurations:
         for name, setting in knobs_of(configuration):
-            seen.setdefault(name, set()).add(setting)
-    return [name for name, settings in seen.items() if len(settings) > 1] or list(seen)
+            values.setdefault(name, set()).add(setting)
+    return [name for name, settings in values.items() if len(settings) > 1] or list(values)
+
+
+def knob_cells(m: Measurement, names: Sequence[str], missing: str) -> list[str]:
+    """How each of these knobs was set."""
+    knobs = dict(knobs_of(m.configuration))
+    return [str(knobs.get(name, missing)) for name in names]
+
+
+def number_cells(m: Measurement, figures: Sequence[Figure], missing: str) -> list[str]:
+    """Of a trial that ran: its rate, that for a dollar an hour, dollars a million, these figures, and its memory."""
+    served = served_by(m)
+    return [
+        format_rate(m.rate),
+        format_rate(per_dollar(m)),
+        format_price(usd_per_million(m)),
+        *(format_s(served.figures[figure]) if figure in served.figures else missing for figure in figures),
+        f"{format_gb(served.peak_gb)} GB" if served.peak_gb is not None else missing,
+    ]
+
+
+def ranked(job: Job, measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Those that ran: what keeps everything first, and the best for the goal first among those."""
+    best_first: dict[Objective, Callable[[Measurement], float]] = {
+        Objective.FASTEST: lambda m: -m.rate,
+        Objective.CHEAPEST: lambda m: m.configuration.usd_per_hour,
+        Objective.PER_DOLLAR: lambda m: -per_dollar(m),
+    }
+    number = best_first.get(job.goal.objective, best_first[Objective.PER_DOLLAR])
+
+    def place(m: Measurement) -> tuple[bool, bool, float]:
+        return bool(broken_words(m, service_of(job))), certified(job, m) != "yes", number(m)
+
+    return sorted((m for m in measurements if m.ok), key=place)
 
 
 def format_s(seconds: float) -> str:
@@ -196,13 +214,3 @@ def format_price(usd: float) -> str:
     if usd >= 0.0995 or usd == 0:
         return f"${usd:,.2f}"
     return f"${usd:.2g}" if usd >= 1e-4 else f"${usd:.1e}"
-
-
-def _with_end(m: Measurement, figure: Figure) -> str:
-    assert isinstance(m.evidence, Served), "a figure was measured"
-    said, high = f"{figure} {format_s(m.evidence.figures[figure])}", m.evidence.high.get(figure, math.inf)
-    return f"{said} (at most {format_s(high)})" if math.isfinite(high) else said
-
-
-def _end_words(high: float) -> str:
-    return f"as high as {format_s(high)}" if math.isfinite(high) else "anything: too few requests were answered"

@@ -10,12 +10,12 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.ledger import Account, Line, Reserved, Status
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.nouns import ServingTask
-from mlcd.planners.serve.promise import certifies, service_of
+from mlcd.planners.serve.nouns import ServingTask, service_of
+from mlcd.planners.serve.promise import certifies
 from mlcd.reports import answer as trained
 from mlcd.reports.functions import answer as on_functions
 from mlcd.reports.run_document.part import taken
-from mlcd.reports.serve import answer as served
+from mlcd.reports.serve import page as served
 from mlcd.reports.serve.words import certificate_words, promise_words
 from mlcd.reports.story import Story
 from mlcd.reports.view.page import UnderWay

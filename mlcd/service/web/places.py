@@ -15,7 +15,7 @@ from typing import Any
 from mlcd.core.errors import UnknownName, UserError
 from mlcd.core.job import SUBMITTED, Job, only_computed
 from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.serve.knowledge import shipped_names
+from mlcd.planners.serve.known_models import knowledge_bases
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.service.web.settings import Settings
 
@@ -84,10 +84,9 @@ def check_uploads(settings: Settings) -> None:
 
 
 def _check_knowledge(name: str, settings: Settings) -> None:
-    folder = settings.home / "knowledge"
-    own = {each.name for each in folder.iterdir()} if folder.is_dir() else set()
-    if name not in own | set(shipped_names()):
-        raise UnknownName("knowledge base", name[:80], own | set(shipped_names()))
+    known = knowledge_bases(settings.home / "knowledge").readers()
+    if name not in known:
+        raise UnknownName("knowledge base", name[:80], known)
 
 
 def _check_classes(job: Job) -> None:

@@ -20,8 +20,7 @@ from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
 from mlcd.core.strategy import Probe, Step
 from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Served
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import Served, service_of
 from mlcd_bench.baselines.serve.candidates import Mask, over, untried
 from mlcd_bench.baselines.serve.features import points
 

@@ -22,11 +22,9 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.key_operators import KEY_SHARE, parts
-from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Profile
-from mlcd.planners.serve.promise import service_of
-from mlcd.planners.serve.same import KEPT
+from mlcd.planners.serve.known_models import KEPT, Knowledge
+from mlcd.planners.serve.nouns import Profile, service_of
+from mlcd.planners.serve.operators.onnx_profile import KEY_SHARE, parts
 from mlcd_bench.baselines.serve.candidates import Mask, generator, over, untried
 from mlcd_bench.baselines.serve.falcon_trees import Tree, planted
 from mlcd_bench.baselines.serve.falcon_walk import Forest, Place, follow

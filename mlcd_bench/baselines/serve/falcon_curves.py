@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.knobs import Knob
+from mlcd.planners.serve.nouns import Knob
 
 CUT_OFF = 0.85
 """Share of the variance that the principal components keep: section 5.3, figure 15."""

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from mlcd.core.configuration import Floats, Space
-from mlcd.planners.serve.knobs import Knobs
-from mlcd.planners.serve.nouns import knobs_of
+from mlcd.planners.serve.nouns import Knobs, knobs_of
 from mlcd_bench.baselines.serve.falcon_curves import Curve, best_setting, curves, kept_knobs
 from mlcd_bench.baselines.serve.features import KnobCode, Points, points
 

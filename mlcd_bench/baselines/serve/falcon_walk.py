@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from mlcd.core.configuration import Floats, Space
-from mlcd.planners.serve.same import KEPT, Same
+from mlcd.planners.serve.known_models import KEPT, Same
 from mlcd_bench.baselines.serve.candidates import Mask
 from mlcd_bench.baselines.serve.falcon_trees import HEIGHT, Region, Tree, fitting, split
 from mlcd_bench.baselines.serve.features import points

@@ -15,11 +15,9 @@ import numpy as np
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job, Objective
-from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.known_models import Cell, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Cap, knobs_of
-from mlcd.planners.serve.promise import service_of, value
-from mlcd.planners.serve.same import KEPT, Same
+from mlcd.planners.serve.known_models import KEPT, Cell, Knowledge, Same, SeenModel
+from mlcd.planners.serve.nouns import Cap, Knob, Knobs, knobs_of, service_of
+from mlcd.planners.serve.promise import value
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.core.strategy import Probe, Step
-from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.same import KEPT
+from mlcd.planners.serve.known_models import KEPT, Knowledge
 from mlcd_bench.baselines.serve.candidates import generator, over, untried
 from mlcd_bench.baselines.serve.features import SeenValues, points, seen_values, shown
 from mlcd_bench.baselines.serve.gp_ei import drawn_best, expectation

@@ -15,10 +15,9 @@ from mlcd.core.history import History, Refusal
 from mlcd.core.job import Goal, Objective
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Probe
-from mlcd.planners.serve.knobs import KnobTable
 from mlcd.planners.serve.known_models import Cell, Kind, SeenModel
-from mlcd.planners.serve.nouns import Figure, ModelFacts, Served, knobs_of
-from mlcd.planners.serve.promise import service_of, value, worth
+from mlcd.planners.serve.nouns import Figure, KnobTable, ModelFacts, Served, knobs_of, service_of
+from mlcd.planners.serve.promise import value, worth
 from mlcd.planners.serve.space import serving_space
 from mlcd.testing.services import random_world
 from mlcd.testing.serving import serve
@@ -49,7 +48,7 @@ def test_values_at_once_are_those_of_one_configuration_after_the_other(kind, obj
             cell = world.seen.composed(model, configuration)
             keeps = cell is not None and cell.rate >= 30.0
             keeps = keeps and all(cell.figures[cap.figure] <= cap.at_most_s for cap in service.caps)
-            assert found[m, i] == pytest.approx(worth(job, configuration, cell.rate) if keeps else 0.0)
+            assert found[m, i] == pytest.approx(worth(job, configuration.usd_per_hour, cell.rate) if keeps else 0.0)
 
 
 def test_values_are_computed_once():

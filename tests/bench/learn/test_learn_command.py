@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("onnx", reason="pip install mlcd[serve]")
 pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
 
-from mlcd.planners.serve.knowledge import read_knowledge
+from mlcd.planners.serve.known_models import read_knowledge
 from mlcd_bench.learn.zoo import cnn
 
 Mlcd = Callable[..., Any]

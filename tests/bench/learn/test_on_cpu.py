@@ -11,13 +11,11 @@ pytest.importorskip("onnx", reason="pip install mlcd[serve]")
 pytest.importorskip("onnxruntime", reason="pip install mlcd[serve]")
 
 from mlcd.core.errors import UnknownName, UserError
-from mlcd.planners.serve.knobs import KnobTable
-from mlcd.planners.serve.knowledge import read_knowledge
-from mlcd.planners.serve.nouns import Figure
-from mlcd.planners.serve.operators.facts import family
-from mlcd.planners.serve.operators.onnx_feed import example_feed
+from mlcd.planners.serve.known_models import read_knowledge
+from mlcd.planners.serve.nouns import Figure, KnobTable
 from mlcd.planners.serve.operators.onnx_file import open_model
-from mlcd.planners.serve.operators.onnx_session import open_session
+from mlcd.planners.serve.operators.onnx_profile import family
+from mlcd.planners.serve.operators.onnx_session import example_feed, open_session
 from mlcd_bench.learn import onnx_operators
 from mlcd_bench.learn.cells_process import Stopped, measure_batches
 from mlcd_bench.learn.on_cpu import CELL, Cells, Learning, describe

@@ -19,7 +19,7 @@ pytest.importorskip("torch", reason="pip install mlcd[frameworks]")
 
 import torch
 
-from mlcd.planners.serve.knowledge import read_knowledge
+from mlcd.planners.serve.known_models import read_knowledge
 from mlcd_bench.learn import torch_wired
 from mlcd_bench.learn.gpu_work import Plan, Work, measure, profile, works
 from mlcd_bench.learn.host import preparation, requests_per_s

@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 
 from mlcd.clouds.servers.settings import Settings
-from mlcd.clouds.serving import Embedded, OpenInference
+from mlcd.clouds.serving.live import Embedded, OpenInference
 from mlcd.core.backend import Backend
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import ProbeTime
@@ -15,11 +15,9 @@ from mlcd.core.home import home
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.nouns import knobs_of
+from mlcd.planners.serve.nouns import knobs_of, service_of
 from mlcd.planners.serve.operators import open_model
-from mlcd.planners.serve.prepare import usual_knobs
-from mlcd.planners.serve.promise import service_of
-from mlcd.planners.serve.space import serving_space
+from mlcd.planners.serve.space import serving_space, usual_knobs
 
 LIVE_NOISE = 0.02
 """Relative error that is assumed of a real trial at the least: seconds cannot see what hours bring."""
@@ -34,7 +32,7 @@ def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) ->
         raise unknown_place(job.on, "serve")
     wall, service = WallClock(started_at or datetime.now(UTC)), service_of(job)
     endpoint = service.endpoint
-    live: Backend = OpenInference(endpoint, home(), wall) if endpoint is not None else Embedded(home(), wall)
+    live: Backend = OpenInference(home(), wall, endpoint=endpoint) if endpoint is not None else Embedded(home(), wall)
     trial = ProbeTime(service.trial_s, 0.0)
     space = serving_space(service.table or usual_knobs(), trial, startup_limit_s=STARTUP_LIMIT_S)
     profiler = ServingProfiler(live, noise_floor=LIVE_NOISE, tight=LIVE_TIGHT)
@@ -46,7 +44,7 @@ def check(job: Job) -> None:
     service = service_of(job)
     if service.endpoint is not None:
         if not service.endpoint.command:  # else each trial starts it
-            OpenInference(service.endpoint, home(), WallClock(datetime.now(UTC))).check()
+            OpenInference(home(), WallClock(datetime.now(UTC)), endpoint=service.endpoint).check()
         return
     table, cores = service.table or usual_knobs(), os.cpu_count() or 1
     for configuration in serving_space(table).configurations:

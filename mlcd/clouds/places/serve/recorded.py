@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from mlcd.clouds.serving import RecordedService
+from mlcd.clouds.serving.recorded import RecordedService
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import UnknownName
 from mlcd.core.job import Job
 from mlcd.core.place import Cloud, unknown_place
-from mlcd.planners.serve.knowledge.recordings import read_folder
 from mlcd.planners.serve.measure import ServingProfiler
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.nouns import service_of
+from mlcd.planners.serve.recordings import read_folder
 
 
 def place(rest: str, job: Job, elapsed_s: float, started_at: datetime | None) -> Cloud:

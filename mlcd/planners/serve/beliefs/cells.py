@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlcd.core.configuration import Floats
-from mlcd.planners.serve.knobs import Knob, Knobs
-from mlcd.planners.serve.nouns import Profile
+from mlcd.planners.serve.nouns import Knob, Knobs, Profile
 
 Indices = NDArray[np.intp]
 BATCH = "batch"
@@ -36,16 +35,18 @@ class Axes:
         """The first category with the profile's precision; None if it speaks of something that may not be set."""
         if not self.words:
             return 0
-        return next((i for i, told in enumerate(self.categories) if profile.precision in told), None)
+        return next((i for i, words in enumerate(self.categories) if profile.precision in words), None)
 
 
 @dataclass(frozen=True)
 class Cells:
     """Cells, one an entry: category, log batch, and log amounts (one column each)."""
 
+    axes: Axes
     category: Indices
     log_batch: Floats
     log_amounts: Floats
+    _groups: dict[tuple[bool, bool], Indices] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.category)
@@ -58,65 +59,51 @@ class Cells:
     def and_then(self, other: Cells) -> Cells:
         """These, followed by others."""
         return Cells(
+            self.axes,
             np.concatenate([self.category, other.category]),
             np.concatenate([self.log_batch, other.log_batch]),
             np.vstack([self.log_amounts, other.log_amounts]),
         )
 
-    def taken(self, at: Indices) -> Cells:
-        """Those at these places."""
-        return Cells(self.category[at], self.log_batch[at], self.log_amounts[at])
-
     def groups(self, batch: bool, amounts: bool) -> Indices:
         """A number for each cell, the same for those of one category that share the batch, the amounts, or both."""
         if (batch, amounts) not in self._groups:
-            self._groups[batch, amounts] = self._grouped(batch, amounts)
+            columns = [self.category[:, None].astype(float)]
+            columns += [self.log_batch[:, None]] if batch else []
+            columns += [self.log_amounts] if amounts else []
+            unique = np.unique(np.hstack(columns).round(6), axis=0, return_inverse=True)
+            self._groups[batch, amounts] = unique[1].ravel()
         return self._groups[batch, amounts]
-
-    @cached_property
-    def _groups(self) -> dict[tuple[bool, bool], Indices]:
-        return {}
-
-    def _grouped(self, batch: bool, amounts: bool) -> Indices:
-        columns = [self.category[:, None].astype(float)]
-        columns += [self.log_batch[:, None]] if batch else []
-        columns += [self.log_amounts] if amounts else []
-        return np.unique(np.hstack(columns).round(6), axis=0, return_inverse=True)[1].ravel()
 
 
 def axes_of(cells: Iterable[Knobs], names: Sequence[str]) -> Axes:
     """What the knobs of these cells are."""
-    told = [dict(cell) for cell in cells]
-    words = tuple(name for name in names if any(isinstance(knobs[name], str) for knobs in told))
+    settings = [dict(cell) for cell in cells]
+    words = tuple(name for name in names if any(isinstance(knobs[name], str) for knobs in settings))
     amounts = tuple(name for name in names if name not in words and name != BATCH)
-    largest = tuple(max((float(knobs[name]) for knobs in told), default=1.0) for name in amounts)
-    return Axes(
-        words, amounts, largest, tuple(sorted({tuple(knobs[word] for word in words) for knobs in told}, key=str))
-    )
+    largest = tuple(max((float(knobs[name]) for knobs in settings), default=1.0) for name in amounts)
+    categories = {tuple(knobs[word] for word in words) for knobs in settings}
+    return Axes(words, amounts, largest, tuple(sorted(categories, key=str)))
 
 
 def as_numbers(cells: Sequence[Knobs], axes: Axes) -> Cells:
     """The cells along these axes. An amount of zero counts as next to nothing."""
-    told = [dict(cell) for cell in cells]
+    settings = [dict(cell) for cell in cells]
     place = {category: i for i, category in enumerate(axes.categories)}
+    largest = list(zip(axes.amounts, axes.largest, strict=True))
+    amounts = [[math.log(max(float(knobs[name]), 1e-9) / top) for name, top in largest] for knobs in settings]
     return Cells(
-        np.array([place[tuple(knobs[word] for word in axes.words)] for knobs in told], dtype=np.intp),
-        np.array([math.log(max(float(knobs.get(BATCH, 1)), 1.0)) for knobs in told]),
-        np.array(
-            [
-                [
-                    math.log(max(float(knobs[name]), 1e-9) / top)
-                    for name, top in zip(axes.amounts, axes.largest, strict=True)
-                ]
-                for knobs in told
-            ]
-        ).reshape(len(told), len(axes.amounts)),
+        axes,
+        np.array([place[tuple(knobs[word] for word in axes.words)] for knobs in settings], dtype=np.intp),
+        np.array([math.log(max(float(knobs.get(BATCH, 1)), 1.0)) for knobs in settings]),
+        np.array(amounts).reshape(len(settings), len(largest)),
     )
 
 
 def profiled(batches: Sequence[tuple[int, int]], axes: Axes) -> Cells:
     """The cells that profiles are of, (category, batch) each: they have the whole device."""
     return Cells(
+        axes,
         np.array([category for category, _ in batches], dtype=np.intp),
         np.array([math.log(max(batch, 1)) for _, batch in batches]),
         np.zeros((len(batches), len(axes.amounts))),

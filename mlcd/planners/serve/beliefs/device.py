@@ -10,37 +10,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
-from mlcd.planners.serve.beliefs.cells import Axes, Cells, Indices, as_numbers, axes_of, profiled
+from mlcd.planners.serve.beliefs.cells import Cells, Indices, as_numbers, axes_of, profiled
 from mlcd.planners.serve.beliefs.draws import Draws
 from mlcd.planners.serve.beliefs.evidence import (
     EXACT,
     REPEATS,
     TYPICAL,
+    CellTrial,
+    Patterns,
     Ratio,
-    Told,
+    Runs,
+    cell_trials,
     cores_of,
     host_limits,
+    patterns,
     seen_ratio,
     shown_ratio,
-    told_by,
 )
-from mlcd.planners.serve.beliefs.fields import Prior, Samples
-from mlcd.planners.serve.beliefs.likeness import Likeness, likeness
-from mlcd.planners.serve.beliefs.mixed_effects import student
-from mlcd.planners.serve.beliefs.past import Past, past_of, profile_times
-from mlcd.planners.serve.beliefs.running import Patterns, Runs, patterns
-from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Seen, bent, surface
-from mlcd.planners.serve.beliefs.trust import sound
-from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.beliefs.mixed_effects import sound, student
+from mlcd.planners.serve.beliefs.past import Likeness, Past, likeness, past_of, profile_times
+from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, MEMORY_HELD, Law, Prior, Samples, Seen, bent, surface
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
+from mlcd.planners.serve.nouns import Figure, ModelFacts, served_by, service_of
 
 LIKE_SEEN, LIKE_NONE = 0.8, 0.12
 """Chances before the first trial: that the new model is like seen ones, or one of their kind and like none of them."""
@@ -50,8 +49,10 @@ PREVIEWS = 128
 """Samples by which a belief foretells the first trials."""
 MOST_WEIGHED = 10
 """Trials that beliefs are weighed by."""
-KEPT = 7
-"""Grounds that are remembered besides the newest."""
+GROUNDS = 8
+"""Spaces with a model that are remembered: each is large."""
+Trials = Sequence[tuple[int, CellTrial]]
+"""Each with the cell that it is of."""
 Point = tuple[int, float, float, int]
 """A cell, a log value there, its standard deviation, and whether it is a bound (as in `surfaces.Seen`)."""
 
@@ -70,9 +71,9 @@ class Outlook:
     profiles: list[Point]
     previews: tuple[list[Samples], list[Samples]]
 
-    def log_chance(self, told: Sequence[tuple[int, Told]], cells: Cells) -> float:
+    def log_chance(self, trials: Trials, cells: Cells) -> float:
         """Of this belief, after the first trials: later ones change what each says, and hardly their chances."""
-        first = told[:MOST_WEIGHED]
+        first = trials[:MOST_WEIGHED]
         times = [(at, each.time, each.sd) for at, each in first if each.time is not None and each.time_bound == 0]
         sizes = [(at, each.memory, REPEATS) for at, each in first if each.memory is not None and each.memory_bound == 0]
         return (
@@ -105,82 +106,71 @@ class DeviceBelief:
     """Samples of time and memory that agree with the trials, composed to what each configuration does."""
 
     knowledge: Knowledge
-    _grounds: list[tuple[Space, ModelFacts, Ground]] = field(default_factory=list, repr=False, compare=False)
-    _ratios: dict[Figure, Ratio] = field(default_factory=dict, repr=False, compare=False)
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """So many samples of what each configuration does."""
         service = service_of(job)
-        ground, usual = self._ground(space, service.model), self._ratio(TYPICAL)
-        told = [
+        ground, usual = _ground(Same(self.knowledge, space, service.model)), _ratio(Same(self.knowledge), TYPICAL)
+        trials = [
             (int(ground.of[space.index[each.measurement.configuration]]), each)
-            for each in told_by(self.knowledge, service, history, usual)
+            for each in cell_trials(self.knowledge, service, history, usual)
             if each.measurement.configuration in space.index
         ]
-        time, held, runs = _drawn_by_trust(ground, told, count, rng)
+        time, held, runs = _drawn_by_trust(ground, trials, count, rng)
         host = host_limits(self.knowledge, service, history, ground.cores, usual)
         rate = np.where(runs, np.exp(ground.cells.log_batch[: ground.own] - time), 0.0)[:, ground.of]
         rate = np.where(np.exp(held)[:, ground.of] > ground.allowed_gb, 0.0, np.minimum(rate, host))
         asked = dict.fromkeys(cap.figure for cap in service.caps) or {Figure.P95: None}
-        return Draws(rate, {each: self._figure(each, time, told, rng)[:, ground.of] for each in asked})
+        return Draws(rate, {each: self._figure(each, time, trials, rng)[:, ground.of] for each in asked})
 
-    def _figure(
-        self, figure: Figure, time: Floats, told: Sequence[tuple[int, Told]], rng: np.random.Generator
-    ) -> Floats:
+    def _figure(self, figure: Figure, time: Floats, trials: Trials, rng: np.random.Generator) -> Floats:
         """Seconds of a latency figure, sample x cell; as measured where a trial was exact."""
-        ratio = shown_ratio(self._ratio(figure), [each for _, each in told], figure)
+        ratio = shown_ratio(_ratio(Same(self.knowledge), figure), [each for _, each in trials], figure)
         log = time + ratio.mean
         if ratio.sd > EXACT:
             log = log + ratio.sd * rng.standard_normal((len(time), 1))
         if ratio.within > EXACT:
             log = log + ratio.within * rng.standard_normal(time.shape)
-        for at, each in told:
-            if each.exact and (served := served_by(each.measurement)) is not None and figure in served.figures:
-                log[:, at] = math.log(served.figures[figure])
+        for at, each in trials:
+            if each.exact and (seconds := served_by(each.measurement).figures.get(figure)) is not None:
+                log[:, at] = math.log(seconds)
         return np.asarray(np.exp(log))
 
-    def _ratio(self, figure: Figure) -> Ratio:
-        if figure not in self._ratios:
-            self._ratios[figure] = seen_ratio(self.knowledge, figure)
-        return self._ratios[figure]
 
-    def _ground(self, space: Space, facts: ModelFacts) -> Ground:
-        """Worked out once. A space is known again by being the same object: to compare all of it would take longer."""
-        for known, described, ground in self._grounds:
-            if known is space and described is facts:
-                return ground
-        ground = ground_of(self.knowledge, space, facts)
-        self._grounds[:] = [*self._grounds[-KEPT:], (space, facts, ground)]
-        return ground
+@lru_cache(KEPT)
+def _ratio(knowledge: Same, figure: Figure) -> Ratio:
+    return seen_ratio(knowledge.things[0], figure)
+
+
+@lru_cache(GROUNDS)
+def _ground(known: Same) -> Ground:
+    """Of a knowledge, a space and a model's facts, worked out once."""
+    return ground_of(*known.things)
 
 
 def ground_of(knowledge: Knowledge, space: Space, facts: ModelFacts) -> Ground:
     """All that is known of a model on a space before its first trial."""
-    told = [knowledge.cell_of(configuration) for configuration in space.configurations]
-    own = len(set(told))
-    rows = list(dict.fromkeys([*told, *(cell for model in knowledge.models for cell in model.cells)]))
+    cell_of = [knowledge.cell_of(configuration) for configuration in space.configurations]
+    rows = list(dict.fromkeys([*cell_of, *(cell for model in knowledge.models for cell in model.cells)]))
     axes, where = axes_of(rows, knowledge.anatomy.cell), {cell: i for i, cell in enumerate(rows)}
     everyone = [facts, *(model.facts for model in knowledge.models)]
     passes = {(axes.category_of(each), each.batch) for model in everyone for each in model.profiles}
     looks = sorted((category, batch) for category, batch in passes if category is not None)
     cells = as_numbers(rows, axes).and_then(profiled(looks, axes))
     look_at = {look: len(rows) + i for i, look in enumerate(looks)}
-    past = past_of(knowledge.models, where, cells, axes, look_at)
-    customary = frozenset(
-        category
-        for model in knowledge.models
-        for profile in model.facts.profiles
-        if (category := axes.category_of(profile)) is not None
-    )
+    past = past_of(knowledge.models, where, cells, look_at)
+    profiled_as = {axes.category_of(each) for model in knowledge.models for each in model.facts.profiles}
+    customary = frozenset(category for category in profiled_as if category is not None)
+    own_looks = profile_times(facts, axes, look_at)
     allowed = [knowledge.memory_gb(configuration) for configuration in space.configurations]
     return Ground(
         cells,
-        np.array([where[cell] for cell in told], dtype=np.intp),
-        own,
+        np.array([where[cell] for cell in cell_of], dtype=np.intp),
+        len(set(cell_of)),
         np.array([np.inf if gb is None else gb for gb in allowed]),
         np.array([cores_of(knowledge, configuration) for configuration in space.configurations]),
         tuple(
-            _outlook(chance, view, like, wide, facts, customary, cells, axes, profile_times(facts, axes, look_at))
+            _outlook(chance, view, like, wide, facts, customary, cells, own_looks)
             for chance, view, like, wide in _views(past, facts)
         ),
     )
@@ -202,15 +192,14 @@ def _outlook(
     facts: ModelFacts,
     customary: frozenset[int],
     cells: Cells,
-    axes: Axes,
     looks: Sequence[tuple[int, float]],
 ) -> Outlook:
-    time, memory = past.priors(facts, like, cells, axes, wide)
-    found = patterns(past.runs, like.near, facts, customary, cells, axes)
+    time, memory = past.priors(facts, like, cells, wide)
+    running = patterns(past.runs, like.near, facts, customary, cells)
     profiles = [(at, seconds - past.profile_bias, past.profile_sd, 0) for at, seconds in looks]
     rng, seen = np.random.default_rng(0), _seen([], profiles)
     times = bent([each.sample(PREVIEWS, rng) for each in time], BATCH_TIME, cells.work, seen, rng)
-    return Outlook(chance, time, memory, found, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
+    return Outlook(chance, time, memory, running, profiles, (times, [each.sample(PREVIEWS, rng) for each in memory]))
 
 
 def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Samples], law: Law, work: Floats) -> float:
@@ -224,29 +213,30 @@ def _foretold(points: Sequence[tuple[int, float, float]], fields: Sequence[Sampl
 
 
 def _drawn_by_trust(
-    ground: Ground, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
+    ground: Ground, trials: Trials, count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Runs]:
     """Log seconds, log GB and where it runs, sample x cell; every outlook gives its share of the samples."""
-    logs = np.array([each.log_chance(told, ground.cells) for each in ground.outlooks])
+    logs = np.array([each.log_chance(trials, ground.cells) for each in ground.outlooks])
     chances = np.exp(logs - logs.max())
-    parts = []
-    for outlook, share in zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True):
-        if share:
-            time, held = _surfaces(ground, outlook, told, int(share), rng)
-            parts.append((time, held, _runs(ground, outlook, told, int(share), rng)))
+    shares = zip(ground.outlooks, rng.multinomial(count, chances / chances.sum()), strict=True)
+    parts = [_drawn(ground, outlook, trials, int(share), rng) for outlook, share in shares if share]
     times, sizes, runs = zip(*parts, strict=True)
     return np.vstack(times), np.vstack(sizes), np.vstack(runs)
 
 
-def _surfaces(
-    ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Log seconds of a batch and log GB held, sample x cell of the space."""
-    times = [(at, each.time, each.sd, each.time_bound) for at, each in told if each.time is not None]
-    peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in told if each.memory is not None]
-    time = _drawn(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles), ground.own, count, rng)
-    held = _drawn(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []), ground.own, count, rng)
-    return time, held
+def _drawn(
+    ground: Ground, outlook: Outlook, trials: Trials, count: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Runs]:
+    """The same of one outlook."""
+    times = [(at, each.time, each.sd, each.time_bound) for at, each in trials if each.time is not None]
+    peaks = [(at, each.memory, REPEATS, each.memory_bound) for at, each in trials if each.memory is not None]
+
+    def over(priors: Sequence[Prior], law: Law, work: Floats, seen: Seen) -> Floats:
+        return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, ground.own)
+
+    time = over(outlook.time, BATCH_TIME, ground.cells.work, _seen(times, outlook.profiles))
+    held = over(outlook.memory, MEMORY_HELD, ground.cells.log_batch, _seen(peaks, []))
+    return time, held, outlook.patterns.sample(count, *_ran_and_failed(trials), rng)[:, : ground.own]
 
 
 def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
@@ -260,20 +250,6 @@ def _seen(points: Sequence[Point], alone: Sequence[Point]) -> Seen:
     )
 
 
-def _drawn(
-    priors: Sequence[Prior], law: Law, work: Floats, seen: Seen, own: int, count: int, rng: np.random.Generator
-) -> Floats:
-    """Samples of a surface over the cells of the space, given what was seen of it."""
-    return surface(bent([each.sample(count, rng) for each in priors], law, work, seen, rng), law, work, own)
-
-
-def _runs(
-    ground: Ground, outlook: Outlook, told: Sequence[tuple[int, Told]], count: int, rng: np.random.Generator
-) -> Runs:
-    """Whether each cell of the space runs, in so many samples."""
-    return outlook.patterns.sample(count, *_ran_and_failed(told), rng)[:, : ground.own]
-
-
-def _ran_and_failed(told: Sequence[tuple[int, Told]]) -> tuple[list[int], list[int]]:
-    ran = {at for at, each in told if each.runs}
-    return sorted(ran), sorted({at for at, each in told if not each.runs} - ran)
+def _ran_and_failed(trials: Trials) -> tuple[list[int], list[int]]:
+    ran = {at for at, each in trials if each.runs}
+    return sorted(ran), sorted({at for at, each in trials if not each.runs} - ran)

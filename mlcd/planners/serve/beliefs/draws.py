@@ -1,4 +1,4 @@
-"""What each configuration may do, as samples of a belief.
+"""What each configuration may do, as samples of a belief, and the protocol of what gives such samples.
 
 Symbols   S    samples          N    configurations of the space, in its order
 """
@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from mlcd.core.configuration import Floats
+import numpy as np
+
+from mlcd.core.configuration import Floats, Space
+from mlcd.core.history import History
+from mlcd.core.job import Job
 from mlcd.planners.serve.nouns import Figure
 
 
@@ -22,3 +27,11 @@ class Draws:
     rate: Floats
     figures: Mapping[Figure, Floats]
     outside: float = 0.0
+
+
+class Belief(Protocol):
+    """A belief about every configuration of a space, as samples that agree with what was measured."""
+
+    def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
+        """So many samples of what each configuration does."""
+        ...

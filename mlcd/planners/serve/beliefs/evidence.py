@@ -1,4 +1,8 @@
-"""What trials tell about a device: the time of a batch, memory, where it fails, and what the host can prepare.
+"""What trials tell about a device: the time of a batch, memory, what the host can prepare, and which cells run at all.
+
+A pattern of failure is a seen model's own, or a plain one: a category fails, everywhere or on less than the whole
+device, at all batches, from a batch on, or up to one. A trial that ran or failed multiplies each pattern's weight by
+how well it says so. A category that could not even be profiled, where others were, fails at the batches of a profile.
 
 Symbols   t    seconds of one batch on the device = batch / device rate
 """
@@ -10,13 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlcd.core.configuration import Configuration, Floats
 from mlcd.core.history import History
 from mlcd.core.measurement import Measurement, Outcome
-from mlcd.planners.serve.beliefs.cells import BATCH
+from mlcd.planners.serve.beliefs.cells import BATCH, Cells
 from mlcd.planners.serve.known_models import Knowledge, knob
-from mlcd.planners.serve.nouns import Arrivals, Figure, Served, ServingTask, served_by
+from mlcd.planners.serve.nouns import Arrivals, Figure, ModelFacts, ServingTask, served_by
 
 NEAR = 0.97
 """A rate so close to what the host can prepare, or to what was sent, is no more than a lower bound on the device's."""
@@ -31,7 +36,7 @@ EXACT = 1e-9
 
 
 @dataclass(frozen=True)
-class Told:
+class CellTrial:
     """One trial of a cell, in the log; None where it tells nothing. `bound`: as in `surfaces.Seen`."""
 
     measurement: Measurement
@@ -59,22 +64,21 @@ class Ratio:
     within: float = 0.0
 
 
-def told_by(knowledge: Knowledge, service: ServingTask, history: History, usual: Ratio) -> tuple[Told, ...]:
+def cell_trials(knowledge: Knowledge, service: ServingTask, history: History, usual: Ratio) -> tuple[CellTrial, ...]:
     """What the trials tell, those left out that say nothing. `usual`: of a typical latency, over the seen models."""
-    asked = [m for m in history.measurements if not m.outcome.is_bad_luck]
-    return tuple(_told(knowledge, service, m, usual) for m in asked)
+    return tuple(_cell_trial(knowledge, service, m, usual) for m in history.measurements if not m.outcome.is_bad_luck)
 
 
-def _told(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> Told:
+def _cell_trial(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> CellTrial:
     allowed = knowledge.memory_gb(m.configuration)
     if m.outcome is Outcome.OUT_OF_MEMORY and allowed is not None:
-        return Told(m, memory=math.log(allowed), memory_bound=1)
+        return CellTrial(m, memory=math.log(allowed), memory_bound=1)
     if not m.ok or m.rate <= 0:
-        return Told(m, runs=False)
+        return CellTrial(m, runs=False)
     time, bound = _device_time(knowledge, service, m, usual)
-    peak = m.evidence.peak_gb if isinstance(m.evidence, Served) else None
+    peak = served_by(m).peak_gb
     memory = math.log(peak) if peak else math.log(allowed) if allowed else None
-    return Told(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
+    return CellTrial(m, math.log(time), bound, max(m.rel_error, REPEATS), memory, 0 if peak else -1)
 
 
 def _device_time(knowledge: Knowledge, service: ServingTask, m: Measurement, usual: Ratio) -> tuple[float, int]:
@@ -99,7 +103,7 @@ def _waited(knowledge: Knowledge, m: Measurement, usual: Ratio) -> bool:
 
 def _by_latency(m: Measurement, usual: Ratio) -> float | None:
     """t, from a typical latency; None if none was measured."""
-    figure = m.evidence.figures.get(TYPICAL, 0.0) if isinstance(m.evidence, Served) else 0.0
+    figure = served_by(m).figures.get(TYPICAL, 0.0)
     return figure / math.exp(usual.mean) if figure > 0 else None
 
 
@@ -153,15 +157,15 @@ def seen_ratio(knowledge: Knowledge, figure: Figure) -> Ratio:
     return Ratio(float(means.mean()), float(means.std()), float(within.mean()))
 
 
-def shown_ratio(before: Ratio, told: Sequence[Told], figure: Figure) -> Ratio:
+def shown_ratio(before: Ratio, trials: Sequence[CellTrial], figure: Figure) -> Ratio:
     """The same once trials have shown theirs; those that waited for their host are no evidence of it."""
     if before.sd < EXACT:
         return before
     shown = [
-        math.log(served.figures[figure]) - each.time
-        for each in told
+        math.log(seconds) - each.time
+        for each in trials
         if each.time is not None and each.time_bound == 0
-        if (served := served_by(each.measurement)) is not None and served.figures.get(figure, 0.0) > 0
+        if (seconds := served_by(each.measurement).figures.get(figure, 0.0)) > 0
     ]
     if not shown:
         return before
@@ -170,3 +174,74 @@ def shown_ratio(before: Ratio, told: Sequence[Told], figure: Figure) -> Ratio:
     return Ratio(
         before.mean + gain * (float(np.mean(shown)) - before.mean), before.sd * math.sqrt(1 - gain), before.within
     )
+
+
+Runs = NDArray[np.bool_]
+
+UNHEARD_OF = 0.1
+"""The chance of a plain pattern, and not a seen model's."""
+SURPRISE = 0.01
+"""The chance that a pattern is wrong about one cell."""
+UNPROFILED = 0.05
+"""The chance that a category was profiled though it fails, or was not though it runs."""
+UNLIKE = 0.3
+"""The weight that all seen models share alike, however near."""
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Where a model runs, one pattern a row, and the weight of each."""
+
+    runs: Runs
+    weights: Floats
+
+    def sample(self, count: int, ran: Sequence[int], failed: Sequence[int], rng: np.random.Generator) -> Runs:
+        """So many patterns that agree with the cells that ran, and those that failed."""
+        log = self._log_weights(ran, failed)
+        chance = np.exp(log - log.max())
+        runs = self.runs[rng.choice(len(chance), count, p=chance / chance.sum())]
+        runs[:, list(failed)] = False
+        runs[:, list(ran)] = True
+        return runs
+
+    def log_chance(self, ran: Sequence[int], failed: Sequence[int]) -> float:
+        """Of that these cells ran, and those failed."""
+        return float(np.logaddexp.reduce(self._log_weights(ran, failed)))
+
+    def _log_weights(self, ran: Sequence[int], failed: Sequence[int]) -> Floats:
+        log = np.log(self.weights)
+        log = log + np.where(self.runs[:, list(ran)], 0.0, np.log(SURPRISE)).sum(axis=1)
+        return np.asarray(log + np.where(self.runs[:, list(failed)], np.log(SURPRISE), 0.0).sum(axis=1))
+
+
+def patterns(seen: Runs, near: Floats, facts: ModelFacts, customary: frozenset[int], cells: Cells) -> Patterns:
+    """What may fail: as the seen models did, or plainly. `customary`: categories that seen models have profiles of."""
+    plain, count = _plain(cells), len(seen)
+    alike = (1 - UNLIKE) * near + UNLIKE / max(count, 1)
+    # One more, of a model that runs everywhere, so that having seen nobody is no special case.
+    own = np.append(alike * count, 1.0) / (count + 1)
+    weights = np.concatenate([(1 - UNHEARD_OF) * own, np.full(len(plain), UNHEARD_OF / max(len(plain), 1))])
+    runs = np.vstack([seen, np.ones((1, len(cells)), bool), plain])
+    if facts.profiles:
+        batches = np.log([max(profile.batch, 1) for profile in facts.profiles])
+        looked_at = np.isclose(cells.log_batch[:, None], batches[None, :]).any(axis=1)
+        profiled = {cells.axes.category_of(profile) for profile in facts.profiles}
+        for category in customary:
+            fails = ~runs[:, looked_at & (cells.category == category)].all(axis=1)
+            weights = weights * np.where(fails == (category in profiled), UNPROFILED, 1.0)
+    return Patterns(runs, weights / weights.sum())
+
+
+def _plain(cells: Cells) -> Runs:
+    whole = cells.log_amounts.sum(axis=1) >= cells.log_amounts.sum(axis=1).max(initial=-np.inf) - 1e-9
+    batches = np.unique(cells.log_batch)
+    spans = [np.ones(len(cells), bool)]
+    spans += [cells.log_batch >= batch for batch in batches[1:]] + [cells.log_batch <= batch for batch in batches[:-1]]
+    parts = [np.ones(len(cells), bool)] + ([] if whole.all() else [~whole])
+    plain = [
+        ~((cells.category == i) & part & span)
+        for i in range(len(cells.axes.categories))
+        for part in parts
+        for span in spans
+    ]
+    return np.array(plain, dtype=bool).reshape(len(plain), len(cells))

@@ -8,13 +8,17 @@ the rate tells: the quantiles of one batch's time hardly differ.
     log(rate / batch)            =  F w + e
     log(figure x rate / batch)   =  F w' + e'
 
-Symbols   F    features (`features`)          w    weights: shared by models, plus a model's own
+Symbols   F    features (`Lore.features`)          w    weights: shared by models, plus a model's own
+
+vCPUs are stated, or read from the type's name as clouds write it, or guessed from the price.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +27,55 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.beliefs.instances_types import InstanceType, instance_types
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
-    dollars,
     machine_and_load,
+    machines_and_resources,
+    pairs,
     places,
+    rows,
     seen_points,
     tried_points,
 )
-from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
-from mlcd.planners.serve.beliefs.trust import STRANGE, SURE, WIDER, Trusted, trusted
-from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, knobs_of
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.beliefs.mixed_effects import STRANGE, SURE, WIDER, Group, Shown, Trusted, trusted
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
+from mlcd.planners.serve.nouns import Figure, knobs_of, service_of
+
+USD_PER_VCPU_HOUR = 0.05
+"""About what a vCPU costs with its memory, in any large cloud."""
+EC2_SIZES = {"nano": 2.0, "micro": 2.0, "small": 2.0, "medium": 2.0, "large": 2.0, "xlarge": 4.0}
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """A size of a family of machines. `accelerated`: whether it is told to have a GPU or the like."""
+
+    name: str
+    family: str
+    vcpus: float
+    accelerated: bool = False
+
+
+def instance_types(usd: Mapping[str, float], resources: Mapping[str, Mapping[str, float]]) -> tuple[InstanceType, ...]:
+    """Each type, by name with its dollars an hour. `resources`: what is told, such as 'vcpus' and 'accelerators'."""
+    types = []
+    for name, usd_per_hour in usd.items():
+        family, read = _parted(name)
+        known = resources.get(name, {})
+        vcpus = known.get("vcpus") or read or usd_per_hour / USD_PER_VCPU_HOUR
+        types.append(InstanceType(name, family, vcpus, known.get("accelerators", 0.0) > 0))
+    return tuple(types)
+
+
+def _parted(name: str) -> tuple[str, float | None]:
+    """Family and vCPUs: 'c5.4xlarge' is 16 of c5, 'n2-standard-8' is 8 of n2-standard."""
+    if ec2 := re.fullmatch(r"([\w-]+)\.(?:(\d+)xlarge|(\w+))", name):
+        return ec2[1], 4.0 * int(ec2[2]) if ec2[2] else EC2_SIZES.get(ec2[3])
+    if counted := re.fullmatch(r"(.+)-(\d+)", name):
+        return counted[1], float(counted[2])
+    return name, None
+
 
 BATCH, VCPUS = 64.0, 8.0
 """In the middle of what is tried: slopes turn about them."""
@@ -72,44 +110,42 @@ class Lore:
 
     knowledge: Knowledge
     types: tuple[InstanceType, ...]
+    _regressions: dict[Figure | None, Trusted] = field(default_factory=dict, repr=False, compare=False)
 
     def regression(self, figure: Figure | None) -> Trusted:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
-            rows = []
-            for model in self.knowledge.models:
-                shown = self.shown(seen_points(self.knowledge.anatomy, model), figure)
-                if len(shown.values):
-                    rows.append((shown.features, shown.values))
+            anatomy, models = self.knowledge.anatomy, self.knowledge.models
+            shown = [self.shown(seen_points(anatomy, model), figure) for model in models]
             scale = 1.0 if figure is None else STEADY
             groups = [Group(each.name, scale * each.shared, scale * each.own) for each in GROUPS]
             chances, guess = ((WIDER, STRANGE), self._guess) if figure is None else (SURE, None)
-            self._regressions[figure] = trusted(rows, groups, self._groups, scale * NOISE, chances, guess)
+            self._regressions[figure] = trusted(pairs(shown), groups, self._groups, scale * NOISE, chances, guess)
         return self._regressions[figure]
 
     def shown(self, points: LoadPoints, figure: Figure | None) -> Shown:
         """Load tests as rows of a regression."""
         per_batch = points.log_rate - np.log(points.places.loads)
         values = per_batch if figure is None else points.log_figures[figure] + per_batch
-        told = np.isfinite(values)
-        return Shown(self.features(points.places)[told], values[told], points.error[told], points.at[told])
+        return rows(points, self.features(points.places), values)
 
     def features(self, where: Places) -> Floats:
-        """F: `GROUPS` in order."""
-        which = where.among({each.name: place for place, each in enumerate(self.types)})
-        vcpus = np.array([each.vcpus for each in self.types])[which]
-        accelerated = np.array([float(each.accelerated) for each in self.types])[which]
-        return features(
-            vcpus, accelerated, np.eye(len(self._families))[self._family[which]], np.eye(len(self.types))[which], where
-        )
+        """F: `GROUPS` in order, a row for each load test. Of `family` and of `which` type, one in each row is 1."""
+        at = where.among({each.name: place for place, each in enumerate(self.types)})
+        vcpus = np.array([each.vcpus for each in self.types])[at]
+        accelerated = np.array([float(each.accelerated) for each in self.types])[at][:, None]
+        families = np.array([self._families.index(each.family) for each in self.types], dtype=np.intp)
+        family, which = np.eye(len(self._families))[families[at]], np.eye(len(self.types))[at]
+        log_batch = np.log(where.loads)
+        batch, size = np.log(where.loads / BATCH)[:, None], np.log(vcpus / VCPUS)[:, None]
+        bends = np.maximum(0.0, log_batch[:, None] - BENDS)
+        family_bends = [family * np.maximum(0.0, log_batch - bend)[:, None] for bend in FAMILY_BENDS]
+        general = [np.ones_like(batch), batch, bends, size, size * batch, accelerated, accelerated * batch]
+        return np.hstack([*general, family, family * batch, *family_bends, which])
 
     @cached_property
     def _families(self) -> list[str]:
         return sorted({each.family for each in self.types})
-
-    @cached_property
-    def _family(self) -> NDArray[np.intp]:
-        return np.array([self._families.index(each.family) for each in self.types], dtype=np.intp)
 
     @cached_property
     def _groups(self) -> NDArray[np.intp]:
@@ -121,14 +157,10 @@ class Lore:
     def _guess(self) -> Floats:
         """The weights by physics alone, as if nobody had been seen."""
         weights = np.zeros(len(self._groups))
-        for name, told in GUESSES.items():
+        for name, values in GUESSES.items():
             place = [group.name for group in GROUPS].index(name)
-            weights[np.flatnonzero(self._groups == place)[: len(told)]] = told
+            weights[np.flatnonzero(self._groups == place)[: len(values)]] = values
         return weights
-
-    @cached_property
-    def _regressions(self) -> dict[Figure | None, Trusted]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -139,7 +171,9 @@ class InstancesBelief:
 
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of requests a second, and of every figure that has a cap."""
-        anatomy, lore = self.knowledge.anatomy, self._lore(space)
+        anatomy = self.knowledge.anatomy
+        types = instance_types(*machines_and_resources(self.knowledge, space))
+        lore = _lore(Same(self.knowledge), types)
         where = places(anatomy, (knobs_of(each) for each in space.configurations))
         features, points = lore.features(where), tried_points(anatomy, space, history)
 
@@ -162,52 +196,15 @@ class InstancesBelief:
         for m in history.measurements:
             if not m.ok and not m.outcome.is_bad_luck:
                 name, load = machine_and_load(self.knowledge.anatomy, knobs_of(m.configuration))
-                here = np.array([machine == name for machine in where.machines])
+                same_type = np.array([machine == name for machine in where.machines])
                 sure = max((other for machine, other in ran if machine == name and other < load), default=0.0)
-                runs[:, here & (where.loads >= load)] = False
-                perhaps = here & (where.loads < load) & (where.loads > sure)
+                runs[:, same_type & (where.loads >= load)] = False
+                perhaps = same_type & (where.loads < load) & (where.loads > sure)
                 runs[:, perhaps] &= rng.random((count, 1)) >= AT_NO_LOAD
         return runs
 
-    def _lore(self, space: Space) -> Lore:
-        """Kept for the types of a space: learning takes longer than drawing."""
-        anatomy = self.knowledge.anatomy
-        usd = dollars(anatomy, space.configurations)
-        usual = float(np.median(list(usd.values())))
-        for name in self._seen_on:
-            usd.setdefault(name, usual)
-        types = instance_types(usd, self.knowledge.resources.get(anatomy.cell[0], {}))
-        return self._lores.setdefault(types, Lore(self.knowledge, types))
 
-    @cached_property
-    def _seen_on(self) -> list[str]:
-        anatomy = self.knowledge.anatomy
-        return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
-
-    @cached_property
-    def _lores(self) -> dict[tuple[InstanceType, ...], Lore]:
-        return {}
-
-
-def features(vcpus: Floats, accelerated: Floats, family: Floats, which: Floats, where: Places) -> Floats:
-    """F, a row for each load test. `family` and `which` (type): one in each row is 1."""
-    log_batch = np.log(where.loads)
-    batch, size = np.log(where.loads / BATCH)[:, None], np.log(vcpus / VCPUS)[:, None]
-    special = accelerated[:, None]
-    bends = np.maximum(0.0, log_batch[:, None] - BENDS)
-    family_bends = [family * np.maximum(0.0, log_batch - bend)[:, None] for bend in FAMILY_BENDS]
-    return np.hstack(
-        [
-            np.ones_like(batch),
-            batch,
-            bends,
-            size,
-            size * batch,
-            special,
-            special * batch,
-            family,
-            family * batch,
-            *family_bends,
-            which,
-        ]
-    )
+@lru_cache(KEPT)
+def _lore(knowledge: Same, types: tuple[InstanceType, ...]) -> Lore:
+    """Kept for the types of a space: learning takes longer than drawing."""
+    return Lore(knowledge.things[0], types)

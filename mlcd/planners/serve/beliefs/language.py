@@ -10,15 +10,15 @@ over the seen models (`mixed_effects`); where a model runs at all is a matter of
 On machines that nobody ran on, and with more users than anybody had, an engine may also bear k times the users before
 they wait for each other: u of them wait as long as u / k of the seen ones did.
 
-Symbols   x    tokens a second, by physics alone      F    features (`features`)
+Symbols   x    tokens a second, by physics alone      F    features (`Lore.features`)
           w    weights: shared by models, plus a model's own
           k    how many users crowd as much as one of the seen (`CROWDS`)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,23 +28,23 @@ from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
 from mlcd.core.job import Job
 from mlcd.planners.serve.beliefs.draws import Draws
-from mlcd.planners.serve.beliefs.language_fit import Fit, Tried, tried_by_seen, tried_in
+from mlcd.planners.serve.beliefs.language_fit import Fit, Machine, Tried, machines, tried_by_seen, tried_in
 from mlcd.planners.serve.beliefs.language_fit import learn as learn_fit
-from mlcd.planners.serve.beliefs.language_machines import Machine, machines
 from mlcd.planners.serve.beliefs.load_points import (
     LoadPoints,
     Places,
-    dollars,
     machine_and_load,
+    machines_and_resources,
+    pairs,
     places,
+    rows,
+    seen_on,
     seen_points,
     tried_points,
 )
-from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown
-from mlcd.planners.serve.beliefs.trust import Trusted, trusted
-from mlcd.planners.serve.known_models import Knowledge
-from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of
-from mlcd.planners.serve.promise import service_of
+from mlcd.planners.serve.beliefs.mixed_effects import Group, Shown, Trusted, trusted
+from mlcd.planners.serve.known_models import KEPT, Knowledge, Same
+from mlcd.planners.serve.nouns import Figure, ModelFacts, knobs_of, service_of
 
 SHARING = 0.7
 """Twice the users get 2^0.7 times the tokens, about, where nothing is short."""
@@ -85,35 +85,31 @@ class Lore:
 
     knowledge: Knowledge
     fleet: tuple[Machine, ...]
+    _regressions: dict[Figure | None, Trusted] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def fit(self) -> Fit:
         """Of where a model runs."""
         anatomy = self.knowledge.anatomy
-        sizes = [self.weights_gb(model.facts) or self.typical_gb for model in self.knowledge.models]
+        sizes = [self.size_gb(model.facts) for model in self.knowledge.models]
         return learn_fit(list(zip(sizes, tried_by_seen(anatomy, self.knowledge.models, self.by_name), strict=True)))
 
     def regression(self, figure: Figure | None) -> Trusted:
         """Of a figure, or of the rate."""
         if figure not in self._regressions:
-            rows = []
-            for model in self.knowledge.models:
-                points = seen_points(self.knowledge.anatomy, model)
-                shown = self.shown(points, figure, self.weights_gb(model.facts) or self.typical_gb)
-                if len(shown.values):
-                    rows.append((shown.features, shown.values))
-            of = groups(len(self.fleet))
+            anatomy, models = self.knowledge.anatomy, self.knowledge.models
+            shown = [self.shown(seen_points(anatomy, each), figure, self.size_gb(each.facts)) for each in models]
+            sizes = [1, 4, len(BENDS), len(SQUEEZES), len(self.fleet), len(self.fleet)]
+            of = np.repeat(np.arange(len(GROUPS)), sizes)
             level = np.where(of == 0, ELSEWHERE**2, 0.0)
-            self._regressions[figure] = trusted(rows, GROUPS, of, NOISE, elsewhere=level)
+            self._regressions[figure] = trusted(pairs(shown), GROUPS, of, NOISE, elsewhere=level)
         return self._regressions[figure]
 
     def shown(self, points: LoadPoints, figure: Figure | None, weights_gb: float) -> Shown:
         """Load tests as rows of a regression: how far they are off the physics, features beside."""
-        off = (points.log_rate if figure is None else points.log_figures[figure]) - self.physics(
-            points.places, figure, weights_gb
-        )
-        told = np.isfinite(off)
-        return Shown(self.features(points.places, weights_gb)[told], off[told], points.error[told], points.at[told])
+        measured = points.log_rate if figure is None else points.log_figures[figure]
+        off = measured - self.physics(points.places, figure, weights_gb)
+        return rows(points, self.features(points.places, weights_gb), off)
 
     def physics(self, where: Places, figure: Figure | None, weights_gb: float) -> Floats:
         """x, or log users - x."""
@@ -123,8 +119,22 @@ class Lore:
         return x if figure is None else users - x
 
     def features(self, where: Places, weights_gb: float) -> Floats:
-        """F: `GROUPS` in order."""
-        return features(self._numbers, where.among(self.place), where.loads, weights_gb)
+        """F: `GROUPS` in order, a row for each load test."""
+        machine, users = where.among(self.place), where.loads
+        bandwidth, memory, count = self._numbers[machine].T
+        load = np.log(users / USERS)
+        free = np.maximum(memory - weights_gb, LEAST_FREE * memory)
+        plain = [
+            np.ones(len(users)),
+            load,
+            np.log(bandwidth / weights_gb / PASSES),
+            np.full(len(users), np.log(weights_gb / (GB_PER_BILLION * BILLIONS))),
+            np.log(count),
+            np.maximum(0.0, np.log(users)[:, None] - BENDS),
+            np.maximum(0.0, np.log(users / free)[:, None] - SQUEEZES),
+        ]
+        which = np.eye(len(self.fleet))[machine]
+        return np.hstack([np.column_stack(plain), which, which * load[:, None]])
 
     def weights_gb(self, facts: ModelFacts) -> float | None:
         """The size of a model's weights; None if nobody tells."""
@@ -132,13 +142,17 @@ class Lore:
             return GB_PER_BILLION * facts.parameters
         return facts.weights_mb / 1_000 if facts.weights_mb else None
 
+    def size_gb(self, facts: ModelFacts) -> float:
+        """The same, or what is typical."""
+        return self.weights_gb(facts) or self.typical_gb
+
     def supposed_gb(self, facts: ModelFacts) -> tuple[tuple[float, float], ...]:
         """The sizes that a model's weights may have, and the chance of each."""
-        told = self.weights_gb(facts)
-        if told is None:
+        known_gb = self.weights_gb(facts)
+        if known_gb is None:
             quantiles = ndtri((np.arange(SIZES) + 0.5) / SIZES)
             return tuple((float(each), 1 / SIZES) for each in self.typical_gb * np.exp(self._spread * quantiles))
-        return ((told, 1.0),) if facts.weights_mb else tuple((told * share, chance) for share, chance in BITS)
+        return ((known_gb, 1.0),) if facts.weights_mb else tuple((known_gb * share, chance) for share, chance in BITS)
 
     @cached_property
     def typical_gb(self) -> float:
@@ -157,8 +171,8 @@ class Lore:
 
     @cached_property
     def _log_sizes(self) -> list[float]:
-        told = [self.weights_gb(model.facts) for model in self.knowledge.models]
-        return [float(np.log(each)) for each in told if each is not None]
+        sizes = [self.weights_gb(model.facts) for model in self.knowledge.models]
+        return [float(np.log(each)) for each in sizes if each is not None]
 
     @cached_property
     def _numbers(self) -> Floats:
@@ -168,10 +182,6 @@ class Lore:
     def place(self) -> dict[str, int]:
         """Of each machine in the fleet."""
         return {machine.name: place for place, machine in enumerate(self.fleet)}
-
-    @cached_property
-    def _regressions(self) -> dict[Figure | None, Trusted]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -218,7 +228,7 @@ class Supposition:
 
     def _seen_as(self, where: Places, figure: Figure | None) -> Places:
         """Where the seen models' users waited as long; their rate is compared as it stands."""
-        return where if figure is None else where.with_load_over(self.crowd)
+        return where if figure is None else replace(where, loads=where.loads / self.crowd)
 
 
 @dataclass(frozen=True)
@@ -230,7 +240,8 @@ class LanguageBelief:
     def draw(self, job: Job, space: Space, history: History, count: int, rng: np.random.Generator) -> Draws:
         """Samples of tokens a second, and of every figure that has a cap."""
         service, anatomy = service_of(job), self.knowledge.anatomy
-        lore = self._lore(space)
+        fleet = tuple(machines(*machines_and_resources(self.knowledge, space)).values())
+        lore = _lore(Same(self.knowledge), fleet)
         points, tried = tried_points(anatomy, space, history), tried_in(anatomy, history, lore.by_name)
         where = places(anatomy, (knobs_of(each) for each in space.configurations))
         outside, figures = self._outside(where), tuple(dict.fromkeys(cap.figure for cap in service.caps))
@@ -249,32 +260,16 @@ class LanguageBelief:
 
     def _outside(self, where: Places) -> float:
         """The share of these on machines that nobody ran on, or with more users than anybody had."""
-        new = np.array([name not in self._seen_on for name in where.machines])
-        return float(np.mean(new | (where.loads > self._most_users)))
+        known, anatomy = seen_on(Same(self.knowledge)), self.knowledge.anatomy
+        users = [machine_and_load(anatomy, at)[1] for model in self.knowledge.models for at in model.cells]
+        new = np.array([name not in known for name in where.machines])
+        return float(np.mean(new | (where.loads > max(users, default=0.0))))
 
-    def _lore(self, space: Space) -> Lore:
-        """Kept for a fleet: learning takes longer than drawing."""
-        anatomy = self.knowledge.anatomy
-        usd = dollars(anatomy, space.configurations)
-        usual = float(np.median(list(usd.values())))
-        for name in self._seen_on:
-            usd.setdefault(name, usual)
-        fleet = tuple(machines(usd, self.knowledge.resources.get(anatomy.cell[0], {})).values())
-        return self._lores.setdefault(fleet, Lore(self.knowledge, fleet))
 
-    @cached_property
-    def _seen_on(self) -> list[str]:
-        anatomy = self.knowledge.anatomy
-        return sorted({name for model in self.knowledge.models for name in places(anatomy, model.cells).machines})
-
-    @cached_property
-    def _most_users(self) -> float:
-        anatomy, models = self.knowledge.anatomy, self.knowledge.models
-        return max((machine_and_load(anatomy, at)[1] for model in models for at in model.cells), default=0.0)
-
-    @cached_property
-    def _lores(self) -> dict[tuple[Machine, ...], Lore]:
-        return {}
+@lru_cache(KEPT)
+def _lore(knowledge: Same, fleet: tuple[Machine, ...]) -> Lore:
+    """Kept for a fleet: learning takes longer than drawing."""
+    return Lore(knowledge.things[0], fleet)
 
 
 def _crowds(outside: float) -> list[tuple[float, float]]:
@@ -290,28 +285,3 @@ def _shares(supposed: list[Supposition], count: int, rng: np.random.Generator) -
     logs = np.array([each.log_chance for each in supposed])
     chances = np.exp(logs - logs.max())
     return [int(each) for each in rng.multinomial(count, chances / chances.sum())]
-
-
-def features(numbers: Floats, machine: NDArray[np.intp], users: Floats, weights_gb: float) -> Floats:
-    """F, a row for each load test. `numbers`: bandwidth, memory and count of every machine."""
-    bandwidth, memory, count = numbers[machine].T
-    load = np.log(users / USERS)
-    free = np.maximum(memory - weights_gb, LEAST_FREE * memory)
-    plain = np.column_stack(
-        [
-            np.ones(len(users)),
-            load,
-            np.log(bandwidth / weights_gb / PASSES),
-            np.full(len(users), np.log(weights_gb / (GB_PER_BILLION * BILLIONS))),
-            np.log(count),
-            np.maximum(0.0, np.log(users)[:, None] - BENDS),
-            np.maximum(0.0, np.log(users / free)[:, None] - SQUEEZES),
-        ]
-    )
-    which = np.eye(len(numbers))[machine]
-    return np.hstack([plain, which, which * load[:, None]])
-
-
-def groups(fleet: int) -> NDArray[np.intp]:
-    """For each column of F, its group."""
-    return np.repeat(np.arange(len(GROUPS)), [1, 4, len(BENDS), len(SQUEEZES), fleet, fleet])

@@ -3,7 +3,7 @@
 A model needs e^t times its weights' 2 bytes a parameter, runs on more than one GPU only if it can be split, and on each
 machine it may fail for reasons of its own (q, by GPU type) or bear only so many users (c). t and 'can be split' are the
 model's; the grid over both is small enough for Bayes' rule as it stands. q, c and the chances of t and of splitting
-are learnt from seen models by expectation maximisation.
+are learnt from seen models by expectation maximisation. What is not published of a machine is guessed from its price.
 
 Symbols   t    log of (memory needed / memory of the weights)     r    log of (memory there / memory of the weights)
           q    chance that a type of GPU does not do, by type     c    chance that a machine bears only so many users
@@ -11,6 +11,7 @@ Symbols   t    log of (memory needed / memory of the weights)     r    log of (m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,10 +20,66 @@ import numpy as np
 from mlcd.core.configuration import Floats
 from mlcd.core.history import History
 from mlcd.core.measurement import Outcome
-from mlcd.planners.serve.beliefs.language_machines import Machine
 from mlcd.planners.serve.beliefs.load_points import machine_and_load
 from mlcd.planners.serve.known_models import Anatomy, SeenModel
 from mlcd.planners.serve.nouns import knobs_of
+
+GB_FOR_A_DOLLAR, GB_S_FOR_A_DOLLAR = 10.0, 300.0
+"""Of memory, and of its bandwidth, an hour's dollar buys about so much where nothing tells more (L4 to H100, 2024)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """So many GPUs of a kind, and what all of them have together."""
+
+    name: str
+    kind: str
+    count: int
+    memory_gb: float
+    bandwidth_gb_s: float
+
+
+def machines(names: Mapping[str, float], resources: Mapping[str, Mapping[str, float]]) -> dict[str, Machine]:
+    """Each machine by its name, given with its dollars an hour.
+
+    What nobody tells of one is what its price would buy of the others; its number of GPUs is read from its name.
+    """
+    usual_gb = _usual(names, resources, "memory_gb", GB_FOR_A_DOLLAR)
+    usual_gb_s = _usual(names, resources, "bandwidth_gb_s", GB_S_FOR_A_DOLLAR)
+    by_name = {}
+    for name, usd in names.items():
+        known = resources.get(name, {})
+        count, kind = counted(name)
+        count = int(known.get("count", count))
+        each_gb_s = known.get("bandwidth_gb_s")
+        by_name[name] = Machine(
+            name,
+            kind,
+            count,
+            known.get("memory_gb", usual_gb * usd),
+            each_gb_s * count if each_gb_s is not None else usual_gb_s * usd,
+        )
+    return by_name
+
+
+def counted(name: str) -> tuple[int, str]:
+    """How many of which kind: '4 x T4' is four of T4; a name without a number is one of its kind."""
+    match = re.fullmatch(r"\s*(\d+)\s*x\s*(.+?)\s*", name)
+    return (int(match[1]), match[2]) if match else (1, name)
+
+
+def _usual(
+    names: Mapping[str, float], resources: Mapping[str, Mapping[str, float]], number: str, otherwise: float
+) -> float:
+    """How much of it a dollar an hour buys, in the middle of the machines that tell."""
+    bought = []
+    for name, usd in names.items():
+        known = resources.get(name, {})
+        if number in known:
+            together = known.get("count", counted(name)[0]) if number == "bandwidth_gb_s" else 1.0
+            bought.append(known[number] * together / usd)
+    return float(np.exp(np.mean(np.log(bought)))) if bought else otherwise
+
 
 NEEDS = np.linspace(-1.0, 2.0, 31)
 """t: from less than its 16-bit weights (a quantised model) to seven times these."""
@@ -148,16 +205,16 @@ def learn(seen: Sequence[tuple[float, Sequence[Tried]]]) -> Fit:
 
 def tried_in(anatomy: Anatomy, history: History, by_name: Mapping[str, Machine]) -> tuple[Tried, ...]:
     """What a history tells, machine by machine. Bad luck tells nothing."""
-    found: dict[str, Tried] = {}
+    by_machine: dict[str, Tried] = {}
     for m in history.measurements:
         name, users = machine_and_load(anatomy, knobs_of(m.configuration))
-        before = found.get(name, Tried(by_name[name]))
+        before = by_machine.get(name, Tried(by_name[name]))
         if m.ok:
-            found[name] = replace(before, served=max(before.served, users))
+            by_machine[name] = replace(before, served=max(before.served, users))
         elif not m.outcome.is_bad_luck:
             short = before.short_of_memory or m.outcome is Outcome.OUT_OF_MEMORY
-            found[name] = replace(before, refused=min(before.refused, users), short_of_memory=short)
-    return tuple(found.values())
+            by_machine[name] = replace(before, refused=min(before.refused, users), short_of_memory=short)
+    return tuple(by_machine.values())
 
 
 def tried_by_seen(
@@ -167,12 +224,12 @@ def tried_by_seen(
     ran = [[machine_and_load(anatomy, knobs) for knobs in model.cells] for model in models]
     names = sorted({name for each in ran for name, _ in each})
     loads = sorted({load for each in ran for _, load in each})
-    found = []
+    tried = []
     for each in ran:
         most = {name: max((load for where, load in each if where == name), default=0.0) for name in names}
         refused = {name: min((load for load in loads if load > most[name]), default=np.inf) for name in names}
-        found.append(tuple(Tried(by_name[name], most[name], refused[name]) for name in names))
-    return found
+        tried.append(tuple(Tried(by_name[name], most[name], refused[name]) for name in names))
+    return tried
 
 
 def _smooth(chances: Floats) -> Floats:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlcd.core.configuration import Configuration, Floats, Space
+from mlcd.core.configuration import Floats, Space
 from mlcd.core.history import History
-from mlcd.planners.serve.knobs import Knobs
-from mlcd.planners.serve.known_models import Anatomy, Cell, SeenModel
-from mlcd.planners.serve.nouns import Figure, Served, knobs_of
+from mlcd.planners.serve.beliefs.mixed_effects import Shown
+from mlcd.planners.serve.known_models import KEPT, Anatomy, Cell, Knowledge, Same, SeenModel
+from mlcd.planners.serve.nouns import Figure, Knobs, knobs_of, served_by
 
 LOADS = 12
 """Loads of a seen model that are learnt from; between them, its curves hold no news."""
@@ -34,10 +35,6 @@ class Places:
         """The place of each one's machine in a list."""
         return np.array([names[machine] for machine in self.machines], dtype=np.intp)
 
-    def with_load_over(self, times: float) -> Places:
-        """The same machines under so many times less load."""
-        return Places(self.machines, self.loads / times)
-
 
 @dataclass(frozen=True)
 class LoadPoints:
@@ -55,15 +52,14 @@ class LoadPoints:
 
 def machine_and_load(anatomy: Anatomy, knobs: Knobs) -> tuple[str, float]:
     """How the two knobs are set."""
-    told = dict(knobs)
-    machine, load = anatomy.cell
-    return str(told[machine]), float(told[load])
+    values, (machine, load) = dict(knobs), anatomy.cell
+    return str(values[machine]), float(values[load])
 
 
 def places(anatomy: Anatomy, every: Iterable[Knobs]) -> Places:
     """Where each of these stands."""
-    told = [machine_and_load(anatomy, knobs) for knobs in every]
-    return Places(tuple(machine for machine, _ in told), np.array([load for _, load in told], dtype=float))
+    both = [machine_and_load(anatomy, knobs) for knobs in every]
+    return Places(tuple(machine for machine, _ in both), np.array([load for _, load in both], dtype=float))
 
 
 def seen_points(anatomy: Anatomy, model: SeenModel) -> LoadPoints:
@@ -78,7 +74,7 @@ def seen_points(anatomy: Anatomy, model: SeenModel) -> LoadPoints:
 def tried_points(anatomy: Anatomy, space: Space, history: History) -> LoadPoints:
     """The trials that ran; repeated ones are one."""
     good = history.good
-    cells = [Cell(m.rate, m.evidence.figures if isinstance(m.evidence, Served) else {}) for m in good]
+    cells = [Cell(m.rate, served_by(m).figures) for m in good]
     errors = np.array([m.rel_error**2 for m in good], dtype=float)
     at = np.array([space.index.get(m.configuration, -1) for m in good], dtype=np.intp)
     return _points(places(anatomy, [knobs_of(m.configuration) for m in good]), cells, errors, at)
@@ -95,6 +91,29 @@ def _logs(numbers: Sequence[float]) -> Floats:
     return logs
 
 
-def dollars(anatomy: Anatomy, configurations: Iterable[Configuration]) -> dict[str, float]:
-    """What each machine costs an hour."""
-    return {machine_and_load(anatomy, knobs_of(each))[0]: each.usd_per_hour for each in configurations}
+def rows(points: LoadPoints, features: Floats, values: Floats) -> Shown:
+    """Load tests as rows of a regression, those left out that do not tell the value."""
+    known = np.isfinite(values)
+    return Shown(features[known], values[known], points.error[known], points.at[known])
+
+
+def pairs(shown: Iterable[Shown]) -> list[tuple[Floats, Floats]]:
+    """Features and values of each model, those left out that show nothing."""
+    return [(each.features, each.values) for each in shown if len(each.values)]
+
+
+@lru_cache(KEPT)
+def seen_on(knowledge: Same) -> frozenset[str]:
+    """The machines that any seen model ran on."""
+    known: Knowledge = knowledge.things[0]
+    return frozenset(machine_and_load(known.anatomy, knobs)[0] for model in known.models for knobs in model.cells)
+
+
+def machines_and_resources(
+    knowledge: Knowledge, space: Space
+) -> tuple[dict[str, float], Mapping[str, Mapping[str, float]]]:
+    """Dollars an hour of each machine (the median for one that only seen models ran on), and what is known of them."""
+    usd = {machine_and_load(knowledge.anatomy, knobs_of(c))[0]: c.usd_per_hour for c in space.configurations}
+    usual = float(np.median(list(usd.values())))
+    usd |= {name: usual for name in sorted(seen_on(Same(knowledge))) if name not in usd}
+    return usd, knowledge.resources.get(knowledge.anatomy.cell[0], {})

@@ -1,7 +1,15 @@
-"""The seen models' fields over the cells of a space, and what they make likely for a new model.
+"""The seen models' fields over the cells of a space, how alike they are to a new model, and what they make likely.
 
-Each seen model's time and memory are split into fields (see `fields`), as nobody has seen it, by all its cells at once
-and by its profiles, which are of the device alone. With D_j the fields of model j less what its facts say of its
+Models are alike that spend their time in the same operators: Hellinger distance d between the shares of time, and
+kappa = exp(-d^2 / 2 l^2). A new model's fields are kriged from those of the seen ones, kappa being what two models have
+in common, delta what each has for itself, and K and k the kappas among the seen ones and to the new one:
+
+    w = (K + delta I)^-1 k          novelty v = 1 - k'w / (1 + delta), 1 for a model like no other
+
+delta is chosen for each field by how well the seen models foretell each other: large where likeness tells nothing.
+
+Each seen model's time and memory are split into fields (see `surfaces`), as nobody has seen it, by all its cells at
+once and by its profiles, which are of the device alone. With D_j the fields of model j less what its facts say of its
 size (calls, weights, largest tensor), a new model has mean = size + mean D + sum_j w_j (D_j - mean D), and varies by
 the deviations D_j - mean D, and a little (ETA) as nobody has seen it; both times the root of its novelty.
 """
@@ -9,21 +17,108 @@ the deviations D_j - mean D, and a little (ETA) as nobody has seen it; both time
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.serve.beliefs.cells import Axes, Cells, Indices
-from mlcd.planners.serve.beliefs.evidence import REPEATS
-from mlcd.planners.serve.beliefs.fields import MEMORY, TIME, Field, Prior, prior
-from mlcd.planners.serve.beliefs.likeness import Likeness, log_calls, log_largest_gb, log_weights_gb
-from mlcd.planners.serve.beliefs.running import Runs
-from mlcd.planners.serve.beliefs.surfaces import BATCH_TIME, DEVICE_TIME, MEMORY_HELD, SPLIT_STEPS, Law, Seen, bent
-from mlcd.planners.serve.knobs import Knobs
+from mlcd.planners.serve.beliefs.evidence import REPEATS, Runs
+from mlcd.planners.serve.beliefs.surfaces import (
+    BATCH_TIME,
+    DEVICE_TIME,
+    MEMORY,
+    MEMORY_HELD,
+    SPLIT_STEPS,
+    TIME,
+    Field,
+    Law,
+    Prior,
+    Seen,
+    bent,
+    prior,
+)
 from mlcd.planners.serve.known_models import SeenModel
-from mlcd.planners.serve.nouns import ModelFacts
+from mlcd.planners.serve.nouns import Knobs, ModelFacts
+
+LENGTH = 0.35
+"""l."""
+OWN, OWN_SPREAD = 0.1, 1.5
+"""delta, before anybody was seen: its middle, and one standard deviation of its log."""
+CHOICES = OWN * 2.0 ** np.arange(-2, 8)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Of a model to the seen ones (`common`, k) and of those `between` themselves (K); `near`: k, of sum 1."""
+
+    common: Floats
+    between: Floats
+    near: Floats
+
+    def ignored(self) -> Likeness:
+        """As if the model were like none of them."""
+        count = len(self.common)
+        return replace(self, common=np.zeros(count), near=np.full(count, 1 / max(count, 1)))
+
+    def krige(self, deviations: Floats) -> tuple[Floats, float]:
+        """w and v for a field, from how far each seen model is off the mean of all (model x cell)."""
+        own = max(CHOICES, key=lambda each: _evidence(each, self.between, deviations))
+        weights = np.linalg.solve(self.between + own * np.eye(len(self.common)), self.common)
+        return weights, float(1 - self.common @ weights / (1 + own))
+
+
+def likeness(facts: ModelFacts, seen: Sequence[ModelFacts]) -> Likeness:
+    """Of a model to each that was seen. Without a profile of it, nothing is near and everything equally far."""
+    mine, theirs = time_shares(facts), [time_shares(each) for each in seen]
+    common = np.array([_kappa(mine, each) for each in theirs])
+    between = np.array([[_kappa(a, b) for b in theirs] for a in theirs]).reshape(len(seen), len(seen))
+    np.fill_diagonal(between, 1.0)
+    near = common / common.sum() if common.sum() > 0 else np.full(len(seen), 1 / max(len(seen), 1))
+    return Likeness(common, between, near)
+
+
+def _evidence(own: float, between: Floats, deviations: Floats) -> float:
+    """Log likelihood of a delta, the cells of a model counting as one, and the scale as whatever fits best."""
+    count = len(between)
+    correlation = (between + own * np.eye(count)) / (1 + own)
+    scale = float((deviations * np.linalg.solve(correlation, deviations)).sum(axis=0).mean()) / count
+    fit = count * math.log(max(scale, 1e-12)) + float(np.linalg.slogdet(correlation)[1])
+    return -0.5 * fit - 0.5 * (math.log(own / OWN) / OWN_SPREAD) ** 2
+
+
+def time_shares(facts: ModelFacts) -> Mapping[str, float]:
+    """Of each operator in the time of all profiles, each profile counting the same."""
+    shares: dict[str, float] = {}
+    for profile in facts.profiles:
+        for name, share in profile.shares.items():
+            shares[name] = shares.get(name, 0.0) + max(share, 0.0) / len(facts.profiles)
+    return shares
+
+
+def _kappa(a: Mapping[str, float], b: Mapping[str, float]) -> float:
+    if not a or not b:
+        return 0.0
+    alike = sum(math.sqrt(a[name] * b[name]) for name in a if name in b)
+    return math.exp(-0.5 * max(0.0, 1 - alike) / LENGTH**2)
+
+
+def log_calls(facts: ModelFacts) -> float | None:
+    """The log of the operators that one pass starts: the host's floor grows with them."""
+    calls = [profile.calls for profile in facts.profiles if profile.calls > 0]
+    return math.log(min(calls)) if calls else None
+
+
+def log_largest_gb(facts: ModelFacts) -> float | None:
+    """The log of the largest tensor that an operator makes for one request: a model holds a few of them at once."""
+    largest = [
+        max((each.memory_mb / max(each.calls, 1) for each in profile.operators), default=0.0) / profile.batch / 1_024
+        for profile in facts.profiles
+        if profile.batch > 0
+    ]
+    return math.log(max(largest)) if largest and max(largest) > 0 else None
+
 
 ETA = 0.3
 """How much a new model varies in ways that no seen model shows, beside what is thought before any was seen."""
@@ -59,48 +154,31 @@ class Past:
         return Past((), self.time[:0], self.memory[:0], self.runs[:0], 0.0, PROFILE_SD, 0.0, 0.0)
 
     def priors(
-        self, facts: ModelFacts, like: Likeness, cells: Cells, axes: Axes, wide: bool = False
+        self, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool = False
     ) -> tuple[list[Prior], list[Prior]]:
         """Of a new model's time and memory. `wide`: it varies besides as if nobody had been seen."""
 
-        def nothing(facts: ModelFacts) -> float | None:
-            return 0.0
-
-        def weights(facts: ModelFacts) -> float | None:
-            return log_weights_gb(facts, self.least_gb)
-
-        time_sizes: tuple[Size, ...] = (log_calls, log_calls, nothing)
-        memory_sizes: tuple[Size, ...] = (weights, log_largest_gb)
+        def log_weights_gb(facts: ModelFacts) -> float | None:
+            """Beside the little that even an empty model holds."""
+            return math.log(facts.weights_mb / 1_024 + self.least_gb) if facts.weights_mb is not None else None
 
         def of(fields: Sequence[Field], sizes: Sequence[Size], past: Floats) -> list[Prior]:
-            return [
-                self._prior(
-                    field, past[:, i], size(facts), [size(each) for each in self.facts], like, cells, axes, wide
-                )
-                for i, (field, size) in enumerate(zip(fields, sizes, strict=True))
-            ]
+            places = enumerate(zip(fields, sizes, strict=True))
+            return [self._prior(field, past[:, i], size, facts, like, cells, wide) for i, (field, size) in places]
 
-        return of(TIME, time_sizes, self.time), of(MEMORY, memory_sizes, self.memory)
+        time_sizes: tuple[Size, ...] = (log_calls, log_calls, lambda facts: 0.0)
+        return of(TIME, time_sizes, self.time), of(MEMORY, (log_weights_gb, log_largest_gb), self.memory)
 
     def _prior(
-        self,
-        field: Field,
-        past: Floats,
-        size: float | None,
-        sizes: Sequence[float | None],
-        like: Likeness,
-        cells: Cells,
-        axes: Axes,
-        wide: bool,
+        self, field: Field, past: Floats, size: Size, facts: ModelFacts, like: Likeness, cells: Cells, wide: bool
     ) -> Prior:
-        count = len(past)
+        count, mine, sizes = len(past), size(facts), [size(each) for each in self.facts]
         if not count:
-            return prior(field, cells, len(axes.categories))
+            return prior(field, cells)
         known = [each for each in sizes if each is not None]
-        if size is None or not known:
-            own, theirs = 0.0, np.zeros(count)
-        else:
-            own, theirs = size, np.array([each if each is not None else float(np.mean(known)) for each in sizes])
+        own, theirs = 0.0, np.zeros(count)
+        if mine is not None and known:
+            own, theirs = mine, np.array([each if each is not None else float(np.mean(known)) for each in sizes])
         relative = past - theirs[:, None]
         usual = relative.mean(axis=0)
         deviations = relative - usual
@@ -110,37 +188,32 @@ class Past:
         eta = 1.0 if wide else ETA
         level = math.sqrt(field.level**2 + doubt * field.spread.level**2)
         spread = field.spread.scaled(novelty * level, novelty * math.sqrt(eta**2 + doubt))
-        found = prior(field, cells, len(axes.categories), spread, [novelty * deviations.T / math.sqrt(count)])
-        return found.moved(own + usual + weights @ deviations)
+        widened = prior(field, cells, spread, [novelty * deviations.T / math.sqrt(count)])
+        return replace(widened, mean=own + usual + weights @ deviations)
 
 
 def past_of(
-    models: Sequence[SeenModel],
-    where: dict[Knobs, int],
-    cells: Cells,
-    axes: Axes,
-    profile_at: dict[tuple[int, int], int],
+    models: Sequence[SeenModel], where: dict[Knobs, int], cells: Cells, profile_at: dict[tuple[int, int], int]
 ) -> Past:
     """Split what every model showed. `where`, `profile_at`: the places of measured and of profiled cells among all."""
     batch = np.exp(cells.log_batch)
-    times, peaks = (np.full((len(models), len(cells)), np.nan) for _ in range(2))
-    profiles = np.full((len(models), len(cells)), np.nan)
+    times, peaks, profiles = (np.full((len(models), len(cells)), np.nan) for _ in range(3))
     runs = np.ones((len(models), len(cells)), bool)
     measured = sorted({where[knobs] for model in models for knobs in model.cells})
     for j, model in enumerate(models):
         runs[j, measured] = False
         for knobs, cell in model.cells.items():
-            here = where[knobs]
-            runs[j, here] = True
-            times[j, here] = math.log(batch[here] / cell.rate) if cell.rate > 0 else np.nan
-            peaks[j, here] = math.log(cell.peak_gb) if cell.peak_gb else np.nan
-        for here, seconds in profile_times(model.facts, axes, profile_at):
-            profiles[j, here] = seconds
+            place = where[knobs]
+            runs[j, place] = True
+            times[j, place] = math.log(batch[place] / cell.rate) if cell.rate > 0 else np.nan
+            peaks[j, place] = math.log(cell.peak_gb) if cell.peak_gb else np.nan
+        for place, seconds in profile_times(model.facts, cells.axes, profile_at):
+            profiles[j, place] = seconds
     at = np.array(measured[:: 1 + len(measured) // MOST_CELLS], dtype=np.intp)
     runs = _carried(runs, np.array(measured, dtype=np.intp), cells)
     seconds_at = np.array(sorted(set(profile_at.values())), dtype=np.intp)
-    time = _split(TIME, BATCH_TIME, cells.work, times, profiles, at, seconds_at, cells, axes)
-    held = _split(MEMORY, MEMORY_HELD, cells.log_batch, peaks, profiles, at, seconds_at[:0], cells, axes)
+    time = _split(TIME, BATCH_TIME, cells.work, cells, times, profiles, at, seconds_at)
+    held = _split(MEMORY, MEMORY_HELD, cells.log_batch, cells, peaks, profiles, at, seconds_at[:0])
     bias, sd = _profile_error(time, profiles, cells)
     least = float(np.exp(np.nanmin(peaks))) if np.isfinite(peaks).any() else 0.0
     off = times - BATCH_TIME.value(list(np.moveaxis(time, 1, 0)), cells.work)
@@ -151,39 +224,38 @@ def past_of(
 
 def profile_times(facts: ModelFacts, axes: Axes, profile_at: dict[tuple[int, int], int]) -> list[tuple[int, float]]:
     """(place, log seconds) of each profile that has a place."""
-    found = []
+    times = []
     for profile in facts.profiles:
         category = axes.category_of(profile)
         if category is not None and profile.seconds > 0 and (category, profile.batch) in profile_at:
-            found.append((profile_at[category, profile.batch], math.log(profile.seconds)))
-    return found
+            times.append((profile_at[category, profile.batch], math.log(profile.seconds)))
+    return times
 
 
 def _split(
     fields: Sequence[Field],
     law: Law,
     work: Floats,
+    cells: Cells,
     values: Floats,
     profiles: Floats,
     at: Indices,
     profile_at: Indices,
-    cells: Cells,
-    axes: Axes,
 ) -> Floats:
     """The fields that explain every model's measurements at once; models are the samples here."""
-    priors = [prior(field, cells, len(axes.categories)) for field in fields]
-    told = np.hstack([values[:, at], profiles[:, profile_at]])
+    measured = np.hstack([values[:, at], profiles[:, profile_at]])
+    missing, count = np.isnan(measured), measured.shape[1]
     sd = np.hstack([np.full(len(at), REPEATS), np.full(len(profile_at), PROFILE_SD)])
-    alone = np.arange(told.shape[1]) >= len(at)
     seen = Seen(
         np.concatenate([at, profile_at]),
-        np.where(np.isnan(told), 0.0, told),
-        np.where(np.isnan(told), MISSING, sd),
-        np.zeros(told.shape[1], dtype=int),
-        alone,
+        np.where(missing, 0.0, measured),
+        np.where(missing, MISSING, sd),
+        np.zeros(count, dtype=int),
+        np.arange(count) >= len(at),
     )
-    found = bent([each.means(len(values)) for each in priors], law, work, seen, steps=SPLIT_STEPS)
-    return np.stack([each.at(np.arange(len(cells))) for each in found], axis=1)
+    samples = [prior(field, cells).means(len(values)) for field in fields]
+    explained = bent(samples, law, work, seen, steps=SPLIT_STEPS)
+    return np.stack([each.at(np.arange(len(cells))) for each in explained], axis=1)
 
 
 def _profile_error(time: Floats, profiles: Floats, cells: Cells) -> tuple[float, float]:
@@ -199,12 +271,11 @@ def _carried(runs: Runs, measured: Indices, cells: Cells) -> Runs:
     """Where each ran; a cell that nobody measured runs where the nearest measured one of its category does."""
     if not len(measured):
         return runs
-    found, ours = runs.copy(), cells.taken(measured)
+    carried = runs.copy()
     for at in np.setdiff1d(np.arange(len(cells)), measured):
-        apart = np.abs(ours.log_batch - cells.log_batch[at]) + np.abs(ours.log_amounts - cells.log_amounts[at]).sum(
-            axis=1
-        )
-        apart = np.where(ours.category == cells.category[at], apart, np.inf)
+        apart = np.abs(cells.log_batch[measured] - cells.log_batch[at])
+        apart += np.abs(cells.log_amounts[measured] - cells.log_amounts[at]).sum(axis=1)
+        apart = np.where(cells.category[measured] == cells.category[at], apart, np.inf)
         if np.isfinite(apart).any():
-            found[:, at] = runs[:, measured[int(np.argmin(apart))]]
-    return found
+            carried[:, at] = runs[:, measured[int(np.argmin(apart))]]
+    return carried

@@ -1,15 +1,20 @@
-"""Analyses the graph of an ONNX model without running it: weights, operators, and the meaning of its inputs."""
+"""Analyses the graph of an ONNX model without running it: weights, operators, the meaning of its inputs, and sizes.
+
+A file of 170 bytes may create a constant of a billion numbers (ConstantOfShape, Expand, Tile, Range ...). ONNX's shape
+inference finds the shapes that do not depend on an input.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from mlcd.core.errors import UserError
 
 _SAME_VALUES = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Split", "Slice"}
 _SAME_VALUES |= {"Expand", "Concat", "Clip", "Abs"}
@@ -21,42 +26,23 @@ _TABLES = {"Gather": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
 """For each operator: the inputs with row numbers and with the table of rows."""
 
 
-@dataclass(frozen=True)
-class Weights:
-    """All of a model's weights together. `kinds`: bytes by type of number."""
-
-    parameters: int
-    kinds: Mapping[str, int]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all types."""
-        return sum(self.kinds.values())
-
-
-def weights(graph: Any) -> Weights:
-    """Count the weights, internal or external; sizes and indices are not parameters, but take memory."""
+def weights(graph: Any) -> tuple[int, Counter[str]]:
+    """Parameters, and bytes by type of number, internal or external; sizes and indices only take memory."""
     parameters, kinds = 0, Counter[str]()
     for tensor in tensors(graph):
         elements = prod(tensor.dims)
-        kinds[_type_name(tensor.data_type)] += int(elements * item_bytes(tensor.data_type))
-        if tensor.data_type not in (_INT64, _BOOL):
-            parameters += elements
-    return Weights(parameters, dict(kinds))
+        kinds[number_type(tensor.data_type).name] += int(elements * item_bytes(tensor.data_type))
+        parameters += elements if tensor.data_type not in (_INT64, _BOOL) else 0
+    return parameters, kinds
 
 
 def tensors(graph: Any) -> Iterator[Any]:
     """All tensors of a graph, including constants and subgraphs."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            if attribute.HasField("g"):
-                yield from tensors(attribute.g)
-            for inner in attribute.graphs:
-                yield from tensors(inner)
+    for each in _graphs(graph):
+        yield from each.initializer
+        for node in each.node:
+            for attribute in node.attribute:
+                yield from (*([attribute.t] if attribute.HasField("t") else ()), *attribute.tensors)
 
 
 def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
@@ -76,14 +62,9 @@ def missing_data(graph: Any, folder: Path) -> tuple[str, str] | None:
     return None
 
 
-def operators(graph: Any) -> Mapping[str, int]:
-    """The count of each kind of operator in the graph."""
-    return Counter(node.op_type for node in graph.node)
-
-
 def table_rows(graph: Any) -> Mapping[str, int]:
     """For each input that indexes a table, such as a vocabulary: the number of rows."""
-    makers, users = _makers(graph), _users(graph)
+    makers, users = {name: node for node in graph.node for name in node.output}, _users(graph)
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     rows_of = {}
     for each in graph.input:
@@ -156,10 +137,6 @@ def _shape(name: str, makers: Mapping[str, Any], shapes: Mapping[str, tuple[int,
     return shapes[name]
 
 
-def _makers(graph: Any) -> Mapping[str, Any]:
-    return {name: node for node in graph.node for name in node.output}
-
-
 def _users(graph: Any) -> Mapping[str, list[Any]]:
     users: dict[str, list[Any]] = {}
     for node in graph.node:
@@ -170,13 +147,70 @@ def _users(graph: Any) -> Mapping[str, list[Any]]:
 
 def item_bytes(data_type: int) -> float:
     """Bytes of one number of this type."""
-    from onnx.helper import tensor_dtype_to_np_dtype
-
-    kind = np.dtype(tensor_dtype_to_np_dtype(data_type))
+    kind = number_type(data_type)
     return 0.5 if kind.name.endswith("int4") else kind.itemsize
 
 
-def _type_name(data_type: int) -> str:
+def number_type(data_type: int) -> np.dtype[Any]:
+    """numpy's type for ONNX's number of one."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    return str(np.dtype(tensor_dtype_to_np_dtype(data_type)).name)
+    kind: np.dtype[Any] = np.dtype(tensor_dtype_to_np_dtype(data_type))
+    return kind
+
+
+LARGEST_VALUE = 1 << 30
+"""Most bytes of one value."""
+_SMALL = 64 << 10
+"""Most bytes of a tensor that may be a shape. Of larger ones only the shape matters; copying them would cost memory."""
+
+
+def check_values(path: Path | str, model: Any) -> None:
+    """Refuse a model with a value larger than `LARGEST_VALUE`. It modifies the model, so do not use it afterwards."""
+    for name, kind, shape in _values(_replace_weights(model)):
+        size_bytes = prod(shape) * item_bytes(kind)
+        if size_bytes > LARGEST_VALUE:
+            raise UserError(
+                f"{path}: its value '{name[:80]}' has {prod(shape):,} numbers, {size_bytes / 1e9:,.1f} GB; "
+                f"at most {LARGEST_VALUE / 1e9:.1f} GB can be served here"
+            )
+
+
+def _replace_weights(model: Any) -> Any:
+    """Replace large weights by inputs of the same shape."""
+    from onnx.helper import make_tensor_value_info
+
+    graph = model.graph
+    large = [tensor for tensor in graph.initializer if tensor.ByteSize() > _SMALL]
+    listed = {each.name for each in graph.input}
+    for tensor in large:
+        if tensor.name not in listed:
+            graph.input.append(make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+        graph.initializer.remove(tensor)
+    return model
+
+
+def _values(model: Any) -> Iterator[tuple[str, int, list[int]]]:
+    """Each value with a known shape: its name, type and shape."""
+    from onnx.shape_inference import InferenceError, infer_shapes
+
+    try:
+        # Without `data_prop`: that computes the values themselves.
+        inferred = infer_shapes(model)
+    except (InferenceError, RuntimeError, ValueError):  # ONNX Runtime has a better message
+        return
+    for graph in _graphs(inferred.graph):
+        for each in (*graph.input, *graph.value_info, *graph.output):
+            tensor = each.type.tensor_type
+            shape = [axis.dim_value for axis in tensor.shape.dim]
+            if tensor.elem_type and all(axis > 0 for axis in shape):
+                yield each.name, tensor.elem_type, shape
+
+
+def _graphs(graph: Any) -> Iterator[Any]:
+    """A graph, and its subgraphs."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from _graphs(inner)

@@ -1,25 +1,80 @@
-"""Profiles the operators of an ONNX model with ONNX Runtime's profiler.
+"""Facts about a model's file before the first trial: size, family, kind of input, and profiles of its operators.
 
 They are the operators that run, after fusion: a batch normalisation that was fused into a convolution does not appear.
 The memory of an operator is that of its results (activations); views take none.
+
+Wu et al., 'Serving Unseen Deep Learning Models with Near-Optimal Configurations' (Falcon), SoCC 2022, section 3.1: an
+operator with at least 5 % of a model's computing time or of its memory is a key operator (KOP). Table 3 compares 1, 5
+and 10 %. Algorithm 1 visits them by the mean of both shares, largest first.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from mlcd.core.clock import Clock, WallClock
-from mlcd.planners.serve.nouns import Operator, Profile
-from mlcd.planners.serve.operators.onnx_feed import example_feed
-from mlcd.planners.serve.operators.onnx_file import MB, OnnxModel
-from mlcd.planners.serve.operators.onnx_session import open_session, runtime_errors
-from mlcd.planners.serve.operators.passes import Pass, added, typical
+from mlcd.planners.serve.nouns import ModelFacts, Operator, Profile
+from mlcd.planners.serve.operators.onnx_file import MB, OnnxModel, open_model
+from mlcd.planners.serve.operators.onnx_session import example_feed, open_session, runtime_errors
+
+KEY_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An operator's part in a pass: its shares of time and memory, each of 1, and if that makes it a key operator."""
+
+    operator: Operator
+    time_share: float
+    memory_share: float
+    key: bool
+
+
+def parts(profile: Profile, threshold: float = KEY_SHARE) -> tuple[Part, ...]:
+    """All operators of a pass, as the profile orders them. One that frees more memory than it takes takes none."""
+    seconds = profile.seconds or 1.0
+    held_mb = sum(max(each.memory_mb, 0.0) for each in profile.operators) or 1.0
+    shares = [(each, each.seconds / seconds, max(each.memory_mb, 0.0) / held_mb) for each in profile.operators]
+    return tuple(Part(each, time, memory, max(time, memory) >= threshold) for each, time, memory in shares)
+
+
+def key_operators(profile: Profile, threshold: float = KEY_SHARE) -> tuple[str, ...]:
+    """The names of the key operators, that of the largest shares first."""
+    ranked = sorted(parts(profile, threshold), key=lambda part: -(part.time_share + part.memory_share))
+    return tuple(part.operator.name for part in ranked if part.key)
+
+
+Pass = Mapping[str, Operator]
+"""One pass: its operators by name."""
+
+
+def added(one: Pass, operator: Operator) -> Pass:
+    """The pass with the calls of an operator added."""
+    known = one.get(operator.name, Operator(operator.name, 0, 0.0))
+    calls, seconds = known.calls + operator.calls, known.seconds + operator.seconds
+    return {**one, operator.name: Operator(operator.name, calls, seconds, known.memory_mb + operator.memory_mb)}
+
+
+def typical(batch: int, passes: Sequence[Pass], precision: str = "fp32") -> Profile:
+    """The typical pass, slowest operators first.
+
+    A median for each operator, not of whole passes: an interruption affects one operator, rarely the same one.
+    """
+    operators = []
+    for name in {name for one in passes for name in one}:
+        calls = [one[name] for one in passes if name in one]
+        seconds, memory_mb = median(each.seconds for each in calls), median(each.memory_mb for each in calls)
+        operators.append(Operator(name, calls[-1].calls, seconds, memory_mb))
+    return Profile(batch, tuple(sorted(operators, key=lambda each: (-each.seconds, each.name))), precision)
+
 
 VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"}
 """Operators whose result shares the memory of their input."""
@@ -34,20 +89,18 @@ def profile_onnx(
     batches: Sequence[int] = (8,),
     shapes: Mapping[str, int] | None = None,
     *,
-    threads: int = 1,
     passes: int = 7,
     limit_s: float = 5.0,
-    seed: int = 0,
     clock: Clock | None = None,
 ) -> tuple[Profile, ...]:
-    """A profile at each batch: the median of some passes, on a fixed number of threads.
+    """A profile at each batch: the median of some passes, on one thread.
 
     No pass starts later than `limit_s` after the first one of its batch, but at least one is counted.
     """
     clock = clock or WallClock(datetime.now(UTC))
-    feeds = [example_feed(model, batch, shapes, seed) for batch in batches]
+    feeds = [example_feed(model, batch, shapes) for batch in batches]
     with TemporaryDirectory(prefix="mlcd-operators-") as folder:
-        session = open_session(model.path, threads, Path(folder) / "profile")
+        session = open_session(model.path, profile_to=Path(folder) / "profile")
         with runtime_errors(model.path):
             made = [_run(session, feed, passes, limit_s, clock) for feed in feeds]
         events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
@@ -99,3 +152,66 @@ def _operator(node: Event, own_us: float) -> Operator:
     name = str(node["args"]["op_name"]).removeprefix("Fused")
     memory = 0.0 if name in VIEWS else float(node["args"].get("output_size", 0)) / MB
     return Operator(name, 1, own_us / 1e6, memory)
+
+
+BATCHES = (8, 64)
+"""The batches at which models of a knowledge base were profiled."""
+
+_RECURRENT = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"}
+_GROWING = {"ConvTranspose", "Resize", "Upsample", "DepthToSpace"}
+_CONVOLUTIONS = {"Conv", "ConvInteger", "QLinearConv"}
+
+
+def facts_of(path: Path | str, shapes: Mapping[str, int] | None = None, batches: Sequence[int] = BATCHES) -> ModelFacts:
+    """Open a model, run a few passes at each batch, and return its facts."""
+    model = open_model(path)
+    if model.batch is not None:
+        batches = (model.batch,)
+    return ModelFacts(
+        name=model.path.stem,
+        family=family(model),
+        inputs=kind_of_input(model, shapes or {}),
+        weights_mb=model.weights_mb,
+        parameters=model.parameters / 1e9,
+        profiles=profile_onnx(model, batches, shapes),
+    )
+
+
+def family(model: OnnxModel) -> str:
+    """A guess from the operators: 'rnn', 'transformer', 'gan', 'recsys', 'cnn'; '' if unknown."""
+    kinds = set(model.operators)
+    if kinds & _RECURRENT:
+        return "rnn"
+    if model.attends:
+        return "transformer"
+    if kinds & _GROWING and _image_size(model) is None:
+        return "gan"
+    if kinds & _CONVOLUTIONS:
+        return "cnn"
+    return "recsys" if any(each.rows is not None for each in model.inputs) else ""
+
+
+def kind_of_input(model: OnnxModel, shapes: Mapping[str, int]) -> str:
+    """A guess from the shapes: 'image224', 'tokens128'; '' if preparing a request is trivial or unknown."""
+    size = _image_size(model, shapes)
+    if size is not None:
+        return f"image{size}" if size else ""
+    if family(model) in ("rnn", "transformer"):
+        for each in model.inputs:
+            if each.rows is not None and len(each.shape) == 2:
+                length = each.shape[1]
+                known = length if isinstance(length, int) else shapes.get(length)
+                return f"tokens{known}" if known else ""
+    return ""
+
+
+def _image_size(model: OnnxModel, shapes: Mapping[str, int] | None = None) -> int | None:
+    """The longer side of an image input (batch, channels, height, width); 0 if it is free."""
+    for each in model.inputs:
+        if len(each.shape) == 4 and each.rows is None:
+            sides = [side if isinstance(side, int) else (shapes or {}).get(side, 0) for side in each.shape[1:]]
+            channels_first = sides[0] in (1, 3, 4) or sides[-1] not in (1, 3, 4)
+            longer = max(sides[1:] if channels_first else sides[:-1])
+            if longer != 1:  # a generator's noise may be a 1 x 1 image
+                return longer
+    return None

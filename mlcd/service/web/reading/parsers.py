@@ -22,9 +22,9 @@ from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.serve.form import recorded_model
 from mlcd.planners.serve.nouns import ModelFacts, Profile
 from mlcd.planners.serve.operators import open_model, profile_onnx
-from mlcd.planners.serve.operators.facts import BATCHES, family, kind_of_input
 from mlcd.planners.serve.operators.onnx_file import LARGEST_FILE
-from mlcd.planners.serve.operators.onnx_sizes import check_values
+from mlcd.planners.serve.operators.onnx_graph import check_values
+from mlcd.planners.serve.operators.onnx_profile import BATCHES, family, kind_of_input
 from mlcd.service.workers.submitted import from_json, to_json
 
 FACTS = TypeAdapter(ModelFacts)

@@ -12,9 +12,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Response
 
 from mlcd.catalog import CLOUDS, CatalogRow, load_rows, select
-from mlcd.memory.models import Shelf, shelf_of
-from mlcd.planners.serve.knowledge.shipped import shipped, shipped_names
-from mlcd.planners.serve.known_models import SeenModel
+from mlcd.memory.models import ModelShelf, learned_models
+from mlcd.planners.serve.known_models import SeenModel, knowledge_bases
 from mlcd.service.web.answers import problems
 from mlcd.service.web.catalog_answers import (
     Example,
@@ -108,17 +107,16 @@ def _rows(directory: Folder) -> list[CatalogRow]:
     return _CATALOGS[directory][1]
 
 
-def _shelf(state: State) -> Shelf:
-    return shelf_of(state.database, state.settings.home / "models")
+def _shelf(state: State) -> ModelShelf:
+    return learned_models(state.database, state.settings.home / "models")
 
 
 @cache
 def _knowledge() -> Knowledge:
-    bases = {name: shipped(name) for name in shipped_names()}
     return Knowledge(
         knowledge=[
             KnowledgeBase(name=name, source=base.source, models=[_seen(model) for model in base.models])
-            for name, base in bases.items()
+            for name, base in knowledge_bases().all()[0].items()
         ]
     )
 

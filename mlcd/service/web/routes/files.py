@@ -15,7 +15,7 @@ from mlcd.clouds.launches import Launches
 from mlcd.core.backend import Provenance
 from mlcd.core.database.files import LogPieces
 from mlcd.core.ledger import Settled, Voided
-from mlcd.reports.deploy.exported import exported
+from mlcd.reports.deploy.targets import exported
 from mlcd.reports.html import page
 from mlcd.service.web.answers import Export, Logs, problems
 from mlcd.service.web.failures import Refusal

@@ -8,7 +8,7 @@ load_tests.csv    language models: tokens a second and latencies by GPU type, co
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
@@ -16,10 +16,8 @@ from pathlib import Path
 from mlcd.core.configuration import ProbeTime, Space
 from mlcd.core.csv_table import Line
 from mlcd.core.errors import RecordingError
-from mlcd.planners.serve.knobs import Knobs, KnobTable
-from mlcd.planners.serve.knowledge.lines import read_lines
-from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel
-from mlcd.planners.serve.nouns import Counted, Figure, ModelFacts, Operator, Profile
+from mlcd.planners.serve.known_models import Anatomy, Cell, Kind, Knowledge, SeenModel, by_model, read_lines
+from mlcd.planners.serve.nouns import Counted, Figure, Knobs, KnobTable, ModelFacts, Operator, Profile
 from mlcd.planners.serve.space import serving_space
 
 TRIAL = ProbeTime(120.0, 0.0)
@@ -35,14 +33,8 @@ OPERATORS = ("model", "precision", "batch", "operator", "calls", "self_device_us
 HOSTS = ("input", "cpu_cores", "requests_per_s")
 LATENCIES = ("model", "instance_type", "batch_size", "mean_ms", "p50_ms", "p95_ms", "p99_ms")
 PRICES = ("instance_type", "usd_per_hour")
-LANGUAGE_FIGURES = {
-    Figure.TTFT_P50: "ttft_p50_ms",
-    Figure.TTFT_P95: "ttft_p95_ms",
-    Figure.ITL_P50: "itl_p50_ms",
-    Figure.ITL_P95: "itl_p95_ms",
-    Figure.P50: "e2e_p50_ms",
-    Figure.P95: "e2e_p95_ms",
-}
+LANGUAGE_FIGURES = {each: f"{each}_ms" for each in Figure if each.startswith(("ttft", "itl"))}
+LANGUAGE_FIGURES |= {Figure.P50: "e2e_p50_ms", Figure.P95: "e2e_p95_ms"}
 LOAD_TESTS = ("model", "n_gpus", "gpu_type", "num_users", "throughput_tok_per_s", "price_usd_per_hour")
 PARAMETERS = ("model", "model_n_parameters")
 GPUS = ("gpu", "gpu_n_gpus", "gpu_memory_capacity_gb_total", "gpu_memory_bandwidth")
@@ -73,11 +65,7 @@ class ServingFolder:
 
 def read_folder(folder: Path) -> ServingFolder:
     """Read a folder of any kind."""
-    kinds: dict[str, Callable[[Path], ServingFolder]] = {
-        "points.csv": _read_device,
-        "latency.csv": _read_instances,
-        "load_tests.csv": _read_language,
-    }
+    kinds = {"points.csv": _read_device, "latency.csv": _read_instances, "load_tests.csv": _read_language}
     for name, read in kinds.items():
         if (folder / name).is_file():
             return read(folder)
@@ -125,13 +113,10 @@ def _read_device(folder: Path) -> ServingFolder:
     profiles = _profiles(_lines(operators, OPERATORS)) if operators.is_file() else {}
     models = []
     for name, lines in _by_model(points).items():
-        family = lines[0].cells["family"]
-        cells = {_device_knobs(line): _device_cell(line) for line in lines}
-        weights = lines[0].number("weights_mb")
-        model_profiles = profiles.get(name, ())
-        inputs = lines[0].cells.get("inputs") or inputs_of(name, family, model_profiles)
-        facts = ModelFacts(name, family, inputs, weights, profiles=model_profiles)
-        models.append(SeenModel(facts, cells))
+        family, own_profiles = lines[0].cells["family"], profiles.get(name, ())
+        inputs = lines[0].cells.get("inputs") or inputs_of(name, family, own_profiles)
+        facts = ModelFacts(name, family, inputs, lines[0].number("weights_mb"), profiles=own_profiles)
+        models.append(SeenModel(facts, dict(map(_device_cell, lines))))
     hosts: dict[str, dict[float, float]] = defaultdict(dict)
     for line in _lines(folder / "host.csv", HOSTS):
         hosts[line.text("input")][line.number("cpu_cores")] = line.number("requests_per_s", above_zero=True)
@@ -158,42 +143,36 @@ def inputs_of(name: str, family: str, profiles: Sequence[Profile] = ()) -> str:
     A transformer takes images if it runs a convolution, which cuts an image into patches; for text it needs none. The
     name decides only without a profile. The size of an image follows the recording's own rule.
     """
-    if family == "cnn" or (family == "transformer" and _takes_images(name, profiles)):
+    operators = [operator.name for profile in profiles for operator in profile.operators]
+    by_name = any(word in name for word in IMAGE_TRANSFORMERS)
+    takes_images = any("conv" in operator for operator in operators) if profiles else by_name
+    if family == "cnn" or (family == "transformer" and takes_images):
         return next((kind for start, kind in IMAGES.items() if name.startswith(start)), "image224")
     return "tokens128" if family == "transformer" else "tokens50"
 
 
-def _takes_images(name: str, profiles: Sequence[Profile]) -> bool:
-    if profiles:
-        return any("conv" in operator.name for profile in profiles for operator in profile.operators)
-    return any(word in name for word in IMAGE_TRANSFORMERS)
-
-
-def _device_knobs(line: Line) -> Knobs:
+def _device_cell(line: Line) -> tuple[Knobs, Cell]:
+    """A cell, in which every request takes the same time."""
     share, batch = _positive_count(line, "sm_share"), _positive_count(line, "batch")
-    return ("precision", line.text("precision")), ("sm_share", share), ("batch", batch)
-
-
-def _device_cell(line: Line) -> Cell:
     rate = line.number("rps", above_zero=True)
-    return _even(rate, _positive_count(line, "batch") / rate, line.number("peak_mb") / 1_024)
-
-
-def _even(rate: float, latency_s: float, peak_gb: float | None = None) -> Cell:
-    """A cell in which every request takes the same time."""
-    return Cell(rate, dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), latency_s), peak_gb)
+    figures = dict.fromkeys((Figure.P50, Figure.P95, Figure.P99), batch / rate)
+    knobs = (("precision", line.text("precision")), ("sm_share", share), ("batch", batch))
+    return knobs, Cell(rate, figures, line.number("peak_mb") / 1_024)
 
 
 def _profiles(lines: list[Line]) -> dict[str, tuple[Profile, ...]]:
-    passes: dict[tuple[str, str, int], list[Operator]] = defaultdict(list)
-    for line in lines:
-        sizes = line.number("self_device_us") / 1e6, _signed(line, "device_mem_mb")  # an operator may free memory
-        operator = Operator(line.text("operator"), line.count("calls"), *sizes)
-        passes[line.text("model"), line.text("precision"), _positive_count(line, "batch")].append(operator)
-    profiles: dict[str, list[Profile]] = defaultdict(list)
-    for (model, precision, batch), operators in passes.items():
-        profiles[model].append(Profile(batch, tuple(operators), precision))
-    return {model: tuple(each) for model, each in profiles.items()}
+    return by_model(
+        (
+            (line.text("model"), line.text("precision"), _positive_count(line, "batch")),
+            Operator(
+                line.text("operator"),
+                line.count("calls"),
+                line.number("self_device_us") / 1e6,
+                _signed(line, "device_mem_mb"),  # an operator may free memory
+            ),
+        )
+        for line in lines
+    )
 
 
 def _read_instances(folder: Path) -> ServingFolder:
@@ -219,9 +198,8 @@ def _read_instances(folder: Path) -> ServingFolder:
     anatomy = Anatomy(("instance_type", "batch"))
     # By EC2's names: families that begin with g or p have a GPU.
     numbers = {each: {"accelerators": float(each[0] in "gp")} for each in prices}
-    knowledge = Knowledge(
-        Kind.INSTANCES, anatomy, tuple(models), resources={"instance_type": numbers}, source=str(folder)
-    )
+    resources = {"instance_type": numbers}
+    knowledge = Knowledge(Kind.INSTANCES, anatomy, tuple(models), resources=resources, source=str(folder))
     return ServingFolder(folder.name, knowledge, tables)
 
 
@@ -245,13 +223,9 @@ def _read_language(folder: Path) -> ServingFolder:
     table = KnobTable({"gpus": tuple(sorted(prices)), "users": users}, {"gpus": prices})
     features = _lines(folder / "gpu_features.csv", GPUS, may_be_empty=True)
     numbers = {line.text("gpu"): _gpu_numbers(line) for line in features}
-    knowledge = Knowledge(
-        Kind.LANGUAGE,
-        Anatomy(("gpus", "users")),
-        tuple(models),
-        resources={"gpus": {gpus: numbers[gpus] for gpus in prices if gpus in numbers}},
-        source=str(folder),
-    )
+    resources = {"gpus": {gpus: numbers[gpus] for gpus in prices if gpus in numbers}}
+    anatomy = Anatomy(("gpus", "users"))
+    knowledge = Knowledge(Kind.LANGUAGE, anatomy, tuple(models), resources=resources, source=str(folder))
     return ServingFolder(folder.name, knowledge, {model.facts.name: table for model in models}, Counted.TOKENS)
 
 

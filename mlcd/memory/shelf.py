@@ -1,0 +1,81 @@
+"""The one interface to what runs leave for later ones: records by name, wherever they are kept.
+
+What a record is, its planner says. Knowledge bases are folders of measurements: those of `mlcd learn`, and those that
+come with MLCD.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+from mlcd.core.errors import UnknownName, UserError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that this version cannot read, and why."""
+
+    name: str
+    because: str
+
+
+class Shelf(ABC, Generic[T]):
+    """Records of one kind. `noun`: what messages call one of them."""
+
+    noun: ClassVar[str]
+
+    @abstractmethod
+    def readers(self) -> Mapping[str, Callable[[], T]]:
+        """For each name, what reads its record; `UserError`, in one line, if it cannot."""
+
+    def load(self, name: str) -> T:
+        """The record of that name; `UserError` if there is none, or if it cannot be read."""
+        readers = self.readers()
+        if name not in readers:
+            raise UnknownName(self.noun, name, readers)
+        return readers[name]()
+
+    def all(self) -> tuple[dict[str, T], list[Unreadable]]:
+        """All records by name, and the unreadable ones: a newer MLCD may have written them."""
+        records, broken = {}, []
+        for name, read in self.readers().items():
+            try:
+                records[name] = read()
+            except UserError as error:
+                broken.append(Unreadable(name, str(error)))
+        return records, broken
+
+
+ABOUT = "knowledge.json"
+"""The file that makes a folder a knowledge base."""
+SHIPPED = Path(__file__).with_name("knowledge")
+"""Measured by `mlcd learn` on a CPU and on an NVIDIA H200."""
+
+
+@dataclass(frozen=True)
+class Bases(Shelf[T]):
+    """Those that come with MLCD, and those of a folder. `read`: what their planner makes of one."""
+
+    read: Callable[[Path], T]
+    own: Path = SHIPPED
+    noun: ClassVar[str] = "knowledge base"
+
+    def readers(self) -> Mapping[str, Callable[[], T]]:
+        """One's own takes the place of a shipped one of the same name."""
+        folders = [about.parent for place in (SHIPPED, self.own) for about in sorted(place.glob(f"*/{ABOUT}"))]
+        return {folder.name: partial(self.read, folder) for folder in folders}
+
+    def named(self, name: str) -> T:
+        """The base of that name, or of the folder of that path."""
+        for folder in (self.own / name, Path(name), SHIPPED / name):
+            if (folder / ABOUT).is_file():
+                return self.read(folder)
+        names = ", ".join(self.readers())
+        raise UserError(f"no knowledge base '{name}': expected a folder made by `mlcd learn`, or {names}")

@@ -1,0 +1,140 @@
+"""The page of a serving run: the answer, key figures, what is asked beside what was measured, and all trials."""
+
+from __future__ import annotations
+
+import math
+
+from mlcd.core.ledger import Status
+from mlcd.core.measurement import Measurement, Z
+from mlcd.core.units import format_duration, format_rate, format_usd
+from mlcd.planners.serve.nouns import Figure, ServingTask, served_by, service_of
+from mlcd.planners.serve.promise import best
+from mlcd.reports.answer import Card, left_words
+from mlcd.reports.serve import words
+from mlcd.reports.serve.words import SHORT, UNITS, format_price, format_s
+from mlcd.reports.story import Story, Tried
+from mlcd.reports.tables import Table
+from mlcd.reports.words import outcome_words
+
+
+def found_trial(story: Story) -> Measurement | None:
+    """What was measured of the decided configuration; while nothing is decided, of the best so far."""
+    good = story.search.good
+    if story.decision is None:
+        return best(story.job, good)
+    return next((m for m in good if m.configuration == story.decision.configuration), None)
+
+
+def sentences(story: Story) -> tuple[str, str]:
+    """The answer, and what needs saying after it."""
+    decision = story.decision
+    if decision is not None:
+        sentence = words.decision_sentence(decision, story.job, story.search)
+        if decision.configuration is not None:  # a knob's name stays as it is
+            return f"{sentence}.", _meaning(story)
+        return f"{sentence[:1].upper()}{sentence[1:]}.", ""
+    stopped = story.status is Status.STOPPED
+    sentence = f"{'Stopped' if stopped else 'Still searching'} after {words.trials_words(story.search)}"
+    sentence += f", {format_usd(story.settled_usd)} spent"
+    if (measured := found_trial(story)) is not None:
+        sentence += f"; best so far {measured.configuration}: {words.promise_words(measured, service_of(story.job))}"
+    resume = f"Go on with: mlcd resume {story.run}"
+    return f"{sentence}.", resume if stopped else "This page shows the run as it stood; make it again later."
+
+
+def _meaning(story: Story) -> str:
+    """What the word at the end of the sentence promises."""
+    measured = found_trial(story)
+    if measured is None or not words.kept_words(service_of(story.job)):
+        return ""
+    if story.decision is not None and story.decision.certified:
+        return "Certified: what is asked is kept even at the unlucky end of what the trial measured."
+    return "Kept as measured; the unlucky end of what the trial measured breaks what is asked."
+
+
+def cards(story: Story) -> list[Card]:
+    """The key figures in words."""
+    history, goal, measured = story.account.history, story.goal, found_trial(story)
+    shown = _found_cards(story, measured, service_of(story.job)) if measured is not None else []
+    failed = len(story.failed)
+    shown.append(("Trials", str(len(story.probes)), f"{len(story.probes) - failed} ok, {failed} failed"))
+    spent = format_duration(sum(trial.measurement.seconds for trial in story.probes))
+    if goal.budget_usd is not None:
+        spent = f"of {format_usd(goal.budget_usd)}, {left_words(goal.budget_usd - history.spent_usd, format_usd)}"
+    shown.append(("Spent on trials", format_usd(history.spent_usd), spent))
+    if goal.deadline_s is not None:
+        left = left_words(goal.deadline_s - history.elapsed_s, format_duration)
+        shown.append(("Deadline", format_duration(goal.deadline_s), left))
+    return shown
+
+
+def _found_cards(story: Story, measured: Measurement, service: ServingTask) -> list[Card]:
+    best_so_far = "" if story.decision is not None else ", the best so far"
+    per_million = f"at {format_price(measured.configuration.usd_per_hour)} an hour{best_so_far}"
+    shown = [
+        (f"A million {service.counted}", format_price(words.usd_per_million(measured)), per_million),
+        (UNITS[service.counted].capitalize(), format_rate(measured.rate), f"± {100 * Z * measured.rel_error:.1f} %"),
+    ]
+    served = served_by(measured)
+    for figure in words.promised(service, measured):
+        high = served.high.get(figure, math.inf)
+        limits = [f"at most {format_s(high)}"] if math.isfinite(high) else []
+        limits += [f"cap {format_s(cap.at_most_s)}" for cap in service.caps if cap.figure is figure]
+        shown.append((str(figure), format_s(served.figures[figure]), ", ".join(limits) or "no cap"))
+    return shown
+
+
+def asked(story: Story) -> list[Table]:
+    """Everything that is asked, beside what was measured and its unlucky end; none where nothing is asked."""
+    service, measured = service_of(story.job), found_trial(story)
+    if measured is None or not words.kept_words(service):
+        return []
+    served, rows = served_by(measured), []
+    for cap in service.caps:
+        value, end = (each.get(cap.figure, math.inf) for each in (served.figures, served.high))
+        rows.append([str(cap.figure), f"≤ {format_s(cap.at_most_s)}", format_s(value), format_s(end)])
+    if service.min_rate is not None:
+        least, rate, slow = map(format_rate, (service.min_rate, measured.rate, measured.slow_samples_per_s))
+        rows.append([UNITS[service.counted], f"≥ {least}", rate, slow])
+    columns = (("What", ""), ("Asked", "num"), ("Measured", "num"), ("At the unlucky end", "num"))
+    return [Table(f"What is asked of {measured.configuration}", columns, rows, folded=False)]
+
+
+def trials(story: Story) -> list[Table]:
+    """Every trial: what keeps all that is asked first, the best for the goal first among those, failures last."""
+    if not story.probes:
+        return []
+    measured = [trial.measurement for trial in story.probes]
+    place = {id(m): i for i, m in enumerate(words.ranked(story.job, measured))}
+    order = sorted(story.probes, key=lambda trial: (place.get(id(trial.measurement), len(place)), trial.number))
+    knobs = words.knob_names(m.configuration for m in measured)
+    shown = {figure for m in measured for figure in served_by(m).figures}
+    figures = [figure for figure in Figure if figure in shown]
+    columns = _columns(story, knobs, figures)
+    rows = [_row(story, trial, knobs, figures) for trial in order]
+    seconds, usd = sum(m.seconds for m in measured), sum(m.usd for m in measured)
+    total = ["", "all trials", *[""] * (len(columns) - 4), format_duration(seconds), format_usd(usd)]
+    chosen = [i for i, trial in enumerate(order) if trial is story.chosen]
+    return [Table("Everything measured, the best first", columns, rows, total, chosen=chosen)]
+
+
+def _columns(story: Story, knobs: list[str], figures: list[Figure]) -> list[tuple[str, str]]:
+    counted = service_of(story.job).counted
+    unit = SHORT[counted]
+    numbers = ["$/h", unit, "±", f"{unit} per $/h", f"$/M {counted}", *figures, "Memory"]
+    head = [("#", "num"), *((name, "num") for name in knobs), ("Keeps", "")]
+    return [*head, *((str(name), "num") for name in [*numbers, "Time", "Cost"])]
+
+
+def _row(story: Story, trial: Tried, knobs: list[str], figures: list[Figure]) -> list[str]:
+    m = trial.measurement
+    if not m.ok:
+        verdict, numbers = outcome_words(m.outcome), ["–"] * (5 + len(figures))
+    else:
+        again = trial not in story.good
+        verdict = "tried again" if again else words.certified(story.job, story.together(trial))
+        rate, *rest = words.number_cells(m, figures, "–")
+        numbers = [rate, f"{100 * Z * m.rel_error:.1f} %", *rest]
+    verdict = f"{verdict} (chosen)" if trial is story.chosen else verdict
+    head = [str(trial.number), *words.knob_cells(m, knobs, "–"), verdict, f"{m.configuration.usd_per_hour:,.3g}"]
+    return [*head, *numbers, format_duration(m.seconds), format_usd(m.usd)]
