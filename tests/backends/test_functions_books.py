@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from mlcd_fixtures.partitions import partition
 
+from mlcd.clouds.functions.bucket import Models, bounds, load, store
 from mlcd.clouds.functions.calls import Answer
-from mlcd.clouds.functions.dataset import bounds, load, store
 from mlcd.clouds.functions.groups import MAX_TIMEOUT_S, STRAGGLER, Durations, Group, GroupFailed
 from mlcd.clouds.functions.meter import Bill, Meter
-from mlcd.clouds.functions.models import Models
-from mlcd.clouds.functions.request_limit import Counted, TooManyRequests
 from mlcd.clouds.functions.worker import calibrate
 from mlcd.core.errors import BackendError
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation
@@ -199,25 +197,6 @@ def test_a_straggler_is_known_by_the_median_of_its_own_allocation():
     assert durations.timeout_s("train_epoch", few) == STRAGGLER * 20.0
     assert durations.timeout_s("train_epoch", many) == 5.0
     assert durations.timeout_s("calibrate", few) == MAX_TIMEOUT_S
-
-
-@dataclass
-class Memory:
-    """A storage."""
-
-    requests: int = 0
-
-    def get(self, key: str) -> bytes | None:
-        self.requests += 1
-        return None
-
-
-def test_a_function_asks_no_more_than_it_may():
-    counted = Counted(Memory(), 2)  # type: ignore[arg-type]
-    assert counted.get("a") is counted.get("b") is None
-    with pytest.raises(TooManyRequests, match="the 2 requests"):
-        counted.get("c")
-    assert counted.requests == 2
 
 
 @dataclass

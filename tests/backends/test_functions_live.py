@@ -15,10 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlcd.clouds.functions import LithopsFunctions
-from mlcd.clouds.functions.dataset import bounds
-from mlcd.clouds.functions.groups import Durations
-from mlcd.clouds.functions.prewarm import READY
+from mlcd.clouds.functions.bucket import bounds
+from mlcd.clouds.functions.groups import READY, Durations
+from mlcd.clouds.functions.lithops_functions import LithopsFunctions
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import WallClock
 from mlcd.core.configuration import Configuration, Offer

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlcd.clouds.functions import LithopsFunctions
+from mlcd.clouds.functions.lithops_functions import LithopsFunctions
 from mlcd.clouds.ray import Ray, load_node_types
 from mlcd.clouds.serving import OpenInference
 from mlcd.core.clock import WallClock

@@ -15,7 +15,7 @@ from mlcd.core.job import Goal, Job, Objective, Target
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.core.strategy import Finish, Probe
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import decide
+from mlcd.planners.functions.foresight import METHODS, decide
 from mlcd.planners.functions.nouns import (
     Allocation,
     Calibrated,
@@ -32,10 +32,8 @@ from mlcd.planners.functions.nouns import (
     plan_of,
     work_of,
 )
-from mlcd.planners.functions.plans import PLANNERS, cheapest, fastest
-from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.sampling import expected_epochs
-from mlcd.planners.functions.search import PlanOnFunctions
+from mlcd.planners.functions.problem import StageProblem, cheapest, fastest
+from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs
 from mlcd.planners.functions.space import calibration_space, configuration, memory_levels, nothing_fits
 from mlcd.planners.functions.workload import STORAGES, Workload
 
@@ -125,7 +123,9 @@ def test_tuning_is_decided_from_the_probes_and_the_exact_plan_comes_first():
     decision = finish.decision
     assert decision is not None
     assert decision.certified
-    assert [plan.method for plan in plan_of(decision).plans][:2] == ["exact", "greedy"]
+    methods = [plan.method for plan in plan_of(decision).plans]
+    assert methods[0] == "exact"
+    assert "greedy" in methods
     assert decision.forecast is not None
     assert decision.forecast.worst_usd <= 5.0
     assert plan_of(decision).calibration is not None
@@ -168,7 +168,7 @@ def test_a_deadline_that_nothing_meets_names_the_fastest():
 
 
 @given(
-    method=st.sampled_from(list(PLANNERS)),
+    method=st.sampled_from(list(METHODS)),
     problem=st.sampled_from([StageProblem(MODEL, SERVERLESS, Tuning(trials).stages) for trials in (1, 7, 64)]),
     objective=st.sampled_from([Objective.FASTEST, Objective.CHEAPEST]),
     limits=st.tuples(st.none() | st.floats(0.7, 2.0), st.none() | st.floats(0.7, 2.0)),

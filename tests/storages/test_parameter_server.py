@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from meetings import exact, vectors
 
-from mlcd.planners.functions.storages import connect, wire
+from mlcd.planners.functions.storages import connect
+from mlcd.planners.functions.storages import vm_ps as wire
 from mlcd.planners.functions.storages.local import serve
-from mlcd.planners.functions.storages.storage import StorageError
-from mlcd.planners.functions.storages.vectors import to_bytes
+from mlcd.planners.functions.storages.storage import StorageError, to_bytes
 
 
 @pytest.fixture(scope="module")

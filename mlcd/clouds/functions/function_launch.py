@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
+from mlcd.clouds.functions.bucket import Models
 from mlcd.clouds.functions.calls import Caller
-from mlcd.clouds.functions.groups import Durations, Function, Group, GroupFailed, OrdersOf
+from mlcd.clouds.functions.groups import (
+    READY,
+    WAITS_S,
+    Durations,
+    Function,
+    Group,
+    GroupFailed,
+    OrdersOf,
+    Prewarmed,
+    prewarm_after_s,
+)
 from mlcd.clouds.functions.meter import Meter
-from mlcd.clouds.functions.models import Models
 from mlcd.clouds.functions.orders import Order, Orders, Report, calibration_of
-from mlcd.clouds.functions.prewarm import READY, WAITS_S, Prewarm, Prewarmed, prewarm_after_s
 from mlcd.clouds.functions.worker import calibrate, train_alone, train_epoch
 from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
@@ -57,8 +67,9 @@ class FunctionLaunch:
     clock: Clock
     started_s: float
     lasts_s: float
-    prewarm: Prewarm | None = None
-    """Calls the functions of the next allocation; set if there is one."""
+    prewarm: Callable[[int, int, Meter, float], Prewarmed | None] | None = None
+    """Calls the functions of the next allocation for a trial, an epoch, with a meter of their own and the most seconds
+    to wait. None if the call failed: not an error, the next epoch then only starts later."""
     taken_over: Prewarmed | None = None
     samples: float = 0.0
     last_report_s: float = 0.0

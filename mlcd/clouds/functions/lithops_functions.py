@@ -1,7 +1,7 @@
 """Real functions through Lithops: calibrations, and epochs of one or many trials.
 
-Every epoch of a trial is one group of calls (`tries.py`); its model is committed when all of them have succeeded
-(`models.py`). Trials run in parallel, as many as the configuration has functions for; the others wait. On this machine
+Every epoch of a trial is one group of calls (`groups.py`); its model is committed when all of them have succeeded
+(`bucket.py`). Trials run in parallel, as many as the configuration has functions for; the others wait. On this machine
 functions are processes with a share of its CPUs according to their memory (`throttle.py`), and a watchdog ends them if
 MLCD is killed. On another platform they end by their own timeout, at most the launch's lifetime.
 """
@@ -16,14 +16,12 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
+from mlcd.clouds.functions.bucket import Models, store
 from mlcd.clouds.functions.calls import LOCALHOST, Caller
-from mlcd.clouds.functions.dataset import store
 from mlcd.clouds.functions.function_launch import FunctionLaunch, epoch_group
-from mlcd.clouds.functions.groups import Durations, GroupFailed
+from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed
 from mlcd.clouds.functions.meter import Meter
-from mlcd.clouds.functions.models import Models
 from mlcd.clouds.functions.orders import Faults, Orders, no_faults
-from mlcd.clouds.functions.prewarm import Prewarmed
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.watchdog import Watchdog

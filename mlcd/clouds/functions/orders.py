@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from mlcd.clouds.functions.dataset import Stored
+from mlcd.clouds.functions.bucket import Stored
 from mlcd.clouds.functions.throttle import share_of
 from mlcd.core.job import Job
 from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask

@@ -1,8 +1,8 @@
 """Simulated functions on a virtual clock: for trying MLCD without an account, and for tests.
 
 An epoch follows the equations of `beliefs/epoch.py` with a known calibration, the truth of the simulation.
-`simulated_epochs.py` adds noise and failures, `simulated_schedule.py` decides which trial trains when, and
-`simulated_losses.py` has the learning curves. Nothing here is a measurement.
+`simulated_epochs.py` adds noise and failures, and decides which trial trains when; `simulated_losses.py` has the
+learning curves. Nothing here is a measurement.
 
 Trials that do not fit in parallel wait in a queue. A failed epoch is retried as a whole, and every attempt is billed.
 Functions that the launch before has prewarmed (`TrainEpochs.then`) have been starting meanwhile.
@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlcd.clouds.functions.simulated_epochs import Attempt, Platform, epoch_report
+from mlcd.clouds.functions.simulated_epochs import Attempt, Platform, Schedule, epoch_report
 from mlcd.clouds.functions.simulated_losses import Losses
-from mlcd.clouds.functions.simulated_schedule import Schedule
 from mlcd.clouds.noise import launch_rng
 from mlcd.clouds.virtual import play
 from mlcd.core.backend import Events, Launch, Provenance

@@ -28,13 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from mlcd.clouds.functions.dataset import Stored, bounds, load
+from mlcd.clouds.functions.bucket import Stored, bounds, load
 from mlcd.clouds.functions.lithops_internals import no_such_key
-from mlcd.clouds.functions.request_limit import Counted
 from mlcd.clouds.functions.throttle import Throttle
 from mlcd.core.errors import MlcdError, UserError
 from mlcd.planners.functions.storages import Meeting, connect
-from mlcd.planners.functions.storages.transfers import time_transfers
+from mlcd.planners.functions.storages.exchange import time_transfers
 from mlcd.planners.functions.workloads import Features, Labels, Trainer, Vector, trainer
 
 Order = dict[str, Any]
@@ -190,10 +189,10 @@ def _read_gate(order: Order, bucket: Any) -> bytes:
 def _meeting(order: Order) -> Iterator[Meeting]:
     """The exchange between the functions. The number of its requests is stored in the order, even after an error."""
     timeout_s = min(order["meeting_timeout_s"], max(0.0, order["until"] - time.time()))
-    with closing(connect(order["storage"], order["url"], retry_s=order["retry_s"])) as place:
-        counted = place if order["requests_most"] is None else Counted(place, order["requests_most"])
+    most = order["requests_most"]
+    with closing(connect(order["storage"], order["url"], retry_s=order["retry_s"], most_requests=most)) as place:
         try:
-            yield Meeting(counted, order["group"], order["rank"], order["functions"], timeout_s)
+            yield Meeting(place, order["group"], order["rank"], order["functions"], timeout_s)
         finally:
             order["requests"] = place.requests
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from mlcd.clouds.functions import Endpoints, LithopsFunctions, SimulatedFunctions
+from mlcd.clouds.functions.lithops_functions import LithopsFunctions
+from mlcd.clouds.functions.simulated import SimulatedFunctions
 from mlcd.core.clock import VirtualClock, WallClock
 from mlcd.core.configuration import ProbeTime
 from mlcd.core.home import home
@@ -15,6 +16,7 @@ from mlcd.planners.functions.measure import FunctionsProfiler
 from mlcd.planners.functions.nouns import FunctionsTask
 from mlcd.planners.functions.prepare import HERE, SIMULATED
 from mlcd.planners.functions.space import calibration_space, on_functions
+from mlcd.planners.functions.storages.local import Endpoints
 
 PROBE_HERE = ProbeTime(90.0, 0.0)
 

@@ -6,7 +6,7 @@ Symbols   value  what is made small, of one epoch       weight  what is limited,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
@@ -17,8 +17,8 @@ from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import Ints
+from mlcd.planners.functions.knapsack import hull
 from mlcd.planners.functions.nouns import Allocation
-from mlcd.planners.functions.relaxation import hull
 
 ROUNDING = 1 + 1e-9
 
@@ -103,18 +103,6 @@ def furthest(offered: Options, goal: Goal) -> int:
     """Where no plan is within the limits: on which most epochs are."""
     epochs = np.minimum(_limit(goal.budget_usd) / offered.usd, _limit(goal.deadline_s) / offered.seconds)
     return int(np.argmax(epochs))
-
-
-def reserved(offered: Options, goal: Goal, epochs: int, more: int) -> Goal:
-    """The limits, less what `more` epochs than expected take where they take least; never so little that none fit."""
-    budget, deadline = goal.budget_usd, goal.deadline_s
-    if budget is not None:
-        least = float(offered.usd.min())
-        budget = min(budget, max(budget - more * least, epochs * least * ROUNDING))
-    if deadline is not None:
-        least = float(offered.seconds.min())
-        deadline = min(deadline, max(deadline - more * least, epochs * least * ROUNDING))
-    return replace(goal, budget_usd=budget, deadline_s=deadline)
 
 
 def sides(offered: Options, goal: Goal) -> tuple[Floats, Floats, float]:

@@ -2,7 +2,7 @@
 
 Our own. CE-scaling (section III-C) calls the problem NP-hard and solves it greedily. Of a knapsack:
 
-1. The relaxed problem (relaxation.py) bounds every plan. The plan under the limit next to it, improved with what is
+1. The relaxed problem (knapsack.py) bounds every plan. The plan under the limit next to it, improved with what is
    left of the limit, first in one stage, then in two at once, is the first good one.
 2. A point whose reduced cost is more than what lies between the bound and the best plan is in no better plan: dropped.
 3. What is left is merged (frontiers.py).
@@ -10,25 +10,25 @@ Our own. CE-scaling (section III-C) calls the problem NP-hard and solves it gree
    would like to have one. Its points are divided there, and both halves are solved, the best plan so far in hand.
 
 The plan is the best one but for rounding: none is better by 1e-12 of its value that has 1e-12 of the limit to spare.
-It begins with the static plan in hand, so that not even rounding can make it worse than that.
+It begins with the best static plan in hand, one allocation for all stages, so that not even rounding can make it worse.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 from math import inf
 from operator import itemgetter
 
 import numpy as np
 
-from mlcd.core.job import Goal
+from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.epoch import Ints
 from mlcd.planners.functions.frontiers import TooManyPlans, merge
-from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, knapsack, plan_of
+from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, Relaxed, knapsack, plan_of, relax
 from mlcd.planners.functions.nouns import StagePlan
-from mlcd.planners.functions.problem import StageProblem
-from mlcd.planners.functions.relaxation import Relaxed, relax
-from mlcd.planners.functions.static import static_picks
+from mlcd.planners.functions.problem import Menu, StageProblem, Storages, as_plan
 
 FEW = 500
 """Points of all stages together that are worth merging, and improving in two stages at once."""
@@ -138,3 +138,45 @@ def _pair(problem: Knapsack, picks: Picks, slack: float, one: int, other: int) -
     values = np.where(then < len(w2), v1 + v2[np.minimum(then, len(w2) - 1)], inf)
     at = int(values.argmin())
     return float(v1[picks[one]] + v2[picks[other]] - values[at]), {one: at, other: int(then[at])}
+
+
+def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storages = None) -> StagePlan | None:
+    """The best plan with one allocation for all stages; None if not one of them keeps the limits."""
+    plans = [_best(method, menus, goal) for menus in problem.static_menus(storages)]
+    found = [plan for plan in plans if plan is not None]
+    if goal.objective is Objective.CHEAPEST:
+        return min(found, key=lambda plan: (plan.usd, plan.seconds), default=None)
+    return min(found, key=lambda plan: (plan.seconds, plan.usd), default=None)
+
+
+def static_picks(problem: StageProblem, goal: Goal, sack: Knapsack) -> Picks:
+    """Where to begin from in `knapsack(problem.menus(), goal)`: what is no worse than the best static plan anywhere.
+
+    Where stages have boundaries of their own, a point of a stage's own boundary beats what the static plan has there.
+    The lightest points where no static plan keeps the limit on weight.
+    """
+    cheap = goal.objective is Objective.CHEAPEST
+    alone = replace(goal, budget_usd=None) if cheap else replace(goal, deadline_s=None)
+    plan = static_plan("static", problem, alone)
+    if plan is None:
+        return sack.lightest
+    picks = sack.best_within([each.seconds if cheap else each.usd for each in plan.stages])
+    return picks if sack.keeps(picks) else sack.lightest
+
+
+def _best(method: str, menus: Sequence[Menu], goal: Goal) -> StagePlan | None:
+    """The best of the points that these menus share."""
+    seconds = sum((menu.seconds for menu in menus), start=np.zeros(len(menus[0])))
+    usd = sum((menu.usd for menu in menus), start=np.zeros(len(menus[0])))
+    kept = np.ones(len(seconds), dtype=bool)
+    if goal.budget_usd is not None:
+        kept &= usd <= goal.budget_usd * (1 + ROUNDING)
+    if goal.deadline_s is not None:
+        kept &= seconds <= goal.deadline_s * (1 + ROUNDING)
+    at = np.flatnonzero(kept)
+    first, then = (usd, seconds) if goal.objective is Objective.CHEAPEST else (seconds, usd)
+    for point in at[np.lexsort((then[at], first[at]))].tolist():
+        plan = as_plan(method, menus, [point] * len(menus))
+        if goal.allows(plan.usd, plan.seconds):
+            return plan
+    return None

@@ -14,8 +14,7 @@ import numpy as np
 
 from mlcd.core.configuration import Floats
 from mlcd.planners.functions.beliefs.epoch import Ints
-from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks
-from mlcd.planners.functions.relaxation import Rest, Segments
+from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, Rest, Segments
 
 MOST_PLANS = 200_000
 """Partial plans in one merge, before any is dropped: some 10 ms and 10 MB."""

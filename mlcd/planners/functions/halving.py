@@ -16,10 +16,12 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.core.strategy import Apply, Finish, Step
 from mlcd.core.units import counted
+from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.foresight import left_of, patience_s, planned
+from mlcd.planners.functions.foresight import planned
 from mlcd.planners.functions.nouns import Calibration, Stage, StagePlan, TrainEpochs, Tuning, evidence_of
 from mlcd.planners.functions.problem import StageProblem
+from mlcd.planners.functions.run_state import left_of, patience_s
 from mlcd.planners.functions.space import configuration, frozen, on_functions
 
 MOST_LAUNCHES = 3
@@ -63,7 +65,7 @@ class SuccessiveHalving:
         group = tuple(trial for trial in missing if behind[trial] == done)
         ahead = (Stage(len(group), after - done), *stages[place + 1 :])
         problem = StageProblem(EpochModel(task.workload, frozen(task), self.calibration), task, ahead)
-        plan = planned(problem, left_of(job.goal, history, self.calibration), self.method)
+        plan = planned(problem, left_of(job.goal, history, spread(self.calibration)), self.method)
         if plan is None:
             return Finish(_out_of_limits(job, place, len(stages)))
         work = TrainEpochs(after - done, done, group)

@@ -79,11 +79,6 @@ def boundary(
     return grid.boundary(best)
 
 
-def at_once(limits: FunctionsTask, allocation: Allocation, trials: int) -> int:
-    """How many of the trials fit at once; 0 where not even one does."""
-    return int(_at_once(limits, np.array(allocation.functions), np.array(allocation.memory_mb), trials))
-
-
 def waves(limits: FunctionsTask, functions: Ints, memory_mb: Ints, trials: int) -> Floats:
     """How many times trials have to run one after the other; infinite where not even one fits."""
     fitting = _at_once(limits, functions, memory_mb, trials)

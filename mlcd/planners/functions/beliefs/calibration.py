@@ -15,12 +15,15 @@ Symbols   u(m)      median over the probes of one memory; a memory that came out
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import exp
 from statistics import median
 
 import numpy as np
 from scipy.optimize import isotonic_regression, nnls
 
 from mlcd.core.errors import UserError
+from mlcd.core.measurement import Z
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.nouns import Calibrated, Calibration, Link
 from mlcd.planners.functions.workload import StorageKind, StorageRate, Tariff, Workload
@@ -31,6 +34,16 @@ PRIOR_ERROR = 0.05
 """s0: the largest error that the paper finds in this model is 4.9 %."""
 PRIOR_PROBES = 4
 """nu."""
+LEAST_SPREAD = 0.05
+"""Relative error that is assumed of every plan: a calibration of seconds has not seen what an hour brings."""
+
+
+def spread(calibration: Calibration) -> float:
+    """How much longer than planned, at the worst, everything is counted on to take: a factor for certificates.
+
+    What was never measured has none: a plan that rests on it is an outlook, and promises nothing.
+    """
+    return 1.0 if calibration.modelled else exp(Z * max(calibration.rel_error, LEAST_SPREAD / Z))
 
 
 def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
@@ -49,14 +62,7 @@ def calibrate(probes: Sequence[Calibrated], workload: Workload) -> Calibration:
         start=_start(usable),
         source=f"measured: {len(usable)} probes",
     )
-    return Calibration(
-        compute=fitted.compute,
-        links=links,
-        load_mb_per_s=fitted.load_mb_per_s,
-        start=fitted.start,
-        rel_error=_rel_error(usable, fitted, workload),
-        source=fitted.source,
-    )
+    return replace(fitted, rel_error=_rel_error(usable, fitted, workload))
 
 
 def _compute(probes: Sequence[Calibrated]) -> tuple[tuple[float, float], ...]:
@@ -110,8 +116,8 @@ def _rel_error(probes: Sequence[Calibrated], fitted: Calibration, workload: Work
         share_s = workload.data_mb / n * (1 / probe.load_mb_per_s + probe.s_per_mb)
         seen_s = share_s + workload.iterations(n) * probe.sync_s
         off.append(abs(np.log(seen_s / model.parts(probe.allocation).billed_s)))
-    spread = 1.4826 * float(np.median(off)) if off else 0.0
-    return float(np.sqrt((PRIOR_PROBES * PRIOR_ERROR**2 + len(off) * spread**2) / (PRIOR_PROBES + len(off))))
+    scatter = 1.4826 * float(np.median(off)) if off else 0.0
+    return float(np.sqrt((PRIOR_PROBES * PRIOR_ERROR**2 + len(off) * scatter**2) / (PRIOR_PROBES + len(off))))
 
 
 def _medians(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

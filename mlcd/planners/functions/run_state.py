@@ -1,4 +1,4 @@
-"""A training run on functions as it stands: what its epochs came to, what is left, and what may be used for more."""
+"""The state of a training run on functions: what its epochs came to, what is left, and what may be used for more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from math import exp, floor, inf
+from math import exp, floor
 from statistics import median
 
 import numpy as np
@@ -17,8 +17,8 @@ from mlcd.core.history import History
 from mlcd.core.job import Goal, Job
 from mlcd.core.measurement import Measurement, Outcome
 from mlcd.planners.functions.beliefs.boundary import Boundary
+from mlcd.planners.functions.beliefs.calibration import LEAST_SPREAD, spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
-from mlcd.planners.functions.beliefs.spread import LEAST_SPREAD, spread
 from mlcd.planners.functions.choice import Options, options
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
 
@@ -27,6 +27,20 @@ RECENT = 5
 
 CLEARLY_MORE = 1.5
 """Memory that is tried after too little of it: a boundary has points at every megabyte."""
+SLOWEST, GRACE_S = 4.0, 30.0
+"""A launch is given up once it has taken so many times what was planned for it, and so much longer."""
+
+
+def patience_s(planned_s: float) -> float:
+    """How long a launch may take, whatever the limits: a short one may still wait for its functions to be up."""
+    return SLOWEST * planned_s + GRACE_S
+
+
+def left_of(goal: Goal, history: History, factor: float = 1.0) -> Goal:
+    """What is left of the limits for a plan whose stages may take so many times what is planned for them."""
+    budget = None if goal.budget_usd is None else max(0.0, goal.budget_usd - history.spent_usd) / factor
+    deadline = None if goal.deadline_s is None else max(0.0, goal.deadline_s - history.elapsed_s) / factor
+    return replace(goal, budget_usd=budget, deadline_s=deadline)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +85,14 @@ class Ground:
         """Seconds and dollars of every point, if its functions are not called ahead."""
         points, seconds, usd = self.points, np.empty(len(self.points)), np.empty(len(self.points))
         for place, name in enumerate(points.names):
-            here = points.storage == place
-            functions, memory_mb = points.functions[here], points.memory_mb[here]
-            seconds[here] = self.model.seconds(functions, memory_mb, name)
-            usd[here] = self.model.usd(functions, memory_mb, name)
+            at = points.storage == place
+            where = points.functions[at], points.memory_mb[at], name
+            seconds[at], usd[at] = self.model.seconds(*where), self.model.usd(*where)
         return seconds, usd
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class RunState:
     """`job` is what is left of it."""
 
     job: Job
@@ -117,12 +130,7 @@ class Standing:
     @property
     def left(self) -> Goal:
         """The limits, less what is gone."""
-        goal, history = self.job.goal, self.history
-        return replace(
-            goal,
-            budget_usd=None if goal.budget_usd is None else goal.budget_usd - history.spent_usd,
-            deadline_s=None if goal.deadline_s is None else goal.deadline_s - history.elapsed_s,
-        )
+        return left_of(self.job.goal, self.history)
 
     @property
     def margin(self) -> float:
@@ -133,12 +141,7 @@ class Standing:
     @property
     def planned(self) -> Goal:
         """What a plan may use of what is left."""
-        left, margin = self.left, self.margin
-        return replace(
-            left,
-            budget_usd=None if left.budget_usd is None else max(0.0, left.budget_usd) / margin,
-            deadline_s=None if left.deadline_s is None else max(0.0, left.deadline_s) / margin,
-        )
+        return left_of(self.job.goal, self.history, self.margin)
 
     @property
     def yardstick(self) -> tuple[float, float]:
@@ -193,12 +196,8 @@ class Standing:
 
     def affords(self, ahead: Sequence[Allocation]) -> bool:
         """Whether what is left suffices for these epochs."""
-        return self._within(*self.takes(ahead))
-
-    def _within(self, seconds: float, usd: float, longer: float = 1.0, dearer: float = 1.0) -> bool:
-        left = self.left
-        within_budget = usd * dearer <= (inf if left.budget_usd is None else left.budget_usd)
-        return within_budget and seconds * longer <= (inf if left.deadline_s is None else left.deadline_s)
+        seconds, usd = self.takes(ahead)
+        return self.left.allows(usd, seconds)
 
     def works(self, where: Allocation) -> bool:
         """As far as is known."""
@@ -206,15 +205,14 @@ class Standing:
 
     def may_use(self, where: Allocation) -> bool:
         """Whether an epoch may be started there: it works, and is within the limits even at its worst."""
-        return self.works(where) and self._within(*self.takes([where], cold=True), *self.worst)
+        (seconds, usd), (longer, dearer) = self.takes([where], cold=True), self.worst
+        return self.works(where) and self.left.allows(usd * dearer, seconds * longer)
 
     @cached_property
     def _sums(self) -> tuple[list[float], list[float]]:
         """Dollars and seconds of the first runs, for each number of them."""
-        usd, seconds = ([0.0], [0.0])
-        for run in self.history.runs:
-            usd.append(usd[-1] + run.usd)
-            seconds.append(seconds[-1] + run.seconds)
+        each = ([run.usd for run in self.history.runs], [run.seconds for run in self.history.runs])
+        usd, seconds = (list(accumulate(values, initial=0.0)) for values in each)
         return usd, seconds
 
     @cached_property
@@ -236,7 +234,7 @@ class Standing:
         """That there were when it had ended."""
         return self.history.runs[: self._ends[epoch]]
 
-    def as_of(self, epoch: int) -> Standing:
+    def as_of(self, epoch: int) -> RunState:
         """As it stood when that epoch had ended."""
         runs, (usd, seconds), (more_usd, more_s) = self.runs_until(epoch), self._sums, self.besides
         then = replace(
@@ -245,7 +243,7 @@ class Standing:
         more = self.history.saved_samples - then.saved_samples
         return replace(self, history=then, job=replace(self.job, work_samples=self.job.work_samples + more))
 
-    def with_epoch_on(self, where: Allocation) -> Standing:
+    def with_epoch_on(self, where: Allocation) -> RunState:
         """As it will stand after one more epoch there, but for its loss."""
         seconds, usd = self.takes([where])
         history = self.history
