@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import Allocation, Calibration, Link, Planned, StagePlan
-from mlcd.reports.functions.rows import EpochRow, Folded, StageRow
+from mlcd.reports.functions.rows import EpochRow, StageRow
 from mlcd.reports.functions.words import METHODS, fine_usd, gap_words, plan_name, short_s
 
 Columns = Sequence[tuple[str, str]]
@@ -62,10 +62,10 @@ def boundary_cells(point: Planned, mark: str) -> list[str]:
 def stage_cells(row: StageRow) -> list[str]:
     """A stage as it went, beside its plan."""
     planned, best = row.planned, row.best
-    told = f"{row.trials:,}" if row.trials == row.stage.trials else f"{row.trials:,} of {row.stage.trials:,}"
+    trials = f"{row.trials:,}" if row.trials == row.stage.trials else f"{row.trials:,} of {row.stage.trials:,}"
     return [
         str(row.number),
-        told,
+        trials,
         f"{row.kept:,}" if row.kept is not None else "-",
         f"{best.loss:.4g}" if best is not None else "-",
         str(row.allocation or "-"),
@@ -77,10 +77,11 @@ def stage_cells(row: StageRow) -> list[str]:
     ]
 
 
-def epoch_cells(row: EpochRow | Folded) -> list[str]:
+def epoch_cells(*rows: EpochRow) -> list[str]:
     """An epoch, or several on one allocation: the last loss, the middle of the times, and the sums."""
-    if isinstance(row, Folded):
-        return _folded_cells(row)
+    row = rows[0]
+    if len(rows) > 1:
+        return _folded_cells(rows)
     if row.epoch is None:
         return ["-", f"{row.allocation}: {row.launch.ending}", *[""] * 5, *_took(row.seconds, row.usd), ""]
     epoch = row.epoch
@@ -121,15 +122,13 @@ def _compared(method: str, plan: StagePlan | None, chosen: StagePlan | None) -> 
     return [plan_name(method), time, gaps[0], cost, gaps[1], "✔" if picked else ""]
 
 
-def _folded_cells(group: Folded) -> list[str]:
-    told = [row.epoch for row in group.rows if row.epoch is not None]
-    middle = len(told) // 2
-    parts = [
-        sorted(getattr(epoch, name) for epoch in told)[middle] for name in ("start_s", "load_s", "compute_s", "sync_s")
-    ]
-    first, last = told[0], told[-1]
-    seconds, usd = sum(row.seconds for row in group.rows), sum(row.usd for row in group.rows)
-    where = f"{counted(len(told), 'epoch')} on the same"
+def _folded_cells(rows: Sequence[EpochRow]) -> list[str]:
+    epochs = [row.epoch for row in rows if row.epoch is not None]
+    names, middle = ("start_s", "load_s", "compute_s", "sync_s"), len(epochs) // 2
+    parts = [sorted(getattr(epoch, name) for epoch in epochs)[middle] for name in names]
+    first, last = epochs[0], epochs[-1]
+    seconds, usd = sum(row.seconds for row in rows), sum(row.usd for row in rows)
+    where = f"{counted(len(epochs), 'epoch')} on the same"
     cells = [f"{first.number}-{last.number}", where, f"{last.loss:.4g}", *(f"~{short_s(part)}" for part in parts)]
     return [*cells, *_took(seconds, usd), ""]
 

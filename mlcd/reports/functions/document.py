@@ -19,10 +19,11 @@ from mlcd.planners.functions.nouns import (
     evidence_of,
     plan_of,
 )
+from mlcd.planners.functions.space import on_functions
 from mlcd.planners.functions.workload import Tariff
 from mlcd.reports.functions.boundary import knee, ordered
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, stage_rows
-from mlcd.reports.functions.words import chosen_plan, decision_sentence, functions_of, plan_name
+from mlcd.reports.functions.words import chosen_plan, decision_sentence, plan_name
 from mlcd.reports.run_document.core import SomeFunctions
 from mlcd.reports.run_document.part import taken
 from mlcd.reports.run_document.tune import (
@@ -68,7 +69,7 @@ def plan_document(job: Job, decision: Decision, boundary: Sequence[Planned] = ()
         "job": job.name,
         "on": job.on,
         "method": job.search.method,
-        **functions_job(functions_of(job)).model_dump(mode="json"),
+        **functions_job(on_functions(job)).model_dump(mode="json"),
         "feasible": decision.configuration is not None,
         "because": decision.because,
         "binding": decision.binding or None,
@@ -101,7 +102,7 @@ def plans_of(decision: Decision, job: Job) -> Fields:
 def functions_run(story: Story, boundary: Sequence[Planned]) -> Fields:
     """Its probes, and each stage of a tuning run or each epoch of a training run, as it went."""
     account, decision, found = story.account, story.decision, best_trial(story.account)
-    tuning = functions_of(story.job).tuning
+    tuning = on_functions(story.job).tuning
     return {
         "probes": [{**_probe(probe.measurement), "because": probe.because} for probe in story.probes],
         "boundary": boundary_of(boundary, chosen_plan(decision) if decision is not None else None),

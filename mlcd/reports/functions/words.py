@@ -40,13 +40,6 @@ def plan_name(method: str) -> str:
     return METHODS.get(method, method)
 
 
-def functions_of(job: Job) -> FunctionsTask:
-    """What the job does on functions; asking another one is a bug."""
-    if not isinstance(job.ask, FunctionsTask):
-        raise ValueError(f"'{job.name}' is not a job on functions")
-    return job.ask
-
-
 def chosen_plan(decision: Decision) -> StagePlan | None:
     """The plan that was decided for; of a decision that chose none, there are only those of other methods."""
     return plan_of(decision).plans[0] if decision.configuration is not None and plan_of(decision).plans else None
