@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from mlcd.planners.functions.nouns import FunctionsTask
-from mlcd.planners.functions.space import on_functions
+from mlcd.planners.functions.nouns import FunctionsTask, on_functions
 from mlcd.planners.scale.nouns import scaling_task
 from mlcd.planners.serve.nouns import ServingTask
 from mlcd.planners.serve.promise import service_of

@@ -31,8 +31,7 @@ from mlcd.core.ledger import (
 )
 from mlcd.core.measurement import Measurement
 from mlcd.core.units import counted, format_count, format_duration, format_rate, format_usd
-from mlcd.planners.functions.nouns import FunctionsTask, allocation_of
-from mlcd.planners.functions.space import on_functions
+from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, on_functions
 from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.finishing import finishes, last_metric
 from mlcd.reports.functions.terminal import first_words as functions_first_words

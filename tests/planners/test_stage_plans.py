@@ -19,9 +19,8 @@ from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.boundary import Boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.exact import solve
+from mlcd.planners.functions.exact import merge, solve
 from mlcd.planners.functions.foresight import METHODS
-from mlcd.planners.functions.frontiers import merge
 from mlcd.planners.functions.knapsack import Knapsack, hull, knapsack, relax
 from mlcd.planners.functions.nouns import FunctionsTask, Stage, StagePlan, Tuning
 from mlcd.planners.functions.problem import Menu, StageProblem, cheapest, fastest

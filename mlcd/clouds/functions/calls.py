@@ -123,7 +123,7 @@ class Caller:
                 chunksize=1,
                 timeout=math.ceil(timeout_s),
                 runtime_memory=None if self._platform == LOCALHOST else self._memory_mb,
-                include_modules=None if self._platform == LOCALHOST else ["mlcd"],
+                include_modules=None if self._platform == LOCALHOST else ["mlcd", "mlcd_bench"],
             )
         except Exception as error:  # Lithops and the clouds' clients raise many types
             raise CallRefused(f"{self._platform} did not take the call: {_first_line(error)}") from error

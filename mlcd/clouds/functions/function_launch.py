@@ -29,7 +29,7 @@ from mlcd.core.backend import Events, Launch, Purpose
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError
 from mlcd.core.measurement import Ended, Outcome, Sample
-from mlcd.planners.functions.nouns import SAMPLE, Epoch, FunctionsTask, TrainEpochs, work_of
+from mlcd.planners.functions.nouns import SAMPLE, Epoch, TrainEpochs, work_of
 from mlcd.planners.functions.storages import connect
 
 POLL_S = 0.01
@@ -129,8 +129,8 @@ class FunctionLaunch:
         if trial.epoch < work.done + work.epochs or running_s < after_s:
             return
         epoch_s = self.durations.expected_s("train_epoch", self.orders.allocation) or 0.0
-        steps = self._task.workload.iterations(work.then.functions)
-        next_meter = Meter(self._task.tariff, work.then, steps)
+        steps = self.orders.task.workload.iterations(work.then.functions)
+        next_meter = Meter(self.orders.task.tariff, work.then, steps)
         waits_s = self.meter.reserve_for(READY, next_meter, WAITS_S + epoch_s, 2 * (epoch_s - after_s))
         if waits_s is not None:
             self.prewarmed = self.prewarm(trial.number, trial.epoch + 1, next_meter, waits_s)
@@ -169,7 +169,7 @@ class FunctionLaunch:
             requests=group.bill.requests,
             retries=group.attempt,
         )
-        return self._sample(epoch, self._task.workload.samples)
+        return self._sample(epoch, self.orders.task.workload.samples)
 
     def _prewarmed_cost(self) -> tuple[float, float]:
         """The cost of prewarmed functions to this launch, and their billed seconds."""
@@ -180,7 +180,7 @@ class FunctionLaunch:
 
     def _train_sample(self, work: TrainEpochs, functions: int) -> Events:
         """Train a sample of the data. All epochs are one call, and share its cost."""
-        trial, workload = work.trials[0], self._task.workload.sampled(SAMPLE, functions)
+        trial, workload = work.trials[0], self.orders.task.workload.sampled(SAMPLE, functions)
         group = self._group(
             train_alone,
             lambda attempt, until, requests: self.orders.sample(trial, functions, work.epochs, until),
@@ -196,7 +196,7 @@ class FunctionLaunch:
     def _calibrate(self) -> Events:
         group = self._group(calibrate, self.orders.calibration, "the calibration")
         reports = self._reports(group)
-        calibrated = calibration_of(self.orders.allocation, self._task.workload, reports, group.called_at)
+        calibrated = calibration_of(self.orders.allocation, self.orders.task.workload, reports, group.called_at)
         self.samples += sum(report["rows"] for report in reports)
         yield Sample(self._report_s(), self.samples, evidence=calibrated)
 
@@ -240,11 +240,6 @@ class FunctionLaunch:
 
     def _now_s(self) -> float:
         return self.clock.elapsed_s() - self.started_s
-
-    @property
-    def _task(self) -> FunctionsTask:
-        assert isinstance(self.orders.job.ask, FunctionsTask)
-        return self.orders.job.ask
 
 
 def epoch_group(

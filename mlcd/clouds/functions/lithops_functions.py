@@ -29,7 +29,8 @@ from mlcd.core.backend import Events, Launch, Provenance
 from mlcd.core.clock import Clock
 from mlcd.core.errors import BackendError, MlcdError
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import Allocation, FunctionsTask, work_of
+from mlcd.planners.functions.nouns import Allocation, on_functions, work_of
+from mlcd.planners.functions.space import allocated
 from mlcd.planners.functions.storages.storage import RETRY_S
 from mlcd.planners.functions.workload import CALIBRATION_STEPS
 
@@ -66,7 +67,7 @@ class LithopsFunctions:
 
     def run(self, job: Job, launch: Launch) -> Events:
         """Call functions and yield what they report."""
-        started_s, allocation = self.clock.elapsed_s(), _allocation(launch)
+        started_s, allocation = self.clock.elapsed_s(), allocated(launch.configuration)
         prewarmed = self._taken_over(launch)
         taken = {"took_over": prewarmed.caller.folder.name} if prewarmed is not None else {}
         folder = self.launches.open(launch, platform=self.platform, **taken)
@@ -130,7 +131,7 @@ class LithopsFunctions:
         return caller
 
     def _orders(self, job: Job, label: str, allocation: Allocation, caller: Caller) -> Orders:
-        workload = _task(job).workload
+        workload = on_functions(job).workload
         try:
             stored = store(caller.bucket, workload.data, workload.samples, job.folder)
         except MlcdError:
@@ -172,12 +173,9 @@ class LithopsFunctions:
         prewarmed, work = self.prewarmed, work_of(launch)
         if prewarmed is None:
             return None
-        wanted = work is not None and (_run_of(launch), work.trials, work.done + 1, _allocation(launch)) == (
-            prewarmed.run,
-            (prewarmed.trial,),
-            prewarmed.epoch,
-            prewarmed.orders.allocation,
-        )
+        where, run = allocated(launch.configuration), _run_of(launch)
+        asked = (run, work.trials, work.done + 1, where) if work is not None else None
+        wanted = asked == (prewarmed.run, (prewarmed.trial,), prewarmed.epoch, prewarmed.orders.allocation)
         if not wanted or prewarmed.group.call is None:
             self.close()
             return None
@@ -190,20 +188,8 @@ def _run_of(launch: Launch) -> str:
     return launch.label.rpartition("-")[0] or launch.label
 
 
-def _allocation(launch: Launch) -> Allocation:
-    if not isinstance(launch.configuration.setting, Allocation):
-        raise BackendError(f"{launch.configuration} says nothing of functions")
-    return launch.configuration.setting
-
-
-def _task(job: Job) -> FunctionsTask:
-    if not isinstance(job.ask, FunctionsTask):
-        raise BackendError(f"'{job.name}' is not a job on functions")
-    return job.ask
-
-
 def _meter(job: Job, launch: Launch) -> Meter:
-    task = _task(job)
-    allocation = _allocation(launch)
+    task = on_functions(job)
+    allocation = allocated(launch.configuration)
     steps = task.workload.iterations(allocation.functions) if launch.work is not None else CALIBRATION_STEPS
     return Meter(task.tariff, allocation, steps, launch.most_usd)

@@ -36,6 +36,7 @@ from mlcd.planners.functions.nouns import (
     TrainEpochs,
     work_of,
 )
+from mlcd.planners.functions.space import allocated
 
 CALIBRATION_ITERATIONS = 3
 """Iterations of a calibration."""
@@ -69,7 +70,7 @@ class SimulatedFunctions:
 
     def _events(self, job: Job, launch: Launch) -> Iterator[Event]:
         work = work_of(launch)
-        model, where = self._model(job, work), _allocation(launch)
+        model, where = self._model(job, work), allocated(launch.configuration)
         if not model.exists(where.storage):
             why = f"a model of {model.workload.model_mb:g} MB cannot be exchanged through {where.storage}"
             yield Ended(model.calibration.start[0] + 1.0, Outcome.FAILED, why)
@@ -106,7 +107,7 @@ class SimulatedFunctions:
 
     def _train(self, job: Job, launch: Launch, work: TrainEpochs) -> Iterator[Event]:
         """Epochs in the order in which they end, until all are done or one has failed."""
-        started_s = self.prewarmed.pop(_allocation(launch), 0.0)
+        started_s = self.prewarmed.pop(allocated(launch.configuration), 0.0)
         self.prewarmed.clear()
         schedule = self._schedule(job, launch, work, started_s)
         losses, now_s, samples, missing = self.losses or Losses(self.seed), 0.0, 0.0, len(work.trials) * work.epochs
@@ -130,7 +131,7 @@ class SimulatedFunctions:
 
     def _schedule(self, job: Job, launch: Launch, work: TrainEpochs, started_s: float = 0.0) -> Schedule:
         """The schedule. Functions of the first attempts have been starting for `started_s`."""
-        model, where, rng = self._model(job, work), _allocation(launch), launch_rng(self.seed, launch)
+        model, where, rng = self._model(job, work), allocated(launch.configuration), launch_rng(self.seed, launch)
 
         def draw(planned: Attempt) -> Attempt:
             return self.platform.attempt(rng, planned, 0.0 if planned.begin_s else started_s)
@@ -151,9 +152,3 @@ class SimulatedFunctions:
         if work is not None and work.sample_of is not None:
             workload = workload.sampled(SAMPLE, work.sample_of)
         return EpochModel(workload, job.ask.tariff, self.calibration)
-
-
-def _allocation(launch: Launch) -> Allocation:
-    if not isinstance(launch.configuration.setting, Allocation):
-        raise BackendError(f"{launch.configuration} says nothing of functions")
-    return launch.configuration.setting

@@ -13,9 +13,9 @@ from mlcd.core.job import Job
 from mlcd.core.place import Cloud
 from mlcd.planners.functions.beliefs.published import published
 from mlcd.planners.functions.measure import FunctionsProfiler
-from mlcd.planners.functions.nouns import FunctionsTask
+from mlcd.planners.functions.nouns import FunctionsTask, on_functions
 from mlcd.planners.functions.prepare import HERE, SIMULATED
-from mlcd.planners.functions.space import calibration_space, on_functions
+from mlcd.planners.functions.space import calibration_space
 from mlcd.planners.functions.storages.local import Endpoints
 
 PROBE_HERE = ProbeTime(90.0, 0.0)

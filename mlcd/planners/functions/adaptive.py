@@ -37,10 +37,19 @@ from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.choice import Options, furthest, single
 from mlcd.planners.functions.exact import exact
 from mlcd.planners.functions.hedge import hedged
-from mlcd.planners.functions.nouns import Allocation, Calibration, FunctionsTask, Planned, Stage, StagePlan, TrainEpochs
+from mlcd.planners.functions.nouns import (
+    Allocation,
+    Calibration,
+    FunctionsTask,
+    Planned,
+    Stage,
+    StagePlan,
+    TrainEpochs,
+    on_functions,
+)
 from mlcd.planners.functions.outlook import Outlook, after, before, certain, still_missing
 from mlcd.planners.functions.run_state import Ground, RunState, patience_s
-from mlcd.planners.functions.space import configuration, frozen, on_functions
+from mlcd.planners.functions.space import configuration, frozen
 
 MOST_TRIES = 3
 """Launches in a row that bring no epoch before the run is given up; each on another allocation."""

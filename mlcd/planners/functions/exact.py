@@ -5,7 +5,10 @@ Our own. CE-scaling (section III-C) calls the problem NP-hard and solves it gree
 1. The relaxed problem (knapsack.py) bounds every plan. The plan under the limit next to it, improved with what is
    left of the limit, first in one stage, then in two at once, is the first good one.
 2. A point whose reduced cost is more than what lies between the bound and the best plan is in no better plan: dropped.
-3. What is left is merged (frontiers.py).
+3. What is left is merged by dynamic programming over two Pareto frontiers of partial plans instead of one: every stage
+   is merged into the smaller of them, and in the end each partial plan of the one meets the best of the other that it
+   leaves room for. A partial plan stays if it is Pareto-minimal and, with the relaxed rest of the stages, below the
+   plan that is to be beaten.
 4. Where too much is left for that, the bound is loose: the stage that the relaxed problem splits has no point where it
    would like to have one. Its points are divided there, and both halves are solved, the best plan so far in hand.
 
@@ -16,22 +19,35 @@ It begins with the best static plan in hand, one allocation for all stages, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 from math import inf
 from operator import itemgetter
 
 import numpy as np
 
+from mlcd.core.configuration import Floats
 from mlcd.core.job import Goal, Objective
 from mlcd.planners.functions.beliefs.epoch import Ints
-from mlcd.planners.functions.frontiers import TooManyPlans, merge
-from mlcd.planners.functions.knapsack import ROUNDING, Knapsack, Picks, Relaxed, knapsack, plan_of, relax
+from mlcd.planners.functions.knapsack import (
+    ROUNDING,
+    Knapsack,
+    Picks,
+    Relaxed,
+    Rest,
+    Segments,
+    knapsack,
+    plan_of,
+    relax,
+)
 from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, StageProblem, Storages, as_plan
 
 FEW = 500
 """Points of all stages together that are worth merging, and improving in two stages at once."""
+
+MOST_PLANS = 200_000
+"""Partial plans in one merge, before any is dropped: some 10 ms and 10 MB."""
 
 Kept = tuple[Ints, ...]
 """For each stage the points that are still in question."""
@@ -180,3 +196,79 @@ def _best(method: str, menus: Sequence[Menu], goal: Goal) -> StagePlan | None:
         if goal.allows(plan.usd, plan.seconds):
             return plan
     return None
+
+
+class TooManyPlans(Exception):
+    """More partial plans than are worth looking at; to be asked again with fewer points."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Pareto-minimal partial plans: weights rise, values fall. `trail`: for each stage where a plan came from."""
+
+    values: Floats
+    weights: Floats
+    stages: tuple[int, ...] = ()
+    trail: tuple[tuple[Ints, Ints], ...] = ()
+
+    def picks(self, plan: int) -> dict[int, int]:
+        """For each of its stages the point that a plan takes."""
+        found = {}
+        for stage, (before, point) in zip(reversed(self.stages), reversed(self.trail), strict=True):
+            found[stage] = int(point[plan])
+            plan = int(before[plan])
+        return found
+
+
+def merge(problem: Knapsack, below: float) -> Picks | None:
+    """The best plan of a value below this one; None if there is none. Raises TooManyPlans."""
+    segments = [Segments.of(v, w) for v, w in zip(problem.values, problem.weights, strict=True)]
+    one = other = Frontier(np.zeros(1), np.zeros(1))
+    for stage in sorted(range(len(segments)), key=lambda stage: len(problem.values[stage])):
+        if len(one.values) > len(other.values):
+            one, other = other, one
+        done = (*one.stages, stage)
+        rest = Rest.of(each for at, each in enumerate(segments) if at not in done)
+        one = _extended(problem, one, stage, rest, below)
+        if not len(one.values):
+            return None
+    return _met(problem, one, other, below)
+
+
+def _extended(problem: Knapsack, frontier: Frontier, stage: int, rest: Rest, below: float) -> Frontier:
+    points = len(problem.values[stage])
+    if len(frontier.values) * points > MOST_PLANS:
+        raise TooManyPlans
+    values = np.add.outer(frontier.values, problem.values[stage]).ravel()
+    weights = np.add.outer(frontier.weights, problem.weights[stage]).ravel()
+    # a hair more than is left: what a plan weighs in another order of its stages may be a hair less
+    left = problem.limit * (1 + ROUNDING) - weights
+    at = np.flatnonzero(values + rest.least_value(left) < below * (1 - ROUNDING))
+    at = at[_minimal(values[at], weights[at])]
+    trail = (*frontier.trail, (at // points, at % points))
+    return Frontier(values[at], weights[at], (*frontier.stages, stage), trail)
+
+
+def _minimal(values: Floats, weights: Floats) -> Ints:
+    """The Pareto-minimal ones, by rising weight."""
+    order: Ints = np.lexsort((values, weights))
+    least = np.minimum.accumulate(values[order])
+    first: Ints = order[np.append(True, least[1:] < least[:-1])[: len(order)]]
+    return first
+
+
+def _met(problem: Knapsack, one: Frontier, other: Frontier, below: float) -> Picks | None:
+    """The best pair within the limit: for each of one frontier, the heaviest of the other that still fits."""
+    room = problem.limit * (1 + ROUNDING) - one.weights
+    partner = np.searchsorted(other.weights, room, side="right") - 1
+    values = np.where(partner >= 0, one.values + other.values[partner], inf)
+    while True:
+        plan = int(values.argmin())
+        if values[plan] >= below:
+            return None
+        points = one.picks(plan) | other.picks(int(partner[plan]))
+        picks = tuple(points[stage] for stage in range(len(points)))
+        if problem.keeps(picks):
+            return picks
+        partner[plan] -= 1  # over the limit by a rounding error: the next lighter one
+        values[plan] = one.values[plan] + other.values[partner[plan]] if partner[plan] >= 0 else inf

@@ -19,10 +19,18 @@ from mlcd.core.units import counted
 from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import planned
-from mlcd.planners.functions.nouns import Calibration, Stage, StagePlan, TrainEpochs, Tuning, evidence_of
+from mlcd.planners.functions.nouns import (
+    Calibration,
+    Stage,
+    StagePlan,
+    TrainEpochs,
+    Tuning,
+    evidence_of,
+    on_functions,
+)
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.run_state import left_of, patience_s
-from mlcd.planners.functions.space import configuration, frozen, on_functions
+from mlcd.planners.functions.space import configuration, frozen
 
 MOST_LAUNCHES = 3
 """Of a stage that breaks; what its trials have finished by then counts."""

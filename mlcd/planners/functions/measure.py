@@ -25,7 +25,7 @@ from mlcd.planners.functions.nouns import (
     Epoch,
     FunctionsEvidence,
     evidence_of,
-    functions_task,
+    on_functions,
     work_of,
 )
 
@@ -174,8 +174,8 @@ def _asked_for(launch: Launch, seen: _Seen) -> set[tuple[int, int]]:
 
 def _saved_samples(job: Job, launch: Launch, seen: _Seen) -> float:
     """What a training run has behind it. Trials of a tuning job, and a sample of the data, are no part of that."""
-    work, task = work_of(launch), functions_task(job)
-    if launch.purpose is Purpose.PROBE or work is None or task is None or task.tuning:
+    work, task = work_of(launch), on_functions(job)
+    if launch.purpose is Purpose.PROBE or work is None or task.tuning:
         return 0.0
     epochs = max((number for _, number in _asked_for(launch, seen)), default=work.done)
     return epochs * (job.dataset_samples or float(task.workload.samples))

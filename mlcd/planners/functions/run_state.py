@@ -21,6 +21,7 @@ from mlcd.planners.functions.beliefs.calibration import LEAST_SPREAD, spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.choice import Options, options
 from mlcd.planners.functions.nouns import Allocation, FunctionsTask, evidence_of
+from mlcd.planners.functions.space import allocated
 
 RECENT = 5
 """Epochs that say how an epoch compares with what the model says of it."""
@@ -66,7 +67,7 @@ class Ground:
 
     def expected(self, run: Measurement) -> tuple[float, float]:
         """Seconds and dollars of this very epoch by the model, if as much of its start was hidden as it says."""
-        where = allocation(run)
+        where = allocated(run.configuration)
         seconds, usd = self.takes(where, cold=True)
         if not self.called_ahead:
             return seconds, usd
@@ -125,7 +126,7 @@ class RunState:
     @property
     def last(self) -> Allocation:
         """What the last epoch ran on."""
-        return next(allocation(run) for run in reversed(self.history.runs) if evidence_of(run).epochs)
+        return next(allocated(run.configuration) for run in reversed(self.history.runs) if evidence_of(run).epochs)
 
     @property
     def left(self) -> Goal:
@@ -163,12 +164,12 @@ class RunState:
     def failed(self) -> frozenset[Allocation]:
         """Where no epoch came to its end; of what was bad luck, only since the last epoch."""
         own = [run for run in self.history.current_runs if not evidence_of(run).epochs and not run.outcome.is_bad_luck]
-        return frozenset(map(allocation, (*own, *self.broken)))
+        return frozenset(allocated(run.configuration) for run in (*own, *self.broken))
 
     @cached_property
     def too_small_mb(self) -> int:
         """Memory that is taken not to be enough; 0 where it always was."""
-        small = [allocation(run) for run in self.history.runs if run.outcome is Outcome.OUT_OF_MEMORY]
+        small = [allocated(run.configuration) for run in self.history.runs if run.outcome is Outcome.OUT_OF_MEMORY]
         return round(CLEARLY_MORE * max((where.memory_mb for where in small), default=0))
 
     @cached_property
@@ -249,10 +250,3 @@ class RunState:
         history = self.history
         then = replace(history, spent_usd=history.spent_usd + usd, elapsed_s=history.elapsed_s + seconds)
         return replace(self, history=then)
-
-
-def allocation(run: Measurement) -> Allocation:
-    """What a launch ran on; a launch of anything but functions is a bug."""
-    if not isinstance(run.configuration.setting, Allocation):
-        raise ValueError(f"{run.configuration} is not on functions")
-    return run.configuration.setting

@@ -37,9 +37,10 @@ from mlcd.planners.functions.nouns import (
     StagePlan,
     TrainEpochs,
     evidence_of,
+    on_functions,
 )
 from mlcd.planners.functions.problem import NothingToChoose, StageProblem, cheapest, fastest
-from mlcd.planners.functions.space import configuration, frozen, on_functions, usable
+from mlcd.planners.functions.space import configuration, frozen, usable
 from mlcd.planners.functions.workload import MB_PER_VCPU
 from mlcd.planners.modeling.loss_curve import fit
 

@@ -17,12 +17,11 @@ from mlcd.planners.functions.nouns import (
     StagePlan,
     allocation_of,
     evidence_of,
+    on_functions,
     plan_of,
 )
-from mlcd.planners.functions.space import on_functions
 from mlcd.planners.functions.workload import Tariff
-from mlcd.reports.functions.boundary import knee, ordered
-from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, stage_rows
+from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, epoch_rows, knee, ordered, stage_rows
 from mlcd.reports.functions.words import chosen_plan, decision_sentence, plan_name
 from mlcd.reports.run_document.core import SomeFunctions
 from mlcd.reports.run_document.part import taken

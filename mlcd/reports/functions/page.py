@@ -5,8 +5,7 @@ from __future__ import annotations
 from mlcd.core.decision import Forecast
 from mlcd.core.ledger import Status
 from mlcd.core.units import counted, format_duration, format_usd
-from mlcd.planners.functions.nouns import plan_of
-from mlcd.planners.functions.space import on_functions
+from mlcd.planners.functions.nouns import on_functions, plan_of
 from mlcd.reports.answer import Card, left_words
 from mlcd.reports.finishing import last_metric
 from mlcd.reports.functions.cells import (

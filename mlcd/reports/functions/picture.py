@@ -14,7 +14,7 @@ from mlcd.planners.functions.nouns import Allocation, Planned, StagePlan, plan_o
 from mlcd.planners.functions.workload import STORAGES
 from mlcd.reports.figures.axes import Scale, marked, time_ticks, usd_tick
 from mlcd.reports.figures.still import Axis, Chart, Series, Spot, still
-from mlcd.reports.functions.boundary import brief, ordered
+from mlcd.reports.functions.rows import brief, ordered
 from mlcd.reports.functions.words import METHODS, basis_words, chosen_plan, fine_usd, plan_name, short_s
 
 MOST_POINTS = 240

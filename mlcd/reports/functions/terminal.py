@@ -12,9 +12,7 @@ from mlcd.core.backend import Provenance
 from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Started
-from mlcd.planners.functions.nouns import Planned, plan_of
-from mlcd.planners.functions.space import on_functions
-from mlcd.reports.functions.boundary import brief, marks
+from mlcd.planners.functions.nouns import Planned, on_functions, plan_of
 from mlcd.reports.functions.cells import (
     BOUNDARY,
     CALIBRATION,
@@ -32,7 +30,7 @@ from mlcd.reports.functions.cells import (
     rows_total,
     stage_cells,
 )
-from mlcd.reports.functions.rows import best_trial, epoch_rows, folded, stage_rows
+from mlcd.reports.functions.rows import best_trial, brief, epoch_rows, folded, marks, stage_rows
 from mlcd.reports.functions.words import (
     basis_words,
     chosen_plan,

@@ -15,7 +15,7 @@ wait for is start - t', so t' = billed + max(0, start - t') with billed = t' - s
     t' = max(billed, (start + billed) / 2)
 
 Where exchanges were measured at two or more n, t_p is an affine function of n through them instead of (3): functions
-transfer at the same time, which (3) does not know. `literal` gives (3) all the same.
+transfer at the same time, which (3) does not know.
 
 Everything that does not depend on m is a `Rows`: t' is affine in u(m) then, and millions of allocations are a
 multiplication and an addition each.
@@ -24,7 +24,8 @@ multiplication and an addition each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,7 @@ from mlcd.planners.functions.workload import StorageRate, Tariff, Workload
 
 Ints = NDArray[np.int64]
 
+_BY_ROW = ("functions", "start_s", "still_s", "mb", "still_usd", "usd_per_s")
 LEAST_SHARE = 0.01
 """A measured exchange below this share of the longest weighs no more for being short."""
 
@@ -77,32 +79,15 @@ class Rows:
 
     def take(self, at: Ints) -> Rows:
         """Some of them, in this order."""
-        return Rows(
-            functions=self.functions[at],
-            start_s=self.start_s[at],
-            still_s=self.still_s[at],
-            mb=self.mb[at],
-            still_usd=self.still_usd[at],
-            usd_per_s=self.usd_per_s[at],
-            usd_per_gb_s=self.usd_per_gb_s,
-        )
+        some: dict[str, Any] = {name: getattr(self, name)[at] for name in _BY_ROW}
+        return replace(self, **some)
 
     @classmethod
     def joined(cls, several: Sequence[Rows], usd_per_gb_s: float) -> Rows:
         """Those of several storages, one after the other."""
-
-        def all_of(name: str) -> Floats:
-            return np.concatenate([np.empty(0), *(getattr(rows, name) for rows in several)])
-
-        return cls(
-            functions=all_of("functions"),
-            start_s=all_of("start_s"),
-            still_s=all_of("still_s"),
-            mb=all_of("mb"),
-            still_usd=all_of("still_usd"),
-            usd_per_s=all_of("usd_per_s"),
-            usd_per_gb_s=usd_per_gb_s,
-        )
+        columns = {name: [getattr(rows, name) for rows in several] for name in _BY_ROW}
+        joined: dict[str, Any] = {name: np.concatenate([np.empty(0), *each]) for name, each in columns.items()}
+        return cls(**joined, usd_per_gb_s=usd_per_gb_s)
 
     def billed_s(self, s_per_mb: ArrayLike) -> Floats:
         """All but the start, given u(m)."""
@@ -190,12 +175,14 @@ class EpochModel:
 
     def parts(self, allocation: Allocation) -> Parts:
         """What the seconds of an epoch are spent on."""
-        return self._parts(allocation, float(self.exchange_s(allocation.functions, allocation.storage)))
-
-    def literal(self, allocation: Allocation) -> Parts:
-        """The same with equation (3) from latency and bandwidth, whatever exchanges were measured."""
-        n = np.asarray(allocation.functions, float)
-        return self._parts(allocation, float(self._literal_exchange_s(n, allocation.storage)))
+        n = allocation.functions
+        mb = self.workload.data_mb / n
+        return Parts(
+            start_s=float(self._start_s(np.asarray(n, float), allocation.storage)),
+            load_s=mb / self.calibration.load_mb_per_s,
+            compute_s=mb * float(self.s_per_mb(allocation.memory_mb)),
+            sync_s=self.workload.iterations(n) * float(self.exchange_s(n, allocation.storage)),
+        )
 
     def epoch_s(self, allocation: Allocation, called_ahead: bool = False) -> float:
         """t'."""
@@ -210,16 +197,6 @@ class EpochModel:
     def requests(self, allocation: Allocation) -> int:
         """What the functions ask of the storage in an epoch: k (10n+2), equation (5)."""
         return self.workload.iterations(allocation.functions) * (10 * allocation.functions + 2)
-
-    def _parts(self, allocation: Allocation, exchange_s: float) -> Parts:
-        n = allocation.functions
-        mb = self.workload.data_mb / n
-        return Parts(
-            start_s=float(self._start_s(np.asarray(n, float), allocation.storage)),
-            load_s=mb / self.calibration.load_mb_per_s,
-            compute_s=mb * float(self.s_per_mb(allocation.memory_mb)),
-            sync_s=self.workload.iterations(n) * exchange_s,
-        )
 
     def _iterations(self, n: Floats) -> Floats:
         found: Floats = np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch)))

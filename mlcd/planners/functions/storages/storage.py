@@ -56,23 +56,18 @@ class Storage(Protocol):
 
     def put(self, key: str, value: bytes) -> None:
         """Store a value, replacing an existing one."""
-        ...
 
     def get(self, key: str) -> bytes | None:
         """The value of a key; None if there is none."""
-        ...
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete these keys, whether or not they exist."""
-        ...
 
     def clear(self, prefix: str) -> None:
         """Delete all keys with this prefix; an empty prefix is refused, since it would empty the storage."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 @runtime_checkable
@@ -83,7 +78,6 @@ class Averaging(Protocol):
         self, group: str, step: int, rank: int, functions: int, vector: Vector, timeout_s: float
     ) -> Vector | tuple[int, ...]:
         """The mean over all ranks; after `timeout_s` without it, the missing ranks."""
-        ...
 
 
 class RetryingStorage:

@@ -1,8 +1,11 @@
-"""What is trained on functions: models and data by the names that job files have for them.
+"""What is trained on functions: the interfaces of a model and of its data, and both by the names of job files.
 
-MLCD's own, or a job's own classes, as `module:Class` in the folder of its job file. The module is loaded from its file
-under a unique name: the search path stays unchanged, and two jobs may both have a `net.py`. While it is loaded, it can
-import modules beside it.
+A function is stateless: it gets the parameters as one vector, and returns a gradient. SGD on the averaged gradient is
+done by the exchange between functions, so a trainer knows neither the learning rate nor other functions.
+
+A name is one of the examples of `mlcd_bench/workloads/`, or a job's own class, `module:Class` in the folder of its job
+file. That module is loaded from its file under a unique name: the search path stays unchanged, and two jobs may both
+have a `net.py`. While it is loaded, it can import modules beside it.
 """
 
 from __future__ import annotations
@@ -14,32 +17,75 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mlcd.core.errors import MlcdError, UnknownName, UserError
-from mlcd.planners.functions.workloads.generated import Higgs, Images, Yfcc
-from mlcd.planners.functions.workloads.linear import LogisticRegression, SupportVectorMachine
-from mlcd.planners.functions.workloads.mobilenet import MobileNet
-from mlcd.planners.functions.workloads.protocol import BYTES, Dataset, Features, Labels, Trainer, Vector, lacks
 
-__all__ = ["DATA", "MODELS", "Dataset", "Features", "Labels", "Trainer", "Vector", "dataset", "facts", "trainer"]
-
-MODELS: Mapping[str, Callable[..., Trainer]] = {
-    "lr": LogisticRegression,
-    "svm": SupportVectorMachine,
-    "mobilenet": MobileNet,
+Vector = NDArray[np.float32]
+"""All parameters of a model, or their gradient, flattened."""
+Features = NDArray[np.float32]
+"""Samples first: (samples, *shape)."""
+Labels = NDArray[np.int32]
+"""One class for each sample, from 0."""
+BYTES = 4
+"""Of a parameter, a feature and a label."""
+MODELS = {
+    "lr": "mlcd_bench.workloads.linear:LogisticRegression",
+    "svm": "mlcd_bench.workloads.linear:SupportVectorMachine",
+    "mobilenet": "mlcd_bench.workloads.mobilenet:MobileNet",
 }
-DATA: Mapping[str, Callable[[], Dataset]] = {"higgs": Higgs, "yfcc": Yfcc, "images": Images}
+DATA = {name: f"mlcd_bench.workloads.generated:{name.capitalize()}" for name in ("higgs", "yfcc", "images")}
 BYTES_PER_MB = 1_000_000
+
+
+class Trainer(Protocol):
+    """A model that can be trained.
+
+    Built as `Class(shape, classes, **hyperparameters)`: the shape of one sample, and the number of classes.
+    `gradient` includes that of a penalty on the parameters; the losses are without the penalty, so that trials with
+    different penalties can be compared. A step that is too large may give a loss of `inf` or `nan`.
+    """
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+
+    def initial(self, seed: int) -> Vector:
+        """The initial parameters."""
+
+    def gradient(self, parameters: Vector, features: Features, labels: Labels) -> tuple[float, Vector]:
+        """The mean loss over these samples, and the mean gradient."""
+
+    def loss(self, parameters: Vector, features: Features, labels: Labels) -> float:
+        """The mean loss over these samples."""
+
+
+class Dataset(Protocol):
+    """An unlimited sequence of samples, numbered from 0; a job's own class is built as `Class()`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample's features."""
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+
+    def rows(self, first: int, last: int, seed: int) -> tuple[Features, Labels]:
+        """Samples `first` to `last` (exclusive). A sample depends only on its number and the seed."""
 
 
 def trainer(model: str, data: str, folder: str = "", **hyperparameters: float) -> Trainer:
     """The model of that name, for data of that name. The learning rate is none of its hyperparameters."""
     shown = dataset(data, folder)
-    build = MODELS.get(model) or _own("model", model, folder, MODELS)
+    build = _class("model", model, folder, MODELS)
     _check_taken(model, build, hyperparameters)
     found: Trainer = _built("model", model, Trainer, lambda: build(shown.shape, shown.classes, **hyperparameters))
     return found
@@ -47,7 +93,7 @@ def trainer(model: str, data: str, folder: str = "", **hyperparameters: float) -
 
 def dataset(data: str, folder: str = "") -> Dataset:
     """The data of that name."""
-    build = DATA.get(data) or _own("data", data, folder, DATA)
+    build = _class("data", data, folder, DATA)
     found: Dataset = _built("data", data, Dataset, build)
     return found
 
@@ -58,11 +104,13 @@ def facts(model: str, data: str, samples: int, folder: str = "") -> tuple[float,
     return samples * of_sample / BYTES_PER_MB, trainer(model, data, folder).size * BYTES / BYTES_PER_MB
 
 
-def _own(what: str, name: str, folder: str, known: Mapping[str, Any]) -> Any:
+def _class(what: str, name: str, folder: str, known: Mapping[str, str]) -> Any:
     """The class of a name such as `net:Net`; `what`: for error messages."""
-    if ":" not in name:
+    if ":" not in name and name not in known:
         raise UnknownName(what, name, known)
-    module_name, _, class_name = name.partition(":")
+    module_name, _, class_name = known.get(name, name).partition(":")
+    if name in known:
+        return getattr(import_module(module_name), class_name)
     if not all(part.isidentifier() for part in (*module_name.split("."), class_name)):
         raise UserError(f"{what} '{name}': write it as module:Class, such as net:Net for class Net in net.py")
     path = Path(folder or ".").resolve().joinpath(*module_name.split(".")).with_suffix(".py")
@@ -96,7 +144,7 @@ def _built(what: str, name: str, protocol: type, build: Callable[[], Any]) -> An
     except Exception as error:  # whatever the user's own code does
         words = " ".join(str(error).split())
         raise UserError(f"{what} '{name}' cannot be built: {type(error).__name__}: {words}") from error
-    if missing := lacks(found, protocol):
+    if missing := _lacks(found, protocol):
         raise UserError(
             f"{what} '{name}' lacks {', '.join(missing)}: see mlcd.planners.functions.workloads.{protocol.__name__}"
         )
@@ -129,3 +177,9 @@ def _on_search_path(folder: str) -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
+
+
+def _lacks(thing: Any, protocol: type) -> tuple[str, ...]:
+    """The names of a protocol that a thing lacks."""
+    wanted = (name for name in vars(protocol) if not name.startswith("_"))
+    return tuple(name for name in wanted if not hasattr(thing, name))
