@@ -202,10 +202,7 @@ def _interpreter(folder: Path, memory_mb: int, mark: str) -> str:
 def _local_config(runtime: str, at_once: int) -> dict[str, Any]:
     own = {"backend": LOCALHOST, "mode": LOCALHOST, "storage": LOCALHOST, "monitoring": "storage"}
     quiet = {"data_cleaner": False, "telemetry": False, "monitoring_interval": POLL_S}
-    return {
-        "lithops": {**own, **quiet},
-        LOCALHOST: {"runtime": runtime, "version": 2, "worker_processes": at_once},
-    }
+    return {"lithops": {**own, **quiet}, LOCALHOST: {"runtime": runtime, "version": 2, "worker_processes": at_once}}
 
 
 def _cloud_executor(lithops: Any, platform: str) -> Any:

@@ -26,9 +26,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median
 
+from mlcd.clouds.functions.bucket import Models
 from mlcd.clouds.functions.calls import Answer, Call, Caller, CallRefused
 from mlcd.clouds.functions.meter import Bill, Meter
 from mlcd.clouds.functions.orders import Order, Orders, Report
+from mlcd.clouds.functions.worker import train_epoch
 from mlcd.clouds.platforms import diagnose
 from mlcd.clouds.platforms.failures import last_lines
 from mlcd.core.measurement import Outcome
@@ -83,16 +85,39 @@ class Durations:
         )
 
 
+@dataclass(frozen=True)
+class Workers:
+    """The functions of a launch: who calls them, what they are told, their models, and how long their groups took."""
+
+    caller: Caller
+    orders: Orders
+    models: Models
+    durations: Durations
+
+    def epoch(self, meter: Meter, trial: int, epoch: int, gate: str = "", waits_s: float = 0.0) -> Group:
+        """The functions of an epoch. With a gate, those of the first attempt wait there for the model."""
+        orders, models, waits_until = self.orders, self.models, time.time() + waits_s
+
+        def orders_of(attempt: int, until: float, requests: int | None) -> list[Order]:
+            if gate and attempt == 0:
+                return orders.waiting(trial, epoch, gate, waits_until, attempt, until, requests)
+            return orders.epoch(trial, epoch, models.find(trial, epoch - 1), attempt, until, requests)
+
+        def discard(attempt: int) -> None:
+            models.delete(orders.model(trial, epoch, attempt))
+
+        name = f"epoch {epoch} of trial {trial}"
+        return Group(self, train_epoch, orders_of, name, meter, _disagreement, discard, waits_s)
+
+
 @dataclass
 class Group:
     """One piece of work of a group of functions, with all its attempts. `start` starts each attempt."""
 
-    caller: Caller
+    workers: Workers
     function: Function
     orders: OrdersOf
     name: str
-    allocation: Allocation
-    durations: Durations
     meter: Meter
     check: Callable[[list[Report]], str] = lambda reports: ""
     """What is wrong with the reports; empty if nothing is."""
@@ -114,26 +139,31 @@ class Group:
         self.began_at = time.time()
 
     @property
-    def function_name(self) -> str:
-        """The name of the function."""
-        return self.function.__name__
+    def expected_s(self) -> float | None:
+        """How long such a group takes; None before the first one."""
+        return self.workers.durations.expected_s(self.function.__name__, self.workers.orders.allocation)
+
+    @property
+    def timeout_s(self) -> float:
+        """After this time it counts as a straggler."""
+        return self.workers.durations.timeout_s(self.function.__name__, self.workers.orders.allocation)
 
     def start(self, until: float, share: float) -> bool:
         """Call the functions; False if the budget does not cover that now. A refused call counts as an attempt.
 
         `until`: deadline of the functions, in Unix time. `share`: of the remaining budget, see `Meter.grant`.
         """
-        timeout_s = self.durations.timeout_s(self.function_name, self.allocation)
+        timeout_s = self.timeout_s
         timeout_s += self.waits_s if self.attempt == 0 else 0.0
         wanted_s = max(MIN_ATTEMPT_S, min(timeout_s, until - time.time()))
-        least_s = min(wanted_s, self.durations.expected_s(self.function_name, self.allocation) or MIN_ATTEMPT_S)
+        least_s = min(wanted_s, self.expected_s or MIN_ATTEMPT_S)
         grant = self.meter.grant(self.name, wanted_s, least_s, share)
         if grant is None:
             return False
         self.called_at, self.lasts_s, self.head_start_s = time.time(), grant.seconds, 0.0
         orders = self.orders(self.attempt, min(until, self.called_at + grant.seconds), grant.requests)
         try:
-            self.call = self.caller.call(self.function, orders, grant.seconds)
+            self.call = self.workers.caller.call(self.function, orders, grant.seconds)
         except CallRefused as error:
             self._count_failure(Outcome.LAUNCH_FAILED, str(error), "")
         return True
@@ -143,8 +173,8 @@ class Group:
 
         `head_start_s`: the time that prewarming has saved.
         """
-        wanted_s = self.durations.timeout_s(self.function_name, self.allocation)
-        least_s = self.durations.expected_s(self.function_name, self.allocation) or MIN_ATTEMPT_S
+        wanted_s = self.timeout_s
+        least_s = self.expected_s or MIN_ATTEMPT_S
         grant = self.meter.grant(self.name, wanted_s, least_s, 1.0)
         if grant is None:
             return False
@@ -172,7 +202,8 @@ class Group:
                 self._attempt_failed(Outcome.FAILED, wrong, "")
                 return None
             self.end()
-            self.durations.record(self.function_name, self.allocation, now - self.called_at + self.head_start_s)
+            took_s, allocation = now - self.called_at + self.head_start_s, self.workers.orders.allocation
+            self.workers.durations.record(self.function.__name__, allocation, took_s)
             return reports
         elif now - self.called_at > self.lasts_s:
             late = f"{len(answers) - len(reports)} of {len(answers)} functions had not ended"
@@ -183,7 +214,7 @@ class Group:
         """Close an attempt: end what still runs, and bill all of it."""
         if self.call is not None:
             self.bill.add(self.call, self.call.answers(), time.time())
-            self.caller.end(self.call)
+            self.workers.caller.end(self.call)
             self.call = None
         self.meter.settle(self.name, self.bill, time.time() - self.began_at)
 
@@ -198,6 +229,12 @@ class Group:
         if final or self.attempt >= MOST_ATTEMPTS:
             times = "" if self.attempt == 1 else f" {self.attempt} times"
             raise GroupFailed(outcome, f"{self.name} failed{times}; {why}", last_lines(log))
+
+
+def _disagreement(reports: list[Report]) -> str:
+    """All functions took the same steps, so all must have the same model. Empty if they have."""
+    models = {report["model"] for report in reports}
+    return "" if len(models) == 1 else f"{len(reports)} functions ended with {len(models)} different models"
 
 
 def _failed(answer: Answer) -> bool:
@@ -244,8 +281,6 @@ class Prewarmed:
     run: str
     trial: int
     epoch: int
-    caller: Caller
-    orders: Orders
     group: Group
     gate: str
     ending: ExitStack
@@ -261,9 +296,10 @@ class Prewarmed:
         """Let them continue from this model, billed to another launch's meter; False if its budget is too small."""
         paid, self.group.meter = self.used(), meter
         self.group.bill = Bill(-paid.calls, -paid.function_s)
-        ready_s = self.group.durations.expected_s(READY, self.group.allocation) or 0.0
+        workers = self.group.workers
+        ready_s = workers.durations.expected_s(READY, workers.orders.allocation) or 0.0
         if model is None or self.group.call is None or not self.group.resume_on_meter(ready_s):
             return False
-        bucket = self.caller.bucket
+        bucket = workers.caller.bucket
         bucket.put_object(bucket.bucket, self.gate, f"{model}\n")
         return True

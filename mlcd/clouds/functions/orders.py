@@ -10,13 +10,7 @@ from typing import Any
 from mlcd.clouds.functions.bucket import Stored
 from mlcd.clouds.functions.throttle import share_of
 from mlcd.core.job import Job
-from mlcd.planners.functions.nouns import (
-    SAMPLE,
-    Allocation,
-    Calibrated,
-    FunctionsTask,
-    on_functions,
-)
+from mlcd.planners.functions.nouns import SAMPLE, Allocation, Calibrated, FunctionsTask, on_functions
 from mlcd.planners.functions.workload import CALIBRATION_STEPS, StorageRate, Workload
 
 Order = dict[str, Any]

@@ -257,12 +257,7 @@ def _calibrate(order: Order, bucket: Any) -> Report:
 
 
 def _parts(function: _Function) -> Report:
-    return {
-        "rank": function.order["rank"],
-        "up_at": function.up_at,
-        "load_s": function.load_s,
-        **function.seconds,
-    }
+    return {"rank": function.order["rank"], "up_at": function.up_at, "load_s": function.load_s, **function.seconds}
 
 
 def _reported(order: Order, work: Callable[[], Report]) -> Report:

@@ -19,15 +19,7 @@ from mlcd.core.units import counted
 from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import planned
-from mlcd.planners.functions.nouns import (
-    Calibration,
-    Stage,
-    StagePlan,
-    TrainEpochs,
-    Tuning,
-    evidence_of,
-    on_functions,
-)
+from mlcd.planners.functions.nouns import Calibration, Stage, StagePlan, TrainEpochs, Tuning, evidence_of, on_functions
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.run_state import left_of, patience_s
 from mlcd.planners.functions.space import configuration, frozen

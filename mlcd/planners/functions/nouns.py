@@ -26,14 +26,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Measurement
 from mlcd.core.payload import Ask, Billing, Evidence, Plan, Setting, Work
 from mlcd.core.strategy import Apply, Probe
-from mlcd.planners.functions.workload import (
-    LARGEST_MB,
-    MOST_FUNCTIONS,
-    SMALLEST_MB,
-    STORAGES,
-    Tariff,
-    Workload,
-)
+from mlcd.planners.functions.workload import LARGEST_MB, MOST_FUNCTIONS, SMALLEST_MB, STORAGES, Tariff, Workload
 
 MOST_ATTEMPTS = 3
 """Times that an epoch is tried: one that breaks is given up as a whole, and paid for."""

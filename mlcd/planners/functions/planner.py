@@ -18,12 +18,7 @@ from mlcd.planners.functions.block import FunctionsBlock
 from mlcd.planners.functions.foresight import METHODS
 from mlcd.planners.functions.halving import SuccessiveHalving
 from mlcd.planners.functions.nouns import FunctionsTask, plan_of
-from mlcd.planners.functions.prepare import (
-    check_functions,
-    prepared,
-    remember_calibration,
-    stored_calibration,
-)
+from mlcd.planners.functions.prepare import check_functions, prepared, remember_calibration, stored_calibration
 from mlcd.planners.functions.search import PlanOnFunctions, expected_epochs
 from mlcd.planners.ready import check_goal
 

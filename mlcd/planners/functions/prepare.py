@@ -20,13 +20,7 @@ from mlcd.planners.functions import calibrations
 from mlcd.planners.functions.beliefs.boundary import boundary
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.beliefs.published import published
-from mlcd.planners.functions.nouns import (
-    Calibration,
-    FunctionsTask,
-    Planned,
-    Stage,
-    on_functions,
-)
+from mlcd.planners.functions.nouns import Calibration, FunctionsTask, Planned, Stage, on_functions
 from mlcd.planners.functions.search import PlanOnFunctions, measured_calibration
 from mlcd.planners.functions.space import calibration_space, frozen, nothing_fits, usable
 from mlcd.planners.functions.storages.local import available, reachable

@@ -8,17 +8,7 @@ from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import on_functions, plan_of
 from mlcd.reports.answer import Card, left_words
 from mlcd.reports.finishing import last_metric
-from mlcd.reports.functions.cells import (
-    CALIBRATION,
-    COMPARISON,
-    EPOCHS,
-    STAGES,
-    calibration_cells,
-    comparison_cells,
-    epoch_cells,
-    rows_total,
-    stage_cells,
-)
+from mlcd.reports.functions import cells
 from mlcd.reports.functions.rows import best_path, best_trial, epoch_rows, folded, stage_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, source_words
 from mlcd.reports.story import Story
@@ -99,15 +89,15 @@ def ran(story: Story) -> list[Table]:
     """What was run, stage by stage or epoch by epoch; of the stages also the best trial, epoch by epoch."""
     if on_functions(story.job).tuning is None:
         epochs = epoch_rows(story.account)
-        rows = [epoch_cells(*each) for each in folded(epochs)]
-        return [Table("Every epoch that was run", EPOCHS, rows, rows_total(epochs))] if epochs else []
+        rows = [cells.epoch_cells(*each) for each in folded(epochs)]
+        return [Table("Every epoch that was run", cells.EPOCHS, rows, cells.rows_total(epochs))] if epochs else []
     stages = stage_rows(story.account)
     if not stages:
         return []
-    path = [epoch_cells(each) for each in best_path(story.account)]
-    best = [Table("The best trial, epoch by epoch", EPOCHS, path)] if path else []
-    rows = [stage_cells(each) for each in stages]
-    return [Table("Every stage that was run", STAGES, rows, rows_total(stages)), *best]
+    path = [cells.epoch_cells(each) for each in best_path(story.account)]
+    best = [Table("The best trial, epoch by epoch", cells.EPOCHS, path)] if path else []
+    rows = [cells.stage_cells(each) for each in stages]
+    return [Table("Every stage that was run", cells.STAGES, rows, cells.rows_total(stages)), *best]
 
 
 def plans(story: Story) -> list[Table]:
@@ -115,10 +105,10 @@ def plans(story: Story) -> list[Table]:
     decision = story.decision
     if decision is None or not plan_of(decision).plans:
         return []
-    rows = comparison_cells(plan_of(decision).plans, chosen_plan(decision))
+    rows = cells.comparison_cells(plan_of(decision).plans, chosen_plan(decision))
     basis = f"All numbers are {basis_words(plan_of(decision).calibration, story.account.provenance)}."
-    chosen = [i for i, cells in enumerate(rows) if cells[-1]]
-    return [Table("The plan beside those of other methods", COMPARISON, rows, note=basis, chosen=chosen)]
+    chosen = [i for i, row in enumerate(rows) if row[-1]]
+    return [Table("The plan beside those of other methods", cells.COMPARISON, rows, note=basis, chosen=chosen)]
 
 
 def calibrated(story: Story) -> list[Table]:
@@ -127,4 +117,4 @@ def calibrated(story: Story) -> list[Table]:
     if calibration is None:
         return []
     note = _sentence(source_words(calibration, story.account.provenance))
-    return [Table("The calibration", CALIBRATION, calibration_cells(calibration), note=note)]
+    return [Table("The calibration", cells.CALIBRATION, cells.calibration_cells(calibration), note=note)]

@@ -13,23 +13,7 @@ from mlcd.core.decision import Decision
 from mlcd.core.job import Job
 from mlcd.core.ledger import Account, Started
 from mlcd.planners.functions.nouns import Planned, on_functions, plan_of
-from mlcd.reports.functions.cells import (
-    BOUNDARY,
-    CALIBRATION,
-    COMPARISON,
-    EPOCHS,
-    PLAN,
-    STAGES,
-    Columns,
-    boundary_cells,
-    calibration_cells,
-    comparison_cells,
-    epoch_cells,
-    plan_cells,
-    plan_total,
-    rows_total,
-    stage_cells,
-)
+from mlcd.reports.functions import cells
 from mlcd.reports.functions.rows import best_trial, brief, epoch_rows, folded, marks, stage_rows
 from mlcd.reports.functions.words import (
     basis_words,
@@ -62,19 +46,19 @@ def show_plan(
             brief(boundary),
             marks(boundary),
         )
-        rows = [boundary_cells(point, named.get(point.allocation, "")) for point in shown]
+        rows = [cells.boundary_cells(point, named.get(point.allocation, "")) for point in shown]
         chosen = [i for i, point in enumerate(shown) if point.allocation in used]
-        _show(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", BOUNDARY, rows, bold=chosen)
+        _show(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", cells.BOUNDARY, rows, bold=chosen)
     if plan is not None:
-        rows = [plan_cells(i, each) for i, each in enumerate(plan.stages, 1)]
-        _show(console, f"Plan, {plan_name(plan.method)} ({basis})", PLAN, rows, plan_total(plan))
+        rows = [cells.plan_cells(i, each) for i, each in enumerate(plan.stages, 1)]
+        _show(console, f"Plan, {plan_name(plan.method)} ({basis})", cells.PLAN, rows, cells.plan_total(plan))
     if plans:
-        rows = comparison_cells(plans, plan)
-        chosen = [i for i, cells in enumerate(rows) if cells[-1]]
-        _show(console, f"Beside other plans ({basis})", COMPARISON, rows, bold=chosen)
+        rows = cells.comparison_cells(plans, plan)
+        chosen = [i for i, row in enumerate(rows) if row[-1]]
+        _show(console, f"Beside other plans ({basis})", cells.COMPARISON, rows, bold=chosen)
     if calibration is not None:
         title = f"Calibration: {source_words(calibration, provenance)}"
-        _show(console, title, CALIBRATION, calibration_cells(calibration))
+        _show(console, title, cells.CALIBRATION, cells.calibration_cells(calibration))
     tariff = on_functions(job).tariff
     console.print()
     if tariff is not None:
@@ -92,11 +76,14 @@ def say_decision(console: Console, job: Job, decision: Decision, label: str = ""
 def show_run(console: Console, account: Account) -> None:
     """What was run: a row for each stage, or for each epoch, many alike together; nothing where nothing was."""
     basis = "measured" if account.provenance is Provenance.LIVE else account.provenance
-    if on_functions(account.job).tuning is not None and (stages := stage_rows(account)):
-        _show(console, f"Stages ({basis})", STAGES, [stage_cells(row) for row in stages], rows_total(stages))
-        console.print()
-    elif epochs := epoch_rows(account):
-        _show(console, f"Epochs ({basis})", EPOCHS, [epoch_cells(*row) for row in folded(epochs)], rows_total(epochs))
+    if on_functions(account.job).tuning is not None:
+        stages, title, columns = stage_rows(account), "Stages", cells.STAGES
+        rows, total = [cells.stage_cells(each) for each in stages], cells.rows_total(stages)
+    else:
+        epochs, title, columns = epoch_rows(account), "Epochs", cells.EPOCHS
+        rows, total = [cells.epoch_cells(*each) for each in folded(epochs)], cells.rows_total(epochs)
+    if rows:
+        _show(console, f"{title} ({basis})", columns, rows, total)
         console.print()
     if (best := best_trial(account)) is not None:
         so_far = " so far" if account.ended is None else ""
@@ -106,7 +93,7 @@ def show_run(console: Console, account: Account) -> None:
 def _show(
     console: Console,
     title: str,
-    columns: Columns,
+    columns: cells.Columns,
     rows: Sequence[Sequence[str]],
     total: Sequence[str] = (),
     bold: Collection[int] = (),
@@ -115,8 +102,8 @@ def _show(
     for i, (name, kind) in enumerate(columns):
         footer = escape(total[i]) if total else ""
         table.add_column(escape(name.upper()), justify="right" if kind else "left", no_wrap=True, footer=footer)
-    for i, cells in enumerate(rows):
-        table.add_row(*(escape(cell) for cell in cells), style="bold green" if i in bold else None)
+    for i, row in enumerate(rows):
+        table.add_row(*(escape(cell) for cell in row), style="bold green" if i in bold else None)
     console.print()
     console.print(title, style="bold", highlight=False, markup=False, soft_wrap=True)
     console.print(table)
