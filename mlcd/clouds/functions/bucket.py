@@ -45,6 +45,16 @@ class Stored:
         """Bytes of the features of one sample."""
         return BYTES * math.prod(self.shape)
 
+    @property
+    def is_job_data(self) -> bool:
+        """Whether the data come from the job's own code, `module:Class`."""
+        return "." in self.key
+
+    @property
+    def as_json(self) -> str:
+        """What marks them as complete."""
+        return json.dumps(asdict(self))
+
 
 def store(bucket: Any, data: str, samples: int, folder: str = "") -> Stored:
     """Write the data to the bucket unless they are there. `bucket`: Lithops' client."""
@@ -64,28 +74,18 @@ def store(bucket: Any, data: str, samples: int, folder: str = "") -> Stored:
             for part, file in (("features", features), ("labels", labels)):
                 file.seek(0)
                 bucket.put_object(bucket.bucket, f"{stored.key}/{part}", file)
-        bucket.put_object(bucket.bucket, f"{stored.key}/whole", _as_json(stored))
-        if _is_job_data(stored):
+        bucket.put_object(bucket.bucket, f"{stored.key}/whole", stored.as_json)
+        if stored.is_job_data:
             _written.add(identity)
     return stored
 
 
 def _is_complete(bucket: Any, wanted: Stored) -> bool:
     """Whether these data are in the bucket. A job's own data may have changed: each process writes them anew."""
-    if _is_job_data(wanted):
+    key = f"{wanted.key}/whole"
+    if wanted.is_job_data or key not in bucket.list_keys(bucket.bucket, key):
         return False
-    if f"{wanted.key}/whole" not in bucket.list_keys(bucket.bucket, f"{wanted.key}/whole"):
-        return False
-    return bool(json.loads(bucket.get_object(bucket.bucket, f"{wanted.key}/whole")) == json.loads(_as_json(wanted)))
-
-
-def _is_job_data(stored: Stored) -> bool:
-    """Whether the data come from the job's own code, `module:Class`."""
-    return "." in stored.key
-
-
-def _as_json(stored: Stored) -> str:
-    return json.dumps(asdict(stored))
+    return bool(json.loads(bucket.get_object(bucket.bucket, key)) == json.loads(wanted.as_json))
 
 
 def bounds(samples: int, part: int, parts: int) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from mlcd.clouds.functions.calls import LOCALHOST, Caller
 from mlcd.clouds.functions.function_launch import FunctionLaunch
 from mlcd.clouds.functions.groups import Durations, GroupFailed, Prewarmed, Workers
 from mlcd.clouds.functions.meter import Meter
-from mlcd.clouds.functions.orders import Faults, Orders, no_faults
+from mlcd.clouds.functions.orders import Faults, Orders
 from mlcd.clouds.launches import Launches, before_ordering
 from mlcd.clouds.local import teardown
 from mlcd.clouds.local.watchdog import Watchdog
@@ -53,7 +53,7 @@ class LithopsFunctions:
     clock: Clock
     endpoints: Mapping[str, str]
     platform: str = LOCALHOST
-    faults: Faults = no_faults
+    faults: Faults = lambda epoch, rank, attempt: None
     durations: Durations = field(default_factory=Durations)
     retry_s: float = RETRY_S
     prewarmed: Prewarmed | None = None

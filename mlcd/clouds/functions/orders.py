@@ -25,13 +25,9 @@ EVALUATED_SAMPLES = 10_000
 KILOBYTE_MB = 0.001
 LARGEST_MB = 32.0
 """Largest single transfer in a calibration."""
-Faults = Callable[[int, int, int], str]
-"""For tests: the fault to inject, by epoch, rank and attempt; see `worker.py`."""
-
-
-def no_faults(epoch: int, rank: int, attempt: int) -> str:
-    """Inject nothing."""
-    return ""
+Fault = Callable[[], object]
+Faults = Callable[[int, int, int], Fault | None]
+"""For tests: what a function does half-way through, by epoch, rank and attempt."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Orders:
     throttled: bool
     retry_s: float
     """How long requests to a storage that does not answer are retried."""
-    faults: Faults = no_faults
+    faults: Faults = lambda epoch, rank, attempt: None
 
     @property
     def task(self) -> FunctionsTask:
@@ -83,7 +79,7 @@ class Orders:
         """The order of one function that trains a sample of the data as `functions` would train all of it."""
         workload = self.task.workload.sampled(SAMPLE, functions)
         common = self._common(trial, replace(self.allocation, functions=1), workload, until)
-        return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": "", "requests_most": None}]
+        return [{**common, "from": None, "epochs": epochs, "rank": 0, "fault": None, "requests_most": None}]
 
     def group(self, trial: int, epoch: int, attempt: int) -> str:
         """The prefix under which the functions of an attempt exchange data; unique."""

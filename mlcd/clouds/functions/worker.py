@@ -14,8 +14,6 @@ It imports little, to start quickly. An error is returned, not raised: Lithops w
 from __future__ import annotations
 
 import math
-import os
-import signal
 import time
 import traceback
 import zlib
@@ -23,7 +21,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,7 +81,8 @@ class _Function:
     def step(self, meeting: Meeting | None, number: int, more: tuple[float, ...] = ()) -> tuple[float, ...]:
         """Take one training step together with the others. The numbers in `more` are averaged, too."""
         check_time(self.order)
-        _inject_fault(self.order, number)
+        if self.order["fault"] is not None and number == self.order["iterations"] // 2:
+            self.order["fault"]()  # tests let it fail half-way through
         with self._timed("compute_s"):
             sent = self.throttle.work(lambda: self._gradient(number))
         with self._timed("sync_s"):
@@ -273,25 +271,3 @@ def _reported(order: Order, work: Callable[[], Report]) -> Report:
         of_job = not isinstance(error, MlcdError | OutOfTime)
         report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
     return {**report, "requests": order.get("requests", 0), "ended_at": time.time()}
-
-
-def _inject_fault(order: Order, step: int) -> None:
-    """For tests, fail half-way through: 'die', 'vanish', 'raise', 'sleep SECONDS', or 'wait FILE', which creates the
-    file and waits until somebody deletes it.
-    """
-    if not order["fault"] or step != order["iterations"] // 2:
-        return
-    what, _, how = order["fault"].partition(" ")
-    if what == "die":
-        os._exit(13)
-    if what == "vanish":  # also kills Lithops' parent process, which would report it
-        os.killpg(os.getpgid(0), signal.SIGKILL)
-    if what == "sleep":
-        time.sleep(float(how))
-        return
-    if what == "wait":
-        Path(how).touch()
-        while Path(how).exists():
-            time.sleep(0.01)
-        return
-    raise RuntimeError("an injected fault")

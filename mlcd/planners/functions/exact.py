@@ -3,7 +3,7 @@
 Our own. CE-scaling (section III-C) calls the problem NP-hard and solves it greedily. Of a knapsack:
 
 1. The relaxed problem (knapsack.py) bounds every plan. The plan under the limit next to it, improved with what is
-   left of the limit, first in one stage, then in two at once, is the first good one.
+   left of the limit, is the first good one.
 2. A point whose reduced cost is more than what lies between the bound and the best plan is in no better plan: dropped.
 3. What is left is merged by dynamic programming over two Pareto frontiers of partial plans instead of one: every stage
    is merged into the smaller of them, and in the end each partial plan of the one meets the best of the other that it
@@ -20,9 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from math import inf
-from operator import itemgetter
 
 import numpy as np
 
@@ -44,7 +42,7 @@ from mlcd.planners.functions.nouns import StagePlan
 from mlcd.planners.functions.problem import Menu, StageProblem, Storages, as_plan
 
 FEW = 500
-"""Points of all stages together that are worth merging, and improving in two stages at once."""
+"""Points of all stages together that are worth merging."""
 
 MOST_PLANS = 200_000
 """Partial plans in one merge, before any is dropped: some 10 ms and 10 MB."""
@@ -82,7 +80,7 @@ def _search(whole: Knapsack, kept: Kept, best: Picks) -> tuple[Picks, list[Kept]
     left = _worth(kept, relaxed, whole.value(best))
     few = whole.only(left)
     if few.points <= FEW and few.feasible:
-        best = _better(whole, best, left, improved_in_pairs(few, improved(few, few.lightest)))
+        best = _better(whole, best, left, improved(few, few.lightest))
         left = _worth(kept, relaxed, whole.value(best))
         few = whole.only(left)
     if not few.feasible:
@@ -131,29 +129,6 @@ def improved(problem: Knapsack, picks: Picks) -> Picks:
         if gains[stage] <= 0 or not problem.keeps(moved):
             return picks
         picks = moved
-
-
-def improved_in_pairs(problem: Knapsack, picks: Picks) -> Picks:
-    """With two stages changed at once, as long as that gains: one to any point, the other to the best that fits."""
-    while len(picks) > 1:
-        slack = problem.limit - problem.weight(picks)
-        pairs = permutations(range(len(picks)), 2)
-        gain, change = max((_pair(problem, picks, slack, *pair) for pair in pairs), key=itemgetter(0))
-        moved = tuple(change.get(stage, pick) for stage, pick in enumerate(picks))
-        if gain <= ROUNDING * problem.value(picks) or not problem.keeps(moved):
-            break
-        picks = moved
-    return picks
-
-
-def _pair(problem: Knapsack, picks: Picks, slack: float, one: int, other: int) -> tuple[float, dict[int, int]]:
-    """What is gained at the most by changing these two, and to which points."""
-    (v1, v2), (w1, w2) = [(each[one], each[other]) for each in (problem.values, problem.weights)]
-    then = (-w2).searchsorted(w1 - (slack + w1[picks[one]] + w2[picks[other]]))
-    # where nothing of the other fits
-    values = np.where(then < len(w2), v1 + v2[np.minimum(then, len(w2) - 1)], inf)
-    at = int(values.argmin())
-    return float(v1[picks[one]] + v2[picks[other]] - values[at]), {one: at, other: int(then[at])}
 
 
 def static_plan(method: str, problem: StageProblem, goal: Goal, storages: Storages = None) -> StagePlan | None:

@@ -35,7 +35,7 @@ ENDING_S = 2.0
 
 @dataclass
 class _Seen:
-    """What a launch has told so far."""
+    """What a launch has reported so far."""
 
     epochs: list[Epoch] = field(default_factory=list)
     calibrated: Calibrated | None = None
@@ -54,12 +54,10 @@ class _Seen:
         last = {epoch.trial: epoch.loss for epoch in self.epochs}
         return min((loss for loss in last.values() if math.isfinite(loss)), default=None)
 
-    @property
-    def startup_s(self) -> float | None:
-        """Until the first functions were up."""
-        if self.epochs:
-            return self.epochs[0].start_s
-        return self.calibrated.start_s if self.calibrated is not None else None
+    def startup_s(self, seconds: float) -> float:
+        """Until the first functions were up; all of the launch where none was."""
+        first = self.epochs[0] if self.epochs else self.calibrated
+        return first.start_s if first is not None else seconds
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, second
         ended.outcome if ended is not None else Outcome.AT_THE_LIMIT,
         seconds,
         launch.bill_usd(seconds),
-        startup_s=seen.startup_s if seen.startup_s is not None else seconds,
+        startup_s=seen.startup_s(seconds),
         samples_done=seen.last.samples if seen.last is not None else 0.0,
         detail=ended.detail if ended is not None else "",
         saved_samples=_saved_samples(job, launch, seen),
