@@ -26,9 +26,8 @@ import numpy as np
 from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Platform
-from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.core.clock import VirtualClock
 from mlcd.core.drive import launch
 from mlcd.core.history import History

@@ -34,8 +34,8 @@ from mlcd.core.units import counted, format_count, format_duration, format_rate,
 from mlcd.planners.functions.nouns import FunctionsTask, allocation_of, on_functions
 from mlcd.planners.serve.nouns import ServingTask, serving_task
 from mlcd.reports.finishing import finishes, last_metric
-from mlcd.reports.functions.terminal import first_words as functions_first_words
-from mlcd.reports.functions.terminal import say_decision, show_plan, show_run
+from mlcd.reports.functions.tables import first_words as functions_first_words
+from mlcd.reports.functions.tables import say_decision, show_plan, show_run
 from mlcd.reports.functions.words import work_words
 from mlcd.reports.serve.terminal import first_words, show_service
 from mlcd.reports.words import (

@@ -1,7 +1,7 @@
 """Training to a target loss: each method on simulated functions, driven by the product's own loop.
 
 How many epochs the target takes, nobody is told. A seed draws a loss curve that reaches it after the job's epochs, but
-for noise (see `mlcd/clouds/functions/simulated_losses.py`), and what sampling has estimated beforehand: the job's
+for noise (see `mlcd/clouds/functions/simulated.py`), and what sampling has estimated beforehand: the job's
 epochs times a log-normal error, as far off on average as CE-scaling found (figure 4: up to 40 %). Methods know what an
 epoch takes, but for the noise of each.
 
@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated import Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Platform
-from mlcd.clouds.functions.simulated_losses import Losses
 from mlcd.core.clock import VirtualClock
 from mlcd.core.configuration import Space
 from mlcd.core.drive import launch

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from mlcd_fixtures.functions import TARIFF, functions_job, random_world, truth
 from mlcd_fixtures.functions_promises import billed_usd
 
-from mlcd.clouds.functions.simulated import SimulatedFunctions
+from mlcd.clouds.functions.simulated import OFFLINE_ERROR, Losses, SimulatedFunctions
 from mlcd.clouds.functions.simulated_epochs import Faults, Platform
-from mlcd.clouds.functions.simulated_losses import OFFLINE_ERROR, Losses
 from mlcd.core.backend import Launch, Purpose
 from mlcd.core.clock import VirtualClock
 from mlcd.core.errors import BackendError

@@ -48,10 +48,9 @@ from mlcd.planners.functions.nouns import (
 )
 from mlcd.reports.again import command
 from mlcd.reports.document import run_document
-from mlcd.reports.functions.cells import CANNOT, comparison_cells
 from mlcd.reports.functions.document import plan_document
 from mlcd.reports.functions.rows import EpochRow, best_path, brief, epoch_rows, folded, knee, ordered, stage_rows
-from mlcd.reports.functions.terminal import show_plan
+from mlcd.reports.functions.tables import CANNOT, comparison_cells, show_plan
 from mlcd.reports.functions.words import METHODS, decision_sentence, fine_usd, gap_words, short_s
 from mlcd.reports.headway import Gauge
 from mlcd.reports.html import page

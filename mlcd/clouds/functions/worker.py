@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from mlcd.planners.functions.workloads import Features, Labels, Trainer, Vector,
 
 Order = dict[str, Any]
 Report = dict[str, Any]
+Work = Callable[[Order, Any], Report]
 
 FEWEST_STEPS = 5
 COMPUTE_S, LONGEST_S = 0.5, 2.0
@@ -45,21 +46,6 @@ REPEATED = 3
 
 class OutOfTime(Exception):
     """The function's deadline has passed."""
-
-
-def train_epoch(order: Order, storage: Any) -> Report:
-    """One epoch. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
-    return _reported(order, lambda: _train(order, storage))
-
-
-def train_alone(order: Order, storage: Any) -> Report:
-    """Some epochs on a single function: the losses, and the time of each epoch."""
-    return _reported(order, lambda: _train_alone(order, storage))
-
-
-def calibrate(order: Order, storage: Any) -> Report:
-    """Some steps of an epoch, and single transfers."""
-    return _reported(order, lambda: _calibrate(order, storage))
 
 
 @dataclass
@@ -195,15 +181,37 @@ def _meeting(order: Order) -> Iterator[Meeting]:
             order["requests"] = place.requests
 
 
-def _train(order: Order, bucket: Any) -> Report:
+def _reported(work: Work) -> Work:
+    """The work, with a report of its error where it fails.
+
+    `final`: another attempt would fail in the same way. `of_job`: the model's or the data's own code raised it.
+    """
+
+    @wraps(work)
+    def run(order: Order, storage: Any) -> Report:
+        try:
+            report = work(order, storage)
+        except Exception as error:  # the caller decides what to do about an error
+            words, final = " ".join(str(error).split()), isinstance(error, UserError)
+            known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
+            of_job = not isinstance(error, MlcdError | OutOfTime)
+            report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
+        return {**report, "requests": order.get("requests", 0), "ended_at": time.time()}
+
+    return run
+
+
+@_reported
+def train_epoch(order: Order, storage: Any) -> Report:
+    """One epoch. `storage`: Lithops' client of the bucket; Lithops passes it by this name."""
     with _meeting(order) as meeting:
-        function = _begin(order, bucket)
+        function = _begin(order, storage)
         for number in range(order["iterations"]):
             function.step(meeting, number)
     loss, evaluated = function.evaluate()
     model = np.ascontiguousarray(function.parameters, "<f4").tobytes()
     if order["rank"] == 0:
-        bucket.put_object(bucket.bucket, order["into"], model)
+        storage.put_object(storage.bucket, order["into"], model)
     return {
         **_parts(function),
         "loss": loss,
@@ -213,8 +221,10 @@ def _train(order: Order, bucket: Any) -> Report:
     }
 
 
-def _train_alone(order: Order, bucket: Any) -> Report:
-    function, epochs = _begin(order, bucket), []
+@_reported
+def train_alone(order: Order, storage: Any) -> Report:
+    """Some epochs on a single function: the losses, and the time of each epoch."""
+    function, epochs = _begin(order, storage), []
     for _ in range(order["epochs"]):
         began_s = time.perf_counter()
         for number in range(order["iterations"]):
@@ -224,13 +234,14 @@ def _train_alone(order: Order, bucket: Any) -> Report:
     return {**_parts(function), "epochs": epochs}
 
 
-def _calibrate(order: Order, bucket: Any) -> Report:
+@_reported
+def calibrate(order: Order, storage: Any) -> Report:
     """Steps until the measurement is precise enough. All functions stop at the same step: they share their mean times.
 
     The first two steps do not count: one waits for the last function to start, the other for the single transfers.
     """
     with _meeting(order) as meeting:
-        function, place = _begin(order, bucket), meeting.storage
+        function, place = _begin(order, storage), meeting.storage
         function.step(meeting, 0)
         singles = time_transfers(place, order["sizes_mb"], REPEATED, meeting.clock) if order["rank"] == 0 else ()
         function.step(meeting, 1)
@@ -256,18 +267,3 @@ def _calibrate(order: Order, bucket: Any) -> Report:
 
 def _parts(function: _Function) -> Report:
     return {"rank": function.order["rank"], "up_at": function.up_at, "load_s": function.load_s, **function.seconds}
-
-
-def _reported(order: Order, work: Callable[[], Report]) -> Report:
-    """Run the work and return its report, or a report of its error.
-
-    `final`: another attempt would fail in the same way. `of_job`: the model's or the data's own code raised it.
-    """
-    try:
-        report = work()
-    except Exception as error:  # the caller decides what to do about an error
-        words, final = " ".join(str(error).split()), isinstance(error, UserError)
-        known = words if isinstance(error, MlcdError) else f"{type(error).__name__}: {words}"
-        of_job = not isinstance(error, MlcdError | OutOfTime)
-        report = {"error": known, "final": final, "of_job": of_job, "log": traceback.format_exc()}
-    return {**report, "requests": order.get("requests", 0), "ended_at": time.time()}

@@ -20,7 +20,6 @@ subclasses in `mlcd_bench/baselines/functions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import ceil, isfinite
@@ -289,7 +288,8 @@ def why_again(now: RunState, course: Course, outlook: Outlook, earlier: Outlook 
     """Line 11, for two epochs in a row; or what is left is too little for what was chosen."""
     delta, was = now.ground.limits.delta, course.outlook
     both = [each for each in (earlier, outlook) if each is not None and each.fitted]
-    if _moved([each.epochs / was.epochs - 1 for each in both], delta):
+    moves = [each.epochs / was.epochs - 1 for each in both]
+    if len(moves) == 2 and (min(moves) > delta or max(moves) < -delta):
         if not outlook.in_sight:
             return f"{now.job.target} is not in sight, {outlook.tendency}"
         return f"{counted(round(outlook.epochs), 'epoch')} are expected now, not {round(was.epochs)}"
@@ -299,11 +299,6 @@ def why_again(now: RunState, course: Course, outlook: Outlook, earlier: Outlook 
     if max(abs(slower - 1), abs(dearer - 1)) > delta:
         return f"an epoch takes {slower:.2g} and costs {dearer:.2g} times what was planned"
     return "" if now.affords(course.ahead) else "what is left no longer suffices"
-
-
-def _moved(moves: Sequence[float], delta: float) -> bool:
-    """To the same side, twice."""
-    return len(moves) == 2 and (min(moves) > delta or max(moves) < -delta)
 
 
 def epochs_left(now: RunState, outlook: Outlook) -> int:

@@ -50,7 +50,11 @@ def decide(
     others = tuple(plan for plan in found.values() if plan is not None)
     if chosen is None:
         best = found.get("exact")
-        why = _infeasible(problem, goal, history, calibration, method) if best is None else _only_exact(method, best)
+        if best is None:
+            why = _infeasible(problem, goal, history, calibration, method)
+        else:  # the limits can be kept, but not by this method
+            only = f"the method: {method} has no plan for these limits and storages; exact has one, of {_takes(best)}"
+            why = Decision(None, only, binding=only)
         return replace(why, plan=FunctionsPlan(others, calibration))
     chosen = steered or chosen
     forecast = Forecast(chosen.seconds, chosen.usd, chosen.seconds * factor, chosen.usd * factor)
@@ -64,12 +68,6 @@ def decide(
         forecast=forecast,
         plan=FunctionsPlan((chosen, *others), calibration),
     )
-
-
-def _only_exact(method: str, best: StagePlan) -> Decision:
-    """The limits can be kept, but not by this method."""
-    binding = f"the method: {method} has no plan for these limits and storages; exact has one, of {_takes(best)}"
-    return Decision(None, binding, binding=binding)
 
 
 def _infeasible(problem: StageProblem, goal: Goal, history: History, calibration: Calibration, method: str) -> Decision:

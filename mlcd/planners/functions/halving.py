@@ -19,7 +19,7 @@ from mlcd.core.units import counted
 from mlcd.planners.functions.beliefs.calibration import spread
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import planned
-from mlcd.planners.functions.nouns import Calibration, Stage, StagePlan, TrainEpochs, Tuning, evidence_of, on_functions
+from mlcd.planners.functions.nouns import Calibration, Stage, TrainEpochs, Tuning, evidence_of, on_functions
 from mlcd.planners.functions.problem import StageProblem
 from mlcd.planners.functions.run_state import left_of, patience_s
 from mlcd.planners.functions.space import configuration, frozen
@@ -40,7 +40,9 @@ class SuccessiveHalving:
 
     def next_step(self, job: Job, space: Space, history: History) -> Step:
         """The next stage, what is missing of a broken one, or the trial that is left."""
-        tuning, losses = _tuned(job), losses_of(history)
+        tuning = _tuned(job)
+        # an epoch that was done again counts as it came out last
+        losses = {(e.trial, e.number): e.loss for run in history.runs for e in evidence_of(run).epochs}
         stages, trials, done = tuning.stages, tuple(range(tuning.trials)), 0
         for place, stage in enumerate(stages):
             after = done + stage.epochs
@@ -71,13 +73,9 @@ class SuccessiveHalving:
         work = TrainEpochs(after - done, done, group)
         where = configuration(task, plan.stages[0].allocation, work)
         samples = task.workload.samples * len(group) * work.epochs
-        most_s = patience_s(plan.stages[0].seconds)
-        return Apply(where, _because(plan, place, len(stages)), samples, work=work, most_s=most_s)
-
-
-def losses_of(history: History) -> Losses:
-    """Every loss that was told. An epoch that was done again counts as it came out last."""
-    return {(epoch.trial, epoch.number): epoch.loss for run in history.runs for epoch in evidence_of(run).epochs}
+        trials, epochs = counted(len(group), "trial"), counted(work.epochs, "epoch")
+        because = f"stage {place + 1} of {len(stages)}: {trials}, {epochs} each on {plan.stages[0].allocation}"
+        return Apply(where, because, samples, work=work, most_s=patience_s(plan.stages[0].seconds))
 
 
 def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tuple[int, ...]:
@@ -106,12 +104,6 @@ def _broken(history: History, after: int) -> int:
     # those only what nobody interrupted.
     last = history.runs[len(history.runs) - count :]
     return sum(1 for run in last if not evidence_of(run).epochs and run.outcome is not Outcome.INTERRUPTED)
-
-
-def _because(plan: StagePlan, place: int, stages: int) -> str:
-    stage = plan.stages[0].stage
-    trials, epochs = counted(stage.trials, "trial"), counted(stage.epochs, "epoch")
-    return f"stage {place + 1} of {stages}: {trials}, {epochs} each on {plan.stages[0].allocation}"
 
 
 def _out_of_limits(job: Job, place: int, stages: int) -> str:

@@ -24,6 +24,7 @@ from mlcd.planners.functions.nouns import (
     Calibrated,
     Epoch,
     FunctionsEvidence,
+    TrainEpochs,
     evidence_of,
     on_functions,
     work_of,
@@ -128,7 +129,7 @@ def _conclude(job: Job, launch: Launch, seen: _Seen, ended: Ended | None, second
     )
     if work is None:
         return _calibration(so_far)
-    wanted, came = len(work.trials) * work.epochs, len(_asked_for(launch, seen))
+    wanted, came = len(work.trials) * work.epochs, len(_epochs_done(work, seen))
     if came == wanted:
         usd = math.fsum(epoch.usd for epoch in seen.epochs)
         return replace(so_far, outcome=Outcome.OK, usd=usd, metered=True)
@@ -162,10 +163,8 @@ def _calibration(so_far: Measurement) -> Measurement:
     return so_far
 
 
-def _asked_for(launch: Launch, seen: _Seen) -> set[tuple[int, int]]:
+def _epochs_done(work: TrainEpochs, seen: _Seen) -> set[tuple[int, int]]:
     """Of the epochs that the launch is for, those that have come: trial and number."""
-    if (work := work_of(launch)) is None:
-        return set()
     trials, first, last = set(work.trials), work.done + 1, work.done + work.epochs
     return {(e.trial, e.number) for e in seen.epochs if e.trial in trials and first <= e.number <= last}
 
@@ -175,5 +174,5 @@ def _saved_samples(job: Job, launch: Launch, seen: _Seen) -> float:
     work, task = work_of(launch), on_functions(job)
     if launch.purpose is Purpose.PROBE or work is None or task.tuning:
         return 0.0
-    epochs = max((number for _, number in _asked_for(launch, seen)), default=work.done)
+    epochs = max((number for _, number in _epochs_done(work, seen)), default=work.done)
     return epochs * (job.dataset_samples or float(task.workload.samples))

@@ -14,9 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter
-
-from mlcd.core.configuration import Configuration, Space
+from mlcd.core.configuration import Space
 from mlcd.core.decision import Decision
 from mlcd.core.guarantee import why_nothing_was_measured
 from mlcd.core.history import History
@@ -24,6 +22,7 @@ from mlcd.core.job import Job
 from mlcd.core.measurement import Outcome
 from mlcd.core.strategy import Finish, Probe, Step
 from mlcd.core.units import counted, format_count
+from mlcd.planners.functions import calibrations
 from mlcd.planners.functions.beliefs.calibration import calibrate
 from mlcd.planners.functions.beliefs.epoch import EpochModel
 from mlcd.planners.functions.foresight import METHODS, decide
@@ -47,7 +46,6 @@ from mlcd.planners.modeling.loss_curve import fit
 SAMPLED_EPOCHS = 8
 """Of the sample, before a curve is drawn through its losses."""
 MOST_SAMPLES = 3
-_CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,8 @@ class PlanOnFunctions:
                     return Probe(each, f"calibration: {each}")
         calibration = _known(task, history)
         if calibration is not None:
-            missing = _sample(
-                job, _problem(job, calibration, history), history, self._steered(job, calibration, history)
-            )
+            steered, problem = self._steered(job, calibration, history), _problem(job, calibration, history)
+            missing = _sample(job, problem, history, steered)
             if missing is not None and missing.configuration not in {r.configuration for r in history.refusals}:
                 return missing
         return self.answer(job, space, history)
@@ -105,7 +102,7 @@ def stored_calibration(task: FunctionsTask, history: History) -> Calibration | N
     """What earlier runs have stored, if it is about every storage that this job may use."""
     if history.learned is None:
         return None
-    stored = _CALIBRATION.validate_python(history.learned)
+    stored = calibrations.from_document(history.learned)
     return stored if set(usable(task)) <= set(stored.links) else None
 
 
@@ -123,9 +120,8 @@ def _known(task: FunctionsTask, history: History) -> Calibration | None:
 def _problem(job: Job, calibration: Calibration, history: History) -> StageProblem:
     """The stages to plan: those of the tuning, or all epochs that training is expected to take as one."""
     task = on_functions(job)
-    stages = (
-        task.tuning.stages if task.tuning is not None else (Stage(1, max(1, math.ceil(expected_epochs(job, history)))),)
-    )
+    whole = Stage(1, max(1, math.ceil(expected_epochs(job, history))))
+    stages = task.tuning.stages if task.tuning is not None else (whole,)
     return StageProblem(EpochModel(task.workload, frozen(task), calibration), task, stages)
 
 
@@ -186,13 +182,10 @@ def _losses(history: History) -> list[float]:
 
 
 def _probe(task: FunctionsTask, functions: int) -> Probe:
-    part, all_of_them = format_count(task.workload.samples * SAMPLE), f"as {functions} functions would train all"
-    because = f"how many epochs it takes: {part} samples, trained {all_of_them}"
-    return Probe(_sampled_on(task), because, work=TrainEpochs(SAMPLED_EPOCHS, sample_of=functions))
-
-
-def _sampled_on(task: FunctionsTask) -> Configuration:
     """One function, alone: nothing is exchanged."""
     low, high = task.memory_mb
     where = Allocation(1, min(high, max(low, MB_PER_VCPU)), usable(task)[0])
-    return configuration(task, where, TrainEpochs(SAMPLED_EPOCHS))
+    part = format_count(task.workload.samples * SAMPLE)
+    because = f"how many epochs it takes: {part} samples, trained as {functions} functions would train all"
+    place = configuration(task, where, TrainEpochs(SAMPLED_EPOCHS))
+    return Probe(place, because, work=TrainEpochs(SAMPLED_EPOCHS, sample_of=functions))

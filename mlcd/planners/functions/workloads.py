@@ -144,7 +144,8 @@ def _built(what: str, name: str, protocol: type, build: Callable[[], Any]) -> An
     except Exception as error:  # whatever the user's own code does
         words = " ".join(str(error).split())
         raise UserError(f"{what} '{name}' cannot be built: {type(error).__name__}: {words}") from error
-    if missing := _lacks(found, protocol):
+    wanted = (each for each in vars(protocol) if not each.startswith("_"))
+    if missing := [each for each in wanted if not hasattr(found, each)]:
         raise UserError(
             f"{what} '{name}' lacks {', '.join(missing)}: see mlcd.planners.functions.workloads.{protocol.__name__}"
         )
@@ -177,9 +178,3 @@ def _on_search_path(folder: str) -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
-
-
-def _lacks(thing: Any, protocol: type) -> tuple[str, ...]:
-    """The names of a protocol that a thing lacks."""
-    wanted = (name for name in vars(protocol) if not name.startswith("_"))
-    return tuple(name for name in wanted if not hasattr(thing, name))

@@ -8,7 +8,7 @@ from mlcd.core.units import counted, format_duration, format_usd
 from mlcd.planners.functions.nouns import on_functions, plan_of
 from mlcd.reports.answer import Card, left_words
 from mlcd.reports.finishing import last_metric
-from mlcd.reports.functions import cells
+from mlcd.reports.functions import tables as cells
 from mlcd.reports.functions.rows import best_path, best_trial, epoch_rows, folded, stage_rows
 from mlcd.reports.functions.words import basis_words, chosen_plan, decision_sentence, source_words
 from mlcd.reports.story import Story

@@ -66,7 +66,21 @@ def boundary(
     epoch before runs, wherever both may run at once.
     """
     names = tuple(name for name in limits.storages if (storages is None or name in storages) and model.exists(name))
-    grid = _Grid.of(model, limits, stage, step_mb, names, called_ahead)
+    # a function without a sample of its own does not exist
+    counts = np.arange(limits.functions[0], min(limits.functions[1], model.workload.samples) + 1)
+    memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
+    grid = _Grid(
+        limits=limits,
+        trials=stage.trials,
+        names=names,
+        table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
+        functions=np.tile(counts, len(names)),
+        storage=np.repeat(np.arange(len(names)), len(counts)),
+        memory_mb=memories,
+        s_per_mb=model.s_per_mb(memories),
+        needs_mb=np.tile([model.workload.needs_mb(int(n)) for n in counts], len(names)),
+        called_ahead=called_ahead,
+    )
     row, first = grid.blocks(WIDTHS[0])
     best = _Front.empty()
     for width, narrower in zip(WIDTHS, (*WIDTHS[1:], 0), strict=True):
@@ -109,33 +123,6 @@ class _Grid:
     s_per_mb: Floats
     needs_mb: Floats
     called_ahead: bool
-
-    @classmethod
-    def of(
-        cls,
-        model: EpochModel,
-        limits: FunctionsTask,
-        stage: Stage,
-        step_mb: int,
-        names: tuple[str, ...],
-        called_ahead: bool,
-    ) -> _Grid:
-        # a function without a sample of its own does not exist
-        most = min(limits.functions[1], model.workload.samples)
-        counts = np.arange(limits.functions[0], most + 1)
-        memories = np.arange(limits.memory_mb[0], limits.memory_mb[1] + 1, step_mb)
-        return cls(
-            limits=limits,
-            trials=stage.trials,
-            names=names,
-            table=Rows.joined([model.rows(counts, name) for name in names], model.tariff.usd_per_gb_s),
-            functions=np.tile(counts, len(names)),
-            storage=np.repeat(np.arange(len(names)), len(counts)),
-            memory_mb=memories,
-            s_per_mb=model.s_per_mb(memories),
-            needs_mb=np.tile([model.workload.needs_mb(int(n)) for n in counts], len(names)),
-            called_ahead=called_ahead,
-        )
 
     def blocks(self, width: int) -> tuple[Ints, Ints]:
         """Row and first place of every block, when all is cut to this width."""

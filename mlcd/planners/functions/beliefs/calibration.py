@@ -84,7 +84,10 @@ def _link(name: str, probes: Sequence[Calibrated], workload: Workload) -> Link |
         if not each_s:
             return None
         latency_s, s_per_mb = 0.0, median(each_s) / workload.model_mb
-    return Link(latency_s, min(FASTEST_MB_PER_S, 1 / max(s_per_mb, 1e-12)), exchanges, _own_start(there))
+    # with one number of functions only, all storages together say more of the start
+    counts = {probe.allocation.functions for probe in there if probe.start_s > 0}
+    own_start = _start(there) if len(counts) > 1 else None
+    return Link(latency_s, min(FASTEST_MB_PER_S, 1 / max(s_per_mb, 1e-12)), exchanges, own_start)
 
 
 def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -98,11 +101,6 @@ def _start(probes: Sequence[Calibrated]) -> tuple[float, float]:
     if not seen:
         return 0.0, 0.0
     return (seen[0][1], 0.0) if len(seen) == 1 else _line(seen)
-
-
-def _own_start(there: Sequence[Calibrated]) -> tuple[float, float] | None:
-    """Of functions that meet at one storage; with one number of functions only, all storages together say more."""
-    return _start(there) if len({probe.allocation.functions for probe in there if probe.start_s > 0}) > 1 else None
 
 
 def _rel_error(probes: Sequence[Calibrated], fitted: Calibration, workload: Workload) -> float:

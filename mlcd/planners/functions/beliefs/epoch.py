@@ -139,7 +139,10 @@ class EpochModel:
     def rows(self, functions: ArrayLike, storage: str) -> Rows:
         """All that does not depend on memory, for these numbers of functions."""
         n = np.asarray(functions, float)
-        rate, k = self.tariff.storage(storage), self._iterations(n)
+        rate, k = (
+            self.tariff.storage(storage),
+            np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch))),
+        )
         mb = self.workload.data_mb / n
         return Rows(
             functions=n,
@@ -165,8 +168,9 @@ class EpochModel:
         A function that is alone meets nobody: it makes a single transfer, or none, and (3) is about just that.
         """
         n = np.asarray(functions, float)
-        measured = [each for each in self.calibration.links[storage].exchanges if each[0] > 1]
-        literal = self._literal_exchange_s(n, storage)
+        link, rate = self.calibration.links[storage], self.tariff.storage(storage)
+        literal = np.asarray(transfers(n, rate) * (self.workload.model_mb / link.mb_per_s + link.latency_s), float)
+        measured = [each for each in link.exchanges if each[0] > 1]
         if len({each for each, _ in measured}) < 2:
             return literal
         once_s, each_s = affine_exchange(measured)
@@ -198,17 +202,9 @@ class EpochModel:
         """What the functions ask of the storage in an epoch: k (10n+2), equation (5)."""
         return self.workload.iterations(allocation.functions) * (10 * allocation.functions + 2)
 
-    def _iterations(self, n: Floats) -> Floats:
-        found: Floats = np.maximum(1.0, np.ceil(self.workload.samples / (n * self.workload.batch)))
-        return found
-
     def _start_s(self, n: Floats, storage: str) -> Floats:
         once_s, each_s = self.calibration.links[storage].start or self.calibration.start
         return np.asarray(once_s + each_s * n, float)
-
-    def _literal_exchange_s(self, n: Floats, storage: str) -> Floats:
-        link, rate = self.calibration.links[storage], self.tariff.storage(storage)
-        return np.asarray(transfers(n, rate) * (self.workload.model_mb / link.mb_per_s + link.latency_s), float)
 
 
 def transfers(n: Floats, rate: StorageRate) -> Floats:

@@ -51,9 +51,10 @@ def published(workload: Workload, parallel: float = PARALLEL) -> Calibration:
     parameters, reuse = workload.model_mb * 1e6 / 4, REUSE.get(workload.model, 1.0)
     s_per_sample = PYTHON_S + 6 * parameters * reuse / VCPU_FLOPS
     s_per_mb = s_per_sample * workload.samples / workload.data_mb
-    memories = (SMALLEST_MB, *range(MB_PER_VCPU, LARGEST_MB, MB_PER_VCPU), LARGEST_MB)
+    sizes = (SMALLEST_MB, *range(MB_PER_VCPU, LARGEST_MB, MB_PER_VCPU), LARGEST_MB)
+    memories = [(memory, memory / MB_PER_VCPU) for memory in sizes]
     return Calibration(
-        compute=tuple((float(memory), s_per_mb / _speed(memory / MB_PER_VCPU, parallel)) for memory in memories),
+        compute=tuple((float(m), s_per_mb / (min(1, v) + parallel * max(0, v - 1))) for m, v in memories),
         links=LINKS,
         load_mb_per_s=LINKS["s3"].mb_per_s,
         start=cold_start(),
@@ -68,7 +69,3 @@ def cold_start() -> tuple[float, float]:
     functions, seconds = np.array(STARTS).T
     each_s, once_s = np.polyfit(functions, seconds, 1)
     return float(once_s), float(each_s)
-
-
-def _speed(vcpus: float, parallel: float) -> float:
-    return vcpus if vcpus <= 1 else 1 + parallel * (vcpus - 1)
