@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mlcd.planners.functions.storages.storage import WIRE, mean, to_bytes
-from mlcd.planners.functions.storages.vm_ps import Header, read, write
+from mlcd.planners.functions.storages.vm_ps import Header, message, read
 
 MEMORY_MB = 2_048
 LONGEST_WAIT_S = 5.0
@@ -180,7 +180,7 @@ class ParameterServer:
             while True:
                 request, body = await read(reader)
                 kind, answer, more = await self._answer(request, body)
-                write(writer, {"is": kind, "life": self.life, **more}, answer)
+                writer.write(message({"is": kind, "life": self.life, **more}, answer))
                 await writer.drain()
         writer.close()
 

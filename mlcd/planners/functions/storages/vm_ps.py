@@ -1,8 +1,6 @@
 """A client of our parameter server, `vm-ps`, tcp://host:port, and the protocol between both.
 
-A frame is a fixed prefix, a small JSON header, and bytes.
-
-    prefix   "mlps", the length of the header (4 bytes), the length of the body (8 bytes), both big-endian
+A message is a line of JSON, its header, and as many bytes as that says under `bytes`.
 
 A request's header has `do` and its arguments; a reply's has `is`, the kind of reply, and `life`, an id that changes
 with each start of the server. Clients send the `life` that they know: a restarted server then refuses the request.
@@ -13,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from mlcd.core.clock import Clock
@@ -32,8 +29,6 @@ from mlcd.planners.functions.storages.storage import (
 LONG_POLL_S = 5.0
 """Long-polling timeout of one request; then it is repeated."""
 READ_TIMEOUT_S = 30.0
-PREFIX = struct.Struct("!4sIQ")
-MAGIC = b"mlps"
 LARGEST_HEADER, LARGEST_BODY = 1 << 20, 1 << 33
 Header = dict[str, Any]
 
@@ -46,6 +41,7 @@ class ParameterServerStorage(RetryingStorage):
         self._address = (urlsplit(url).hostname, urlsplit(url).port)
         self._life: str | None = None
         self._socket: socket.socket | None = None
+        self._replies: BinaryIO
 
     def put(self, key: str, value: bytes) -> None:
         """Store a value."""
@@ -54,7 +50,7 @@ class ParameterServerStorage(RetryingStorage):
     def get(self, key: str) -> bytes | None:
         """The value of a key; None if there is none."""
         answer, body = self._exchange({"do": "get", "key": key})
-        return bytes(body) if answer["is"] == "value" else None
+        return body if answer["is"] == "value" else None
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete these keys."""
@@ -83,10 +79,11 @@ class ParameterServerStorage(RetryingStorage):
     def close(self) -> None:
         """Close the connection."""
         if self._socket is not None:
+            self._replies.close()
             self._socket.close()
             self._socket = None
 
-    def _exchange(self, header: Header, body: bytes = b"") -> tuple[Header, bytearray]:
+    def _exchange(self, header: Header, body: bytes = b"") -> tuple[Header, bytes]:
         """Send a request, with retries after a broken connection: requests are idempotent."""
         answer, data = self.request(lambda: self._once(header | {"life": self._life}, body))
         if self._life not in (None, answer["life"]):
@@ -96,15 +93,16 @@ class ParameterServerStorage(RetryingStorage):
             raise StorageError(f"{self.name} at {self.url}: {answer['why']}")
         return answer, data
 
-    def _once(self, header: Header, body: bytes) -> tuple[Header, bytearray]:
+    def _once(self, header: Header, body: bytes) -> tuple[Header, bytes]:
         try:
             if self._socket is None:
                 connect_s = min(READ_TIMEOUT_S, max(self.retry_s, 1.0))
                 self._socket = socket.create_connection(self._address, timeout=connect_s)
                 self._socket.settimeout(READ_TIMEOUT_S)
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            send_frame(self._socket, header, body)
-            return receive_frame(self._socket)
+                self._replies = self._socket.makefile("rb")
+            self._socket.sendall(message(header, body))
+            return receive(self._replies)
         except OSError:
             self.close()
             raise
@@ -114,63 +112,39 @@ class ProtocolError(ConnectionError):
     """The other end does not speak this protocol."""
 
 
-def frame(header: Header, size: int) -> bytes:
-    """The prefix and the header; the body follows."""
-    encoded = json.dumps(header, separators=(",", ":")).encode()
-    return PREFIX.pack(MAGIC, len(encoded), size) + encoded
+def message(header: Header, body: bytes = b"") -> bytes:
+    """The header's line, and the body."""
+    return b"".join((json.dumps({**header, "bytes": len(body)}, separators=(",", ":")).encode(), b"\n", body))
 
 
-def _sizes(prefix: bytes | bytearray) -> tuple[int, int]:
-    """The lengths of header and body."""
-    magic, header, body = PREFIX.unpack(prefix)
-    if magic != MAGIC or header > LARGEST_HEADER or body > LARGEST_BODY:
-        raise ProtocolError("it does not speak the protocol of mlcd's parameter server")
+def _header(line: bytes) -> tuple[Header, int]:
+    """The header, and the length of the body that follows."""
+    if not line.endswith(b"\n"):
+        raise ConnectionResetError("the connection was closed in the middle of a message")
+    try:
+        header: Header = json.loads(line)
+        size = int(header["bytes"])
+    except (ValueError, TypeError, KeyError):
+        raise ProtocolError("it does not speak the protocol of mlcd's parameter server") from None
+    if not 0 <= size <= LARGEST_BODY:
+        raise ProtocolError(f"a message of {size:,} bytes is too large")
+    return header, size
+
+
+def receive(source: BinaryIO) -> tuple[Header, bytes]:
+    """Receive a message."""
+    header, size = _header(source.readline(LARGEST_HEADER))
+    body = source.read(size)
+    if len(body) < size:
+        raise ConnectionResetError("the connection was closed in the middle of a message")
     return header, body
 
 
-def _parse_header(encoded: bytes | bytearray) -> Header:
-    """The header."""
-    try:
-        header = json.loads(encoded)
-    except ValueError:
-        raise ProtocolError("a header is not JSON") from None
-    if not isinstance(header, dict):
-        raise ProtocolError("a header is not an object")
-    return header
-
-
-def send_frame(to: socket.socket, header: Header, body: bytes | bytearray = b"") -> None:
-    """Send a frame."""
-    to.sendall(frame(header, len(body)))
-    if body:
-        to.sendall(body)
-
-
-def receive_frame(source: socket.socket) -> tuple[Header, bytearray]:
-    """Receive a frame."""
-    header, body = _sizes(_exactly(source, PREFIX.size))
-    return _parse_header(_exactly(source, header)), _exactly(source, body)
-
-
-def _exactly(source: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    left = memoryview(data)
-    while left:
-        got = source.recv_into(left)
-        if not got:
-            raise ConnectionResetError("the connection was closed in the middle of a reply")
-        left = left[got:]
-    return data
-
-
 async def read(source: asyncio.StreamReader) -> tuple[Header, bytes]:
-    """Receive a frame."""
-    header, body = _sizes(await source.readexactly(PREFIX.size))
-    return _parse_header(await source.readexactly(header)), await source.readexactly(body)
-
-
-def write(to: asyncio.StreamWriter, header: Header, body: bytes = b"") -> None:
-    """Queue a frame; it is sent by the next drain."""
-    to.write(frame(header, len(body)))
-    if body:
-        to.write(body)
+    """Receive a message, in the server."""
+    try:
+        line = await source.readline()
+    except ValueError:  # longer than the buffer
+        raise ProtocolError("a header is too long") from None
+    header, size = _header(line)
+    return header, await source.readexactly(size)
