@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlcd.clouds.functions.groups import READY, WAITS_S, Group, GroupFailed, Prewarmed, Workers, prewarm_after_s
 from mlcd.clouds.functions.meter import Meter
@@ -132,29 +132,19 @@ class FunctionLaunch:
     def _ended(self, trial: _Trial, reports: list[Report]) -> Sample:
         """Commit the model and report the epoch. The parts of its time are those of the last function to start."""
         group, seconds = trial.group, time.time() - trial.group.began_at
-        self.workers.models.commit(
-            trial.number, trial.epoch, self.workers.orders.model(trial.number, trial.epoch, group.attempt)
-        )
+        where = trial.number, trial.epoch
+        self.workers.models.commit(*where, self.workers.orders.model(*where, group.attempt))
         last = max(reports, key=lambda report: float(report["up_at"]))
         start_s = max(0.0, last["up_at"] - group.called_at)
         if start_s > 0:  # prewarmed functions had started before the call
             self.workers.durations.record(READY, self.workers.orders.allocation, start_s + last["load_s"])
         usd, used_s = self._prewarmed_cost()
         loss = math.fsum(report["loss"] for report in reports) / sum(report["evaluated"] for report in reports)
-        epoch = Epoch(
-            trial.number,
-            trial.epoch,
-            seconds,
-            self.meter.usd(group.bill, seconds) + usd,
-            _finite_or_infinite(loss),
-            start_s=start_s,
-            load_s=last["load_s"],
-            compute_s=last["compute_s"],
-            sync_s=last["sync_s"],
-            function_s=group.bill.function_s + used_s,
-            requests=group.bill.requests,
-            retries=group.attempt,
-        )
+        usd += self.meter.usd(group.bill, seconds)
+        parts = start_s, last["load_s"], last["compute_s"], last["sync_s"]
+        epoch = Epoch(*where, seconds, usd, _finite_or_infinite(loss), *parts)
+        used_s += group.bill.function_s
+        epoch = replace(epoch, function_s=used_s, requests=group.bill.requests, retries=group.attempt)
         return self._sample(epoch, self.workers.orders.task.workload.samples)
 
     def _prewarmed_cost(self) -> tuple[float, float]:

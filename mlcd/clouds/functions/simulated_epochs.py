@@ -11,12 +11,13 @@ import heapq
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from mlcd.planners.functions.beliefs.epoch import EpochModel, Parts
 from mlcd.planners.functions.nouns import MOST_ATTEMPTS, Allocation, Epoch, TrainEpochs
+from mlcd.planners.functions.workload import StorageRate
 
 MOST_TIMES_EXPECTED = 4.0
 """Largest allotment of an attempt, as a multiple of its expected cost, where the budget is limited."""
@@ -87,17 +88,20 @@ class Attempt:
         return replace(self, parts=cut, requests=math.floor(share * self.requests), lost=True)
 
     @property
+    def _rate(self) -> StorageRate:
+        return self.model.tariff.storage(self.where.storage)
+
+    @property
     def _once_usd(self) -> float:
-        calls_usd = self.where.functions * self.model.tariff.usd_per_call
-        return calls_usd + self.model.tariff.storage(self.where.storage).usd_per_minute
+        return self.where.functions * self.model.tariff.usd_per_call + self._rate.usd_per_minute
 
     @property
     def _wall_usd_per_s(self) -> float:
-        return self.model.tariff.storage(self.where.storage).usd_per_minute / 60
+        return self._rate.usd_per_minute / 60
 
     @property
     def _up_usd_per_s(self) -> float:
-        requests_usd = self.requests * self.model.tariff.storage(self.where.storage).usd_per_request
+        requests_usd = self.requests * self._rate.usd_per_request
         by_requests = requests_usd / self.parts.billed_s if self.parts.billed_s > 0 else 0.0
         return self.where.functions * self.model.tariff.usd_per_function_s(self.where.memory_mb) + by_requests
 
@@ -133,21 +137,11 @@ class Platform:
 
 def epoch_report(tries: list[Attempt], loss: float) -> Epoch:
     """The report of an epoch: the parts of the successful attempt, and the bill of all attempts."""
-    good = tries[-1]
-    return Epoch(
-        good.trial,
-        good.number,
-        good.end_s - tries[0].begin_s,
-        math.fsum(each.usd() for each in tries),
-        loss,
-        good.parts.start_s,
-        good.parts.load_s,
-        good.parts.compute_s,
-        good.parts.sync_s,
-        math.fsum(each.function_s for each in tries),
-        sum(each.requests for each in tries),
-        len(tries) - 1,
-    )
+    good, seconds = tries[-1], tries[-1].end_s - tries[0].begin_s
+    usd, function_s = math.fsum(each.usd() for each in tries), math.fsum(each.function_s for each in tries)
+    requests, retries = sum(each.requests for each in tries), len(tries) - 1
+    epoch = Epoch(good.trial, good.number, seconds, usd, loss, **asdict(good.parts))
+    return replace(epoch, function_s=function_s, requests=requests, retries=retries)
 
 
 @dataclass

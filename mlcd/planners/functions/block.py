@@ -72,11 +72,6 @@ class TuningBlock(Keys):
     epochs_per_stage: Annotated[int, BeforeValidator(whole)] = USUAL.epochs_per_stage
     space: Annotated[Mapping[str, tuple[float, float]], BeforeValidator(_drawn_between)] = {}
 
-    @property
-    def settings(self) -> Tuning:
-        """As the rest of MLCD knows it."""
-        return Tuning(self.trials, self.eta, self.epochs_per_stage, self.space)
-
 
 class FunctionsBlock(PlannerBlock):
     """What is trained on functions, and between which ends it may be allocated.
@@ -107,23 +102,10 @@ class FunctionsBlock(PlannerBlock):
 
     def ask(self, work: Work) -> FunctionsTask:
         """As the rest of MLCD knows it. A size of zero is still to be looked up."""
-        workload = Workload(
-            self.model,
-            self.data,
-            int(work.dataset or 0.0),
-            self.data_mb or 0.0,
-            self.model_mb or 0.0,
-            self.batch,
-            self.learning_rate,
-        )
-        return FunctionsTask(
-            workload,
-            self.functions,
-            self.memory,
-            self.storages,
-            self.endpoints,
-            int(self.concurrency) if self.concurrency is not None else None,
-            tuning=self.tuning.settings if self.tuning is not None else None,
-            epochs=self.epochs,
-            delta=self.delta or DELTA,
-        )
+        sizes_mb = self.data_mb or 0.0, self.model_mb or 0.0
+        workload = Workload(self.model, self.data, int(work.dataset or 0.0), *sizes_mb, self.batch, self.learning_rate)
+        limits = self.functions, self.memory, self.storages, self.endpoints
+        concurrency = int(self.concurrency) if self.concurrency is not None else None
+        tuning = Tuning(**self.tuning.model_dump()) if self.tuning is not None else None
+        delta = self.delta or DELTA
+        return FunctionsTask(workload, *limits, concurrency, tuning=tuning, epochs=self.epochs, delta=delta)

@@ -79,10 +79,6 @@ def _search(whole: Knapsack, kept: Kept, best: Picks) -> tuple[Picks, list[Kept]
     best = _better(whole, best, kept, improved(part, relaxed.under))
     left = _worth(kept, relaxed, whole.value(best))
     few = whole.only(left)
-    if few.points <= FEW and few.feasible:
-        best = _better(whole, best, left, improved(few, few.lightest))
-        left = _worth(kept, relaxed, whole.value(best))
-        few = whole.only(left)
     if not few.feasible:
         return best, []
     if few.points <= FEW:
