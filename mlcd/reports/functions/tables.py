@@ -16,9 +16,9 @@ from mlcd.core.units import counted, format_duration, format_rate, format_usd
 from mlcd.planners.functions.nouns import Allocation, Calibration, Planned, StagePlan, on_functions, plan_of
 from mlcd.reports.functions.rows import EpochRow, StageRow, best_trial, brief, epoch_rows, folded, marks, stage_rows
 from mlcd.reports.functions.words import (
-    METHODS,
     basis_words,
     chosen_plan,
+    compared_methods,
     decision_sentence,
     fine_usd,
     gap_words,
@@ -68,9 +68,9 @@ def plan_total(plan: StagePlan) -> list[str]:
 
 
 def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[list[str]]:
-    """Each method that there is, in order; a plan that is missing cannot keep the limit."""
+    """Each method that is installed, in order; a plan that is missing cannot keep the limit."""
     made = {plan.method: plan for plan in plans}
-    return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*METHODS, *made])]
+    return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*compared_methods(), *made])]
 
 
 def boundary_cells(point: Planned, mark: str) -> list[str]:

@@ -38,6 +38,13 @@ def plan_name(method: str) -> str:
     return METHODS.get(method, method)
 
 
+def compared_methods() -> list[str]:
+    """Those that are installed: of the others nobody knows whether they have a plan."""
+    from mlcd.planners.functions.foresight import METHODS as INSTALLED  # not before there are plans to compare
+
+    return [name for name in METHODS if name in INSTALLED]
+
+
 def chosen_plan(decision: Decision) -> StagePlan | None:
     """The plan that was decided for; of a decision that chose none, there are only those of other methods."""
     return plan_of(decision).plans[0] if decision.configuration is not None and plan_of(decision).plans else None
@@ -227,7 +234,8 @@ def _rival(plan: StagePlan, plans: Sequence[StagePlan], goal: Goal) -> str:
         return ""
     even = next((each for each in plans if each.method == "fixed"), None)
     if even is None:
-        return "; the even split cannot keep the limit" if goal.limited and len(plans) > 1 else ""
+        cannot = goal.limited and len(plans) > 1 and "fixed" in compared_methods()
+        return "; the even split cannot keep the limit" if cannot else ""
     return f"; the even split would {_takes(even, goal)}"
 
 

