@@ -62,7 +62,8 @@ class SuccessiveHalving:
         if (broken := _broken(history, after)) >= MOST_LAUNCHES:
             return Finish(f"stage {place + 1} was tried {broken} times: {history.runs[-1].ending}")
         # Trials that a broken launch has left at different epochs go on in turn, the furthest behind first.
-        behind = {trial: _reached(losses, trial, before, after) for trial in missing}
+        between = range(before + 1, after)
+        behind = {trial: max((n for n in between if (trial, n) in losses), default=before) for trial in missing}
         done = min(behind.values())
         group = tuple(trial for trial in missing if behind[trial] == done)
         ahead = (Stage(len(group), after - done), *stages[place + 1 :])
@@ -86,11 +87,6 @@ def best(trials: tuple[int, ...], epoch: int, losses: Losses, kept: int) -> tupl
         return (loss if math.isfinite(loss) else math.inf, trial)
 
     return tuple(sorted(sorted(trials, key=order)[:kept]))
-
-
-def _reached(losses: Losses, trial: int, before: int, after: int) -> int:
-    """The last epoch of a trial, of those from one stage to the next."""
-    return max((number for number in range(before + 1, after) if (trial, number) in losses), default=before)
 
 
 def _broken(history: History, after: int) -> int:

@@ -60,15 +60,6 @@ def check_functions(job: Job) -> None:
     facts(workload.model, workload.data, workload.samples, job.folder)
 
 
-def presumed_calibration(job: Job) -> Calibration:
-    """For a plan that nothing is run for: what is stored, or else what others have published about AWS."""
-    task = on_functions(job)
-    found = calibrations.load(calibrations.folder(), job.on, task.workload) if job.search.earlier else None
-    if found is not None and set(usable(task)) <= set(found.links):
-        return replace(found, source=f"stored, {found.source}")
-    return published(task.workload)
-
-
 def _on_this_machine(task: FunctionsTask) -> FunctionsTask:
     """What this machine can hold: so many processes, and as much memory as its processors stand for on Lambda."""
     whole_mb = (os.cpu_count() or 1) * MB_PER_VCPU
@@ -141,7 +132,12 @@ class PlanAhead:
 def plan_ahead(job: Job) -> PlanAhead:
     """The boundary and the plans of a job, from what is stored or published; nothing is run."""
     job = prepared(job)
-    task, calibration = on_functions(job), presumed_calibration(job)
+    task = on_functions(job)
+    stored = calibrations.load(calibrations.folder(), job.on, task.workload) if job.search.earlier else None
+    if stored is not None and set(usable(task)) <= set(stored.links):
+        calibration = replace(stored, source=f"stored, {stored.source}")
+    else:
+        calibration = published(task.workload)
     found = replace(History(), learned=calibrations.document(calibration))
     space = calibration_space(task)
     finish = PlanOnFunctions(job.search.method).answer(job, space, found)

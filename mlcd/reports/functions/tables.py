@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -30,6 +30,8 @@ from mlcd.reports.functions.words import (
 
 Columns = Sequence[tuple[str, str]]
 """Names, and 'num' for what stands on the right."""
+Row = Sequence[str]
+Rows = Sequence[Row]
 CANNOT = "no plan within the limits"
 MOST_SIZES = 8
 """Memory sizes of a calibration that are shown."""
@@ -55,27 +57,10 @@ EPOCHS = (
 CALIBRATION = (("What", ""), ("Value", "num"), ("Exchanges: functions, time", ""))
 
 
-def plan_cells(number: int, planned: Planned) -> list[str]:
-    """A stage of a plan."""
-    stage = planned.stage
-    cells = [str(number), f"{stage.trials:,}", str(stage.epochs), *_allocated(planned.allocation)]
-    return [*cells, *_took(planned.seconds, planned.usd), fine_usd(planned.usd / stage.trials)]
-
-
-def plan_total(plan: StagePlan) -> list[str]:
-    """The sums."""
-    return ["", "total", "", "", "", "", *_took(plan.seconds, plan.usd), ""]
-
-
 def comparison_cells(plans: Sequence[StagePlan], chosen: StagePlan | None) -> list[list[str]]:
     """Each method that is installed, in order; a plan that is missing cannot keep the limit."""
     made = {plan.method: plan for plan in plans}
     return [_compared(method, made.get(method), chosen) for method in dict.fromkeys([*compared_methods(), *made])]
-
-
-def boundary_cells(point: Planned, mark: str) -> list[str]:
-    """A point of the boundary: what one epoch of one trial takes there."""
-    return [*_allocated(point.allocation), short_s(point.seconds), fine_usd(point.usd), mark]
 
 
 def stage_cells(row: StageRow) -> list[str]:
@@ -179,17 +164,20 @@ def show_plan(
     plan, plans, calibration = chosen_plan(decision), plan_of(decision).plans, plan_of(decision).calibration
     basis = basis_words(calibration, provenance)
     if boundary:
-        used, shown, named = (
-            {each.allocation for each in plan.stages} if plan else set(),
-            brief(boundary),
-            marks(boundary),
-        )
-        rows = [boundary_cells(point, named.get(point.allocation, "")) for point in shown]
+        used = {each.allocation for each in plan.stages} if plan is not None else set()
+        shown, named = brief(boundary), marks(boundary)
+        rows = [
+            [*_allocated(p.allocation), short_s(p.seconds), fine_usd(p.usd), named.get(p.allocation, "")] for p in shown
+        ]
         chosen = [i for i, point in enumerate(shown) if point.allocation in used]
         _show(console, f"Boundary, one epoch ({basis}): {len(boundary):,} points", BOUNDARY, rows, bold=chosen)
     if plan is not None:
-        rows = [plan_cells(i, each) for i, each in enumerate(plan.stages, 1)]
-        _show(console, f"Plan, {plan_name(plan.method)} ({basis})", PLAN, rows, plan_total(plan))
+        rows = []
+        for number, each in enumerate(plan.stages, 1):
+            cells = [str(number), f"{each.stage.trials:,}", str(each.stage.epochs), *_allocated(each.allocation)]
+            rows.append([*cells, *_took(each.seconds, each.usd), fine_usd(each.usd / each.stage.trials)])
+        total = ["", "total", "", "", "", "", *_took(plan.seconds, plan.usd), ""]
+        _show(console, f"Plan, {plan_name(plan.method)} ({basis})", PLAN, rows, total)
     if plans:
         rows = comparison_cells(plans, plan)
         chosen = [i for i, row in enumerate(rows) if row[-1]]
@@ -229,12 +217,7 @@ def show_run(console: Console, account: Account) -> None:
 
 
 def _show(
-    console: Console,
-    title: str,
-    columns: Columns,
-    rows: Sequence[Sequence[str]],
-    total: Sequence[str] = (),
-    bold: Collection[int] = (),
+    console: Console, title: str, columns: Columns, rows: Rows, total: Row = (), bold: Sequence[int] = ()
 ) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold dim", show_footer=bool(total), footer_style="bold")
     for i, (name, kind) in enumerate(columns):

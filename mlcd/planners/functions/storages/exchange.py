@@ -27,6 +27,7 @@ import random
 import statistics
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -49,28 +50,25 @@ class MeetingBroken(BackendError):
     """The exchange failed: some functions did not join in time, or the storage is gone."""
 
 
+@dataclass
 class Meeting:
     """The exchange as seen by one of `functions`. `transfers` counts the vectors that it sent and received.
 
     `group` names the attempt and must be new. Not thread-safe.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        group: str,
-        rank: int,
-        functions: int,
-        timeout_s: float = TIMEOUT_S,
-        clock: Clock | None = None,
-    ) -> None:
-        if not 0 <= rank < functions:
-            raise ValueError(f"rank {rank} of {functions} functions")
-        self.storage, self.group, self.rank, self.functions = storage, group, rank, functions
-        self.timeout_s = timeout_s
-        self.clock: Clock = clock or WallClock(datetime.now(UTC))
-        self.transfers = 0
-        self._stale: list[str] = []
+    storage: Storage
+    group: str
+    rank: int
+    functions: int
+    timeout_s: float = TIMEOUT_S
+    clock: Clock = field(default_factory=lambda: WallClock(datetime.now(UTC)))
+    transfers: int = 0
+    _stale: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.functions:
+            raise ValueError(f"rank {self.rank} of {self.functions} functions")
 
     def average(self, step: int, vector: Vector) -> Vector:
         """The mean of all ranks' vectors of this step, bit by bit the same for each rank. Waits for all ranks.

