@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mlcd.clouds.functions.groups import READY, WAITS_S, Group, GroupFailed, Prewarmed, Workers, prewarm_after_s
 from mlcd.clouds.functions.meter import Meter
@@ -113,9 +114,8 @@ class FunctionLaunch:
         running_s = time.time() - trial.group.called_at + trial.group.head_start_s
         if trial.epoch < work.done + work.epochs or running_s < after_s:
             return
-        epoch_s = self.workers.durations.expected_s("train_epoch", self.workers.orders.allocation) or 0.0
-        steps = self.workers.orders.task.workload.iterations(work.then.functions)
-        next_meter = Meter(self.workers.orders.task.tariff, work.then, steps)
+        epoch_s, task = trial.group.expected_s or 0.0, self.workers.orders.task
+        next_meter = Meter(task.tariff, work.then, task.workload.iterations(work.then.functions))
         waits_s = self.meter.reserve_for(READY, next_meter, WAITS_S + epoch_s, 2 * (epoch_s - after_s))
         if waits_s is not None:
             self.prewarmed = self.prewarm(trial.number, trial.epoch + 1, next_meter, waits_s)
@@ -156,28 +156,21 @@ class FunctionLaunch:
 
     def _train_sample(self, work: TrainEpochs, functions: int) -> Events:
         """Train a sample of the data. All epochs are one call, and share its cost."""
-        trial, workload = work.trials[0], self.workers.orders.task.workload.sampled(SAMPLE, functions)
-        orders = self.workers.orders
-        group = Group(
-            self.workers,
-            train_alone,
-            lambda *limits: orders.sample(trial, functions, work.epochs, limits[1]),
-            "the sample",
-            self.meter,
-        )
+        trial, orders = work.trials[0], self.workers.orders
+        order = partial(orders.sample, trial, functions, work.epochs)
+        group = Group(self.workers, train_alone, order, "the sample", self.meter)
         (report,) = self._reports(group)
         count, seconds = len(report["epochs"]), time.time() - group.began_at
         usd, used_s = self.meter.usd(group.bill, seconds) / count, group.bill.function_s / count
         for number, (loss, took_s) in enumerate(report["epochs"], 1):
             epoch = Epoch(trial, number, took_s, usd, _finite_or_infinite(loss), compute_s=took_s, function_s=used_s)
-            yield self._sample(epoch, workload.samples)
+            yield self._sample(epoch, orders.task.workload.sampled(SAMPLE, functions).samples)
 
     def _calibrate(self) -> Events:
-        group = Group(self.workers, calibrate, self.workers.orders.calibration, "the calibration", self.meter)
+        orders = self.workers.orders
+        group = Group(self.workers, calibrate, orders.calibration, "the calibration", self.meter)
         reports = self._reports(group)
-        calibrated = calibration_of(
-            self.workers.orders.allocation, self.workers.orders.task.workload, reports, group.called_at
-        )
+        calibrated = calibration_of(orders.allocation, orders.task.workload, reports, group.called_at)
         self.samples += sum(report["rows"] for report in reports)
         yield Sample(self._report_s(), self.samples, evidence=calibrated)
 

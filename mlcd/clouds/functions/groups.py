@@ -79,10 +79,8 @@ class Durations:
 
     def timeout_s(self, function_name: str, allocation: Allocation) -> float:
         """After this time a group counts as a straggler."""
-        expected_s = self.expected_s(function_name, allocation)
-        return (
-            MAX_TIMEOUT_S if expected_s is None else min(MAX_TIMEOUT_S, max(self.min_timeout_s, STRAGGLER * expected_s))
-        )
+        expected_s = self.expected_s(function_name, allocation) or math.inf
+        return min(MAX_TIMEOUT_S, max(self.min_timeout_s, STRAGGLER * expected_s))
 
 
 @dataclass(frozen=True)
@@ -103,11 +101,9 @@ class Workers:
                 return orders.waiting(trial, epoch, gate, waits_until, attempt, until, requests)
             return orders.epoch(trial, epoch, models.find(trial, epoch - 1), attempt, until, requests)
 
-        def discard(attempt: int) -> None:
-            models.delete(orders.model(trial, epoch, attempt))
-
-        name = f"epoch {epoch} of trial {trial}"
-        return Group(self, train_epoch, orders_of, name, meter, _disagreement, discard, waits_s)
+        group = Group(self, train_epoch, orders_of, f"epoch {epoch} of trial {trial}", meter, waits_s=waits_s)
+        group.discard = lambda attempt: models.delete(orders.model(trial, epoch, attempt))
+        return group
 
 
 @dataclass
@@ -119,8 +115,6 @@ class Group:
     orders: OrdersOf
     name: str
     meter: Meter
-    check: Callable[[list[Report]], str] = lambda reports: ""
-    """What is wrong with the reports; empty if nothing is."""
     discard: Callable[[int], None] = lambda attempt: None
     """Called for a failed attempt."""
     waits_s: float = 0.0
@@ -153,8 +147,7 @@ class Group:
 
         `until`: deadline of the functions, in Unix time. `share`: of the remaining budget, see `Meter.grant`.
         """
-        timeout_s = self.timeout_s
-        timeout_s += self.waits_s if self.attempt == 0 else 0.0
+        timeout_s = self.timeout_s + (self.waits_s if self.attempt == 0 else 0.0)
         wanted_s = max(MIN_ATTEMPT_S, min(timeout_s, until - time.time()))
         least_s = min(wanted_s, self.expected_s or MIN_ATTEMPT_S)
         grant = self.meter.grant(self.name, wanted_s, least_s, share)
@@ -173,9 +166,7 @@ class Group:
 
         `head_start_s`: the time that prewarming has saved.
         """
-        wanted_s = self.timeout_s
-        least_s = self.expected_s or MIN_ATTEMPT_S
-        grant = self.meter.grant(self.name, wanted_s, least_s, 1.0)
+        grant = self.meter.grant(self.name, self.timeout_s, self.expected_s or MIN_ATTEMPT_S, 1.0)
         if grant is None:
             return False
         self.began_at = self.called_at = time.time()
@@ -198,7 +189,7 @@ class Group:
             final = repeated or bool((answer.report or {}).get("final"))
             self._attempt_failed(outcome, f"function {rank}: {why}", _log(answer), final)
         elif len(reports) == len(answers):
-            if wrong := self.check(reports):
+            if wrong := _disagreement(reports):
                 self._attempt_failed(Outcome.FAILED, wrong, "")
                 return None
             self.end()
@@ -232,8 +223,8 @@ class Group:
 
 
 def _disagreement(reports: list[Report]) -> str:
-    """All functions took the same steps, so all must have the same model. Empty if they have."""
-    models = {report["model"] for report in reports}
+    """All functions took the same steps, so all must have the same model, if any. Empty if they have."""
+    models = {report.get("model") for report in reports}
     return "" if len(models) == 1 else f"{len(reports)} functions ended with {len(models)} different models"
 
 

@@ -75,7 +75,9 @@ class Orders:
         own = {"from": None, "sizes_mb": sizes_mb, "steps_most": CALIBRATION_STEPS}
         return self._each({**common, **own}, 0, 0, attempt, requests)
 
-    def sample(self, trial: int, functions: int, epochs: int, until: float) -> list[Order]:
+    def sample(
+        self, trial: int, functions: int, epochs: int, attempt: int, until: float, requests: int | None
+    ) -> list[Order]:
         """The order of one function that trains a sample of the data as `functions` would train all of it."""
         workload = self.task.workload.sampled(SAMPLE, functions)
         common = self._common(trial, replace(self.allocation, functions=1), workload, until)

@@ -18,7 +18,7 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any
@@ -151,22 +151,18 @@ def _begin(order: Order, bucket: Any) -> _Function:
 
 def _wait_at_gate(order: Order, bucket: Any) -> bool:
     """Wait until the gate names the model to continue from; return whether that took any time."""
-    polls = 0
-    while not (model_key := _read_gate(order, bucket)).endswith(b"\n"):
+    polls, model_key = 0, b""
+    while True:
+        with suppress(no_such_key()):
+            model_key = bucket.get_object(bucket.bucket, order["gate"])
+        if model_key.endswith(b"\n"):
+            break
         if time.time() > order["waits_until"]:
             raise OutOfTime("the gate was not opened in time")
         polls += 1
         time.sleep(order["gate_poll_s"])
     order["from"] = model_key.decode().strip()
     return polls > 0
-
-
-def _read_gate(order: Order, bucket: Any) -> bytes:
-    try:
-        content: bytes = bucket.get_object(bucket.bucket, order["gate"])
-    except no_such_key():
-        return b""
-    return content
 
 
 @contextmanager
